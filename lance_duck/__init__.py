@@ -1,0 +1,1 @@
+"""Lance tables as tables in DuckDB SQL."""

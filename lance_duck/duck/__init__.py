@@ -1,0 +1,1 @@
+"""DuckDB: tables, table functions, the connection."""

@@ -1,0 +1,1 @@
+"""How values become page buffers: one module per encoding."""

@@ -1,0 +1,52 @@
+"""What a compressive encoding of 2.1 and 2.2 can do, whichever layout it sits in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """The value buffers of k miniblock chunks, all of them inside `data`.
+
+    Whoever builds it has checked that 0 <= starts and starts + sizes <= len(data), so a kernel may trust the extents;
+    that the *content* of a buffer fits its size and count is for the codec to check.
+
+    Attributes:
+        data: uint8, the bytes that hold all buffers.
+        starts: int64 (num_buffers, k), where each buffer begins.
+        sizes: int64 (num_buffers, k), its bytes.
+        counts: int64 (k,), value slots in each chunk.
+    """
+
+    data: Bytes
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+class Codec(Protocol):
+    """A compressive encoding: frozen dataclass, made by `registry.codec_from_proto`.
+
+    All methods raise CorruptError when the bytes cannot hold what they claim, and UnsupportedError for a form that the
+    format does not define. No allocation is larger than a size that the bytes at hand justify.
+    """
+
+    @property
+    def num_buffers(self) -> int:
+        """Buffers that the encoding takes from each miniblock chunk."""
+
+    def decode_chunks(self, chunks: Chunks) -> Block:
+        """Values of all chunks, in order: counts.sum() of them."""
+
+    def decode_block(self, buffer: Bytes, count: int) -> Block:
+        """`count` values from one buffer: dictionaries and rep/def levels."""
+
+    def decode_values(self, values: Block) -> Block:
+        """Values that were compressed one by one (full zip): FixedWidth or VariableWidth in, decoded values out."""

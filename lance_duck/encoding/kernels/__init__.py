@@ -1,0 +1,1 @@
+"""Numba kernels, each beside its plain numpy reference."""

@@ -1,0 +1,111 @@
+"""The error tree: every error that leaves the package is a `LanceDuckError`.
+
+    LanceDuckError
+    ├── NotFoundError           also FileNotFoundError and ValueError
+    ├── AlreadyExistsError      also FileExistsError
+    ├── InvalidInputError       also ValueError
+    ├── FormatError
+    │   ├── UnsupportedError    also ValueError: sound, but of a kind this version does not read
+    │   └── CorruptError        also OSError: the bytes contradict themselves
+    ├── CommitConflictError     also OSError
+    │   ├── RetryableError      run the whole operation again on the newest version
+    │   └── IncompatibleError   the other change took away what this one needs
+    ├── StoreError              also OSError: the disk or the object store failed
+    └── InternalError           also RuntimeError: a bug of ours
+
+One message shape, from the parts that are given: "where: what: expected …, found …; remedy".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class LanceDuckError(Exception):
+    """Base of all errors of this package.
+
+    Args:
+        what: What went wrong, in a few words.
+        where: File, column, page or argument that it concerns.
+        expected: What would have been right.
+        found: What was there instead.
+        remedy: What the caller can do.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: object = None,
+        expected: object = None,
+        found: object = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.what = what
+        self.where = where
+        self.expected = expected
+        self.found = found
+        self.remedy = remedy
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        text = self.what if self.where is None else f"{self.where}: {self.what}"
+        facts = [f"{name} {fact}" for name, fact in (("expected", self.expected), ("found", self.found)) if fact is not None]
+        if facts:
+            text += ": " + ", ".join(facts)
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+    def __str__(self) -> str:
+        return self._message()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = {"where": self.where, "expected": self.expected, "found": self.found, "remedy": self.remedy}
+        return _rebuild, (type(self), self.what, {k: v if v is None else str(v) for k, v in parts.items()})
+
+
+def _rebuild(kind: type[LanceDuckError], what: str, parts: dict[str, Any]) -> LanceDuckError:
+    return kind(what, **parts)
+
+
+class NotFoundError(LanceDuckError, FileNotFoundError, ValueError):
+    """A table, version, tag, branch or file that does not exist."""
+
+
+class AlreadyExistsError(LanceDuckError, FileExistsError):
+    """Something is there already and may not be replaced."""
+
+
+class InvalidInputError(LanceDuckError, ValueError):
+    """An argument, filter or column name that makes no sense for this table."""
+
+
+class FormatError(LanceDuckError):
+    """Bytes on disk that cannot be read."""
+
+
+class UnsupportedError(FormatError, ValueError):
+    """A valid file, flag, encoding or type that this version does not read."""
+
+
+class CorruptError(FormatError, OSError):
+    """A file that is cut short or contradicts itself."""
+
+
+class CommitConflictError(LanceDuckError, OSError):
+    """Another writer committed first."""
+
+
+class RetryableError(CommitConflictError):
+    """The operation may succeed when it runs again on the newest version."""
+
+
+class IncompatibleError(CommitConflictError):
+    """The operation cannot succeed after what the other writer did."""
+
+
+class StoreError(LanceDuckError, OSError):
+    """The file system or object store failed."""
+
+
+class InternalError(LanceDuckError, RuntimeError):
+    """A broken invariant of this package; please report it."""

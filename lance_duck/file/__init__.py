@@ -1,0 +1,1 @@
+"""The data-file container: footer, column metadata, pages, columns."""

@@ -1,0 +1,1 @@
+"""Row addresses, stable row ids, deletion vectors, row versions."""

@@ -1,0 +1,1 @@
+"""From a predicate and a snapshot to Arrow batches."""

@@ -1,0 +1,100 @@
+"""Reads as plans: code that needs bytes says which, and somebody else fetches them.
+
+A `Request[T]` is a generator. It yields lists of `ByteRange`, is sent the bytes of each (in the same order), and returns
+a T. Requests compose: `gather` drives many in lock-step, so that one round of reads serves all columns of a batch, and
+`run` is the only place where bytes are fetched. A decoder therefore reads the same on a memory map and on S3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+T = TypeVar("T")
+
+
+class ByteSource(Protocol):
+    """One immutable object of a store, opened for range reads."""
+
+    @property
+    def path(self) -> str:
+        """Name for messages."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in the object."""
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
+        """Return a read-only uint8 array for each (offset, size), zero-copy where the object is mapped.
+
+        Neighbouring ranges are merged and fetched concurrently where a read costs a round trip.
+
+        Raises:
+            CorruptError: A range reaches beyond the end of the object.
+            StoreError: The store failed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """`size` bytes at `offset` of `source`."""
+
+    source: ByteSource
+    offset: int
+    size: int
+
+
+Request = Generator[list[ByteRange], list[Bytes], T]
+
+
+def run(request: Request[T]) -> T:
+    """Drive a request to its end, fetching what it asks for."""
+    try:
+        wanted = next(request)
+        while True:
+            wanted = request.send(fetch(wanted))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
+    """Read all ranges, one call per source, and return them in order."""
+    by_source: dict[int, list[int]] = {}
+    for i, r in enumerate(ranges):
+        by_source.setdefault(id(r.source), []).append(i)
+    found: list[Any] = [None] * len(ranges)
+    for places in by_source.values():
+        source = ranges[places[0]].source
+        for i, data in zip(places, source.read([(ranges[i].offset, ranges[i].size) for i in places]), strict=True):
+            found[i] = data
+    return found
+
+
+def gather(requests: Sequence[Request[T]]) -> Request[list[T]]:
+    """Drive several requests in lock-step: each round asks for the bytes of all of them at once."""
+    results: list[Any] = [None] * len(requests)
+    pending: list[tuple[int, Request[T], list[ByteRange]]] = []
+
+    def step(i: int, request: Request[T], data: list[Bytes] | None) -> None:
+        nonlocal pending
+        try:
+            pending.append((i, request, next(request) if data is None else request.send(data)))
+        except StopIteration as stop:
+            results[i] = stop.value
+
+    for i, request in enumerate(requests):
+        step(i, request, None)
+    while pending:
+        now, pending = pending, []
+        found = yield [r for _, _, wanted in now for r in wanted]
+        at = 0
+        for i, request, wanted in now:
+            step(i, request, found[at : at + len(wanted)])
+            at += len(wanted)
+    return results

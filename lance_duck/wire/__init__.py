@@ -1,0 +1,1 @@
+"""The metadata on disk: manifest, transaction, schema, flags, paths."""

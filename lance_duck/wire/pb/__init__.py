@@ -1,0 +1,1 @@
+"""Messages generated from protos/ by `make protos`."""
