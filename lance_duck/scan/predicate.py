@@ -1,0 +1,185 @@
+"""Predicates as an immutable tree: what a scan filters on, whichever language it was written in.
+
+The meaning is that of DuckDB: three-valued logic, where a comparison with null is null; NaN equals NaN and is greater
+than every other float; -0.0 equals 0.0. A leaf names its column by path, ("st", "a") for field a of struct st.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+
+Path = tuple[str, ...]
+Op = Literal["=", "!=", "<", "<=", ">", ">="]
+
+OPS: Final[tuple[Op, ...]] = ("=", "!=", "<", "<=", ">", ">=")
+MIRRORED: Final[dict[Op, Op]] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Predicate(ABC):
+    """A condition on one row: true, false or null."""
+
+    @abstractmethod
+    def leaves(self) -> Iterator[Predicate]:
+        """The parts that name a column or a constant, in order."""
+
+    def paths(self) -> tuple[Path, ...]:
+        """Paths of the columns it reads, in order, each once."""
+        found = (leaf.path for leaf in self.leaves() if isinstance(leaf, Compare | In | IsNull))
+        return tuple(dict.fromkeys(found))
+
+    def columns(self) -> tuple[str, ...]:
+        """Names of the top-level columns it reads, in order, each once."""
+        return tuple(dict.fromkeys(path[0] for path in self.paths()))
+
+
+class _Leaf(Predicate):
+    def leaves(self) -> Iterator[Predicate]:
+        yield self
+
+
+@dataclass(frozen=True)
+class Constant(_Leaf):
+    """The same answer for every row; None is null."""
+
+    value: bool | None
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else str(self.value).upper()
+
+
+@dataclass(frozen=True)
+class Compare(_Leaf):
+    """Column against constant. A null constant makes it null.
+
+    Attributes:
+        value: Of the column's type (for a dictionary the type of its values), or of one that converts without loss.
+    """
+
+    op: Op
+    path: Path
+    value: pa.Scalar
+
+    def __post_init__(self) -> None:
+        _check_path(self.path)
+        if self.op not in OPS:
+            raise InvalidInputError("unknown comparison", expected=" ".join(OPS), found=repr(self.op))
+
+    def __str__(self) -> str:
+        return f"{_name(self.path)} {self.op} {_literal(self.value)}"
+
+
+@dataclass(frozen=True)
+class In(_Leaf):
+    """Column equals one of the constants; null for a row without a match when the constants hold a null."""
+
+    path: Path
+    values: pa.Array
+
+    def __post_init__(self) -> None:
+        _check_path(self.path)
+
+    def __str__(self) -> str:
+        shown = ", ".join(_literal(v) for v in self.values[:20])
+        return f"{_name(self.path)} IN ({shown}{', …' if len(self.values) > 20 else ''})"
+
+
+@dataclass(frozen=True)
+class IsNull(_Leaf):
+    """Column is null; never null itself. `Not(IsNull(path))` is IS NOT NULL."""
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        _check_path(self.path)
+
+    def __str__(self) -> str:
+        return f"{_name(self.path)} IS NULL"
+
+
+@dataclass(frozen=True)
+class And(Predicate):
+    """All of the operands; without operands true."""
+
+    operands: tuple[Predicate, ...]
+
+    def leaves(self) -> Iterator[Predicate]:
+        """The parts of all operands."""
+        return _leaves_of(self.operands)
+
+    def __str__(self) -> str:
+        return "(" + " AND ".join(map(str, self.operands)) + ")"
+
+
+@dataclass(frozen=True)
+class Or(Predicate):
+    """One of the operands; without operands false."""
+
+    operands: tuple[Predicate, ...]
+
+    def leaves(self) -> Iterator[Predicate]:
+        """The parts of all operands."""
+        return _leaves_of(self.operands)
+
+    def __str__(self) -> str:
+        return "(" + " OR ".join(map(str, self.operands)) + ")"
+
+
+@dataclass(frozen=True)
+class Not(Predicate):
+    """The opposite of the operand; null stays null."""
+
+    operand: Predicate
+
+    def leaves(self) -> Iterator[Predicate]:
+        """The parts of the operand."""
+        return self.operand.leaves()
+
+    def __str__(self) -> str:
+        return f"NOT ({self.operand})"
+
+
+def all_of(*operands: Predicate) -> Predicate:
+    """AND of the operands, with ANDs inside them made flat."""
+    flat = tuple(part for operand in operands for part in conjuncts(operand))
+    return flat[0] if len(flat) == 1 else And(flat)
+
+
+def any_of(*operands: Predicate) -> Predicate:
+    """OR of the operands, with ORs inside them made flat."""
+    flat = tuple(part for operand in operands for part in (operand.operands if isinstance(operand, Or) else (operand,)))
+    return flat[0] if len(flat) == 1 else Or(flat)
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """Predicates that must all hold: the operands of an AND, or the predicate alone."""
+    return predicate.operands if isinstance(predicate, And) else (predicate,)
+
+
+def _leaves_of(operands: tuple[Predicate, ...]) -> Iterator[Predicate]:
+    for operand in operands:
+        yield from operand.leaves()
+
+
+def _check_path(path: Path) -> None:
+    if not isinstance(path, tuple) or not path or not all(isinstance(part, str) for part in path):
+        raise InvalidInputError("bad column path", expected="a tuple of names", found=repr(path))
+
+
+def _name(path: Path) -> str:
+    return ".".join(part if part.isidentifier() else '"' + part.replace('"', '""') + '"' for part in path)
+
+
+def _literal(value: pa.Scalar) -> str:
+    plain = value.as_py() if value.is_valid else None
+    if plain is None:
+        return "NULL"
+    if isinstance(plain, str):
+        return "'" + plain.replace("'", "''") + "'"
+    return str(plain)
