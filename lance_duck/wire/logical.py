@@ -1,0 +1,130 @@
+"""Logical types: the strings of a field that stand for Arrow types without children.
+
+    null bool int8 … uint64 halffloat float double string large_string binary large_binary json
+    date32:day  date64:ms  time32:{s|ms}  time64:{us|ns}  duration:{unit}  timestamp:{unit}:{zone or -}
+    decimal:{128|256}:{precision}:{scale}  fixed_size_binary:{bytes}
+    dict:{value type}:{index type}:{ordered}
+    fixed_size_list:{item type or lance.bfloat16}:{length}
+
+`struct`, `list`, `list.struct`, `large_list`, `large_list.struct`, `map` and `fixed_size_list:struct:{length}` take
+their types from the children of the field: see `wire.schema`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_duck.errors import UnsupportedError
+
+BFLOAT16 = "lance.bfloat16"
+EXTENSION_NAME = "ARROW:extension:name"
+EXTENSION_METADATA = "ARROW:extension:metadata"
+
+_MAX_DEPTH = 32
+_UNITS = ("s", "ms", "us", "ns")
+_PLAIN = {
+    "null": pa.null(),
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "halffloat": pa.float16(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "large_string": pa.large_string(),
+    "binary": pa.binary(),
+    "large_binary": pa.large_binary(),
+    "json": pa.string(),
+    "date32:day": pa.date32(),
+    "date64:ms": pa.date64(),
+    "time32:s": pa.time32("s"),
+    "time32:ms": pa.time32("ms"),
+    "time64:us": pa.time64("us"),
+    "time64:ns": pa.time64("ns"),
+    **{f"duration:{unit}": pa.duration(unit) for unit in _UNITS},
+}
+
+
+def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
+    """Return the Arrow storage type that a childless logical type stands for.
+
+    Extension names are the caller's affair, but for the items of `fixed_size_list:lance.bfloat16:n`, whose field
+    carries the extension's name as metadata. JSON is text here, whatever the file stores.
+
+    Args:
+        logical_type: For example "timestamp:us:UTC".
+        where: Field, for messages.
+
+    Raises:
+        UnsupportedError: The name is unknown or its parameters make no sense; the message names it.
+    """
+    return _parse(logical_type, logical_type, where, 0)
+
+
+def _parse(text: str, whole: str, where: str, depth: int) -> pa.DataType:
+    plain = _PLAIN.get(text)
+    if plain is not None:
+        return plain
+    kind, _, parameters = text.partition(":")
+    parser = _PARSERS.get(kind)
+    try:
+        if parser is not None:
+            return parser(parameters)
+        if kind == "dict":
+            value, index, _ordered = parameters.rsplit(":", 2)
+            if depth < _MAX_DEPTH:
+                return pa.dictionary(_parse(index, whole, where, depth + 1), _parse(value, whole, where, depth + 1))
+        if kind == "fixed_size_list":
+            item, length = parameters.rsplit(":", 1)
+            if depth < _MAX_DEPTH:
+                return pa.list_(_item_field(item, whole, where, depth + 1), _size(length))
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        if isinstance(error, UnsupportedError):
+            raise
+        raise _unknown(whole, where) from error
+    raise _unknown(whole, where)
+
+
+def _item_field(item: str, whole: str, where: str, depth: int) -> pa.Field:
+    if item == BFLOAT16:
+        return pa.field("item", pa.binary(2), metadata={EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""})
+    return pa.field("item", _parse(item, whole, where, depth))
+
+
+def _decimal(parameters: str) -> pa.DataType:
+    bits, precision, scale = parameters.split(":")
+    make = {"128": pa.decimal128, "256": pa.decimal256}.get(bits)
+    if make is None:
+        raise ValueError(bits)
+    return make(int(precision), int(scale))
+
+
+def _timestamp(parameters: str) -> pa.DataType:
+    unit, zone = parameters.split(":", 1)
+    return pa.timestamp(unit, None if zone == "-" else zone)
+
+
+def _fixed_size_binary(parameters: str) -> pa.DataType:
+    return pa.binary(_size(parameters))
+
+
+def _size(text: str) -> int:
+    size = int(text)
+    if not 0 <= size < 2**31:
+        raise ValueError(text)
+    return size
+
+
+_PARSERS = {"decimal": _decimal, "timestamp": _timestamp, "fixed_size_binary": _fixed_size_binary}
+
+
+def _unknown(logical_type: str, where: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"unknown logical type {logical_type!r}", where=where, remedy="read the other columns, or upgrade lance_duck"
+    )

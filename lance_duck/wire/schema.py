@@ -1,0 +1,339 @@
+"""Schema of a table: fields with their ids, and the Arrow schema they stand for.
+
+On disk a schema is a depth-first list of `Field` messages; a child names its parent by id, -1 at the top:
+
+    list, large_list, list.struct, large_list.struct    one child, the item
+    fixed_size_list:struct:{n}                          one child, the item
+    struct                                              one child a member
+    map                                                 one child "entries" (struct) with two children, key and value
+    any other logical type                              no child: see `wire.logical`
+
+An extension type is the metadata pair ARROW:extension:name, ARROW:extension:metadata. `lance.json` is shown as
+`arrow.json` on strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME, arrow_from_logical
+from lance_duck.wire.pb import file_pb2
+
+BLOB_KEY = "lance-encoding:blob"
+PACKED_KEY = "lance-encoding:packed"
+BLOB_V2 = "lance.blob.v2"
+JSON = "lance.json"
+
+_MAX_DEPTH = 64
+_LISTS = {"list": pa.list_, "list.struct": pa.list_, "large_list": pa.large_list, "large_list.struct": pa.large_list}
+_FSL_STRUCT = "fixed_size_list:struct:"
+_BLOB_V1_SCAN = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+_BLOB_V2_SCAN = pa.struct(
+    [
+        pa.field("kind", pa.uint8(), nullable=False),
+        pa.field("position", pa.uint64(), nullable=False),
+        pa.field("size", pa.uint64(), nullable=False),
+        pa.field("blob_id", pa.uint32(), nullable=False),
+        pa.field("blob_uri", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the table, at any depth.
+
+    Attributes:
+        id: Number that data files use for it; unique in the table, at least 0.
+        parent_id: Id of the field it is a child of, -1 at the top.
+        logical_type: Name of its type on disk.
+        metadata: Field metadata, with the two extension keys.
+        children: Members of a struct, the item of a list, the entries of a map.
+    """
+
+    id: int
+    name: str
+    parent_id: int
+    logical_type: str
+    nullable: bool
+    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    children: tuple[Field, ...] = ()
+
+    @cached_property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of the values; a registered extension type where the field declares one.
+
+        Raises:
+            UnsupportedError: The logical type is unknown.
+        """
+        return self._resolved.type
+
+    @property
+    def extension_name(self) -> str | None:
+        """Arrow extension name that the field declares, as it is on disk."""
+        return self.metadata.get(EXTENSION_NAME)
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the values are JSON, stored as JSONB."""
+        return self.logical_type == "json" or self.extension_name == JSON
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether a struct is stored row by row, as one column."""
+        return self.logical_type == "struct" and self.metadata.get(PACKED_KEY, "").lower() == "true"
+
+    @property
+    def blob_version(self) -> int:
+        """0: no blob. 1: bytes stored aside from the column. 2: `lance.blob.v2`."""
+        if self.extension_name == BLOB_V2:
+            return 2
+        return 1 if self.metadata.get(BLOB_KEY, "").lower() == "true" else 0
+
+    def to_arrow(self, *, scan: bool = False) -> pa.Field:
+        """Return the Arrow field, with its metadata.
+
+        Args:
+            scan: Give the type that a scan yields, where blobs are descriptions of where their bytes lie.
+        """
+        return _import(_storage_field(self, scan=True)) if scan else self._resolved
+
+    def walk(self) -> Iterator[Field]:
+        """Yield the field and all below it, depth first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @cached_property
+    def _resolved(self) -> pa.Field:
+        return _import(_storage_field(self, scan=False))
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Fields of one version of a table.
+
+    Attributes:
+        fields: The columns, in order.
+        metadata: Schema metadata.
+    """
+
+    fields: tuple[Field, ...]
+    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """Arrow schema of the columns.
+
+        Raises:
+            UnsupportedError: A logical type is unknown.
+        """
+        return pa.schema([f.to_arrow() for f in self.fields], metadata=dict(self.metadata) or None)
+
+    @cached_property
+    def scan_arrow(self) -> pa.Schema:
+        """Arrow schema that a scan yields: as `arrow`, with descriptions in place of blobs."""
+        return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return [f.name for f in self.fields]
+
+    def by_id(self, field_id: int) -> Field:
+        """Return the field with this id, at any depth.
+
+        Raises:
+            InvalidInputError: There is none.
+        """
+        try:
+            return self._ids[field_id]
+        except KeyError:
+            raise InvalidInputError(f"no field with id {field_id}", where="schema") from None
+
+    def by_path(self, path: str) -> Field:
+        """Return the field that a dotted path leads to, for example "a.b.c".
+
+        A name with a dot in it is written in backticks (two for one inside); a column whose whole name is the path
+        comes first.
+
+        Raises:
+            InvalidInputError: There is none.
+        """
+        if path in self._columns:
+            return self._columns[path]
+        fields, found = self.fields, None
+        for name in split_path(path):
+            found = next((f for f in fields if f.name == name), None)
+            if found is None:
+                raise InvalidInputError(
+                    f"no column {path!r}", where="schema", expected=f"one of {', '.join(self.names) or 'none'}"
+                )
+            fields = found.children
+        assert found is not None
+        return found
+
+    def walk(self) -> Iterator[Field]:
+        """Yield all fields at all depths, depth first."""
+        for top in self.fields:
+            yield from top.walk()
+
+    @cached_property
+    def _ids(self) -> dict[int, Field]:
+        return {f.id: f for f in self.walk() if f.id >= 0}
+
+    @cached_property
+    def _columns(self) -> dict[str, Field]:
+        return {f.name: f for f in reversed(self.fields)}
+
+
+def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes] | None = None) -> Schema:
+    """Build a schema from the field messages of a manifest or a file descriptor.
+
+    Logical types are looked at when an Arrow type is asked for, so that one unknown type leaves the other columns
+    readable.
+
+    Raises:
+        CorruptError: A field has no parent before it, an id comes twice, or a list or map has the wrong children.
+    """
+    below: dict[int, list[file_pb2.Field]] = {-1: []}
+    depth = {-1: 0}
+    for proto in fields:
+        if proto.parent_id not in below:
+            raise CorruptError(
+                "field without a parent", where=f"schema field {proto.name!r}", found=f"parent id {proto.parent_id}"
+            )
+        below[proto.parent_id].append(proto)
+        if proto.id < 0:
+            continue
+        if proto.id in below:
+            raise CorruptError("field id comes twice", where=f"schema field {proto.name!r}", found=proto.id)
+        below[proto.id] = []
+        depth[proto.id] = depth[proto.parent_id] + 1
+        if depth[proto.id] > _MAX_DEPTH:
+            raise UnsupportedError(
+                "schema nested too deep", where=f"schema field {proto.name!r}", expected=f"at most {_MAX_DEPTH} levels"
+            )
+    return Schema(tuple(_field(p, below) for p in below[-1]), text_map(metadata or {}))
+
+
+def split_path(path: str) -> list[str]:
+    """Split a dotted path into names; a name in backticks may hold dots, and two backticks for one.
+
+    Raises:
+        InvalidInputError: A backtick is not closed, or a name is empty.
+    """
+    names: list[str] = []
+    at = 0
+    while at <= len(path):
+        if path[at : at + 1] == "`":
+            name, at = _quoted(path, at + 1)
+        else:
+            end = path.find(".", at)
+            end = len(path) if end < 0 else end
+            name, at = path[at:end], end
+        if not name or path[at : at + 1] not in ("", "."):
+            raise InvalidInputError("bad column path", where=repr(path), expected="names with dots between them")
+        names.append(name)
+        at += 1
+    return names
+
+
+def _quoted(path: str, at: int) -> tuple[str, int]:
+    name = ""
+    while True:
+        end = path.find("`", at)
+        if end < 0:
+            raise InvalidInputError("backtick is not closed", where=repr(path))
+        name += path[at:end]
+        if path[end + 1 : end + 2] != "`":
+            return name, end + 1
+        name, at = name + "`", end + 2
+
+
+def text_map(raw: Mapping[str, bytes]) -> Mapping[str, str]:
+    """Return metadata with its values as text, sorted by key; bytes that are no UTF-8 become U+FFFD."""
+    return MappingProxyType({key: raw[key].decode(errors="replace") for key in sorted(raw)})
+
+
+def _field(proto: file_pb2.Field, below: Mapping[int, list[file_pb2.Field]]) -> Field:
+    children = tuple(_field(child, below) for child in below[proto.id]) if proto.id >= 0 else ()
+    expected = _expected_children(proto.logical_type)
+    if expected is not None and len(children) != expected:
+        raise CorruptError(
+            "wrong number of children",
+            where=f"schema field {proto.name!r} ({proto.logical_type})",
+            expected=expected,
+            found=len(children),
+        )
+    if proto.logical_type == "map" and len(children[0].children) != 2:
+        raise CorruptError("map without key and value", where=f"schema field {proto.name!r}")
+    metadata = dict(proto.metadata)
+    if proto.extension_name:
+        metadata[EXTENSION_NAME] = proto.extension_name.encode()
+    return Field(
+        proto.id, proto.name, proto.parent_id, proto.logical_type, proto.nullable, text_map(metadata), children
+    )
+
+
+def _expected_children(logical_type: str) -> int | None:
+    single = logical_type in _LISTS or logical_type == "map" or logical_type.startswith(_FSL_STRUCT)
+    return 1 if single else None
+
+
+def _storage_field(f: Field, *, scan: bool) -> pa.Field:
+    """Arrow field of storage types, extension types still spelled as metadata."""
+    metadata = dict(f.metadata)
+    storage = _storage_type(f, scan=scan)
+    if f.is_json:
+        metadata |= {EXTENSION_NAME: "arrow.json", EXTENSION_METADATA: ""}
+    elif scan and f.blob_version == 1:
+        storage = _BLOB_V1_SCAN
+    elif scan and f.blob_version == 2:
+        storage = _BLOB_V2_SCAN
+        metadata = {k: v for k, v in metadata.items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
+        metadata |= {BLOB_KEY: "true", PACKED_KEY: "true"}
+    return pa.field(f.name, storage, f.nullable, metadata or None)
+
+
+def _storage_type(f: Field, *, scan: bool) -> pa.DataType:
+    kind = f.logical_type
+    if f.is_json:
+        return pa.string()
+    children = [_storage_field(child, scan=scan) for child in f.children]
+    if kind == "struct":
+        return pa.struct(children)
+    if kind in _LISTS:
+        return _LISTS[kind](children[0])
+    if kind == "map":
+        key, value = (_storage_field(child, scan=scan) for child in f.children[0].children)
+        return pa.map_(key.with_nullable(False), value)
+    if kind.startswith(_FSL_STRUCT) and children:
+        plain = arrow_from_logical(kind.replace(":struct:", ":null:"), f.name)
+        return pa.list_(children[0], plain.list_size)
+    return arrow_from_logical(kind, f.name)
+
+
+class _AsCapsule:
+    """Hides a pyarrow field, so that pyarrow imports it anew and looks up its extension types."""
+
+    def __init__(self, field_: pa.Field) -> None:
+        self._field = field_
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._field.__arrow_c_schema__()
+
+
+def _import(storage: pa.Field) -> pa.Field:
+    """Turn extension metadata into the extension types that this process has registered; others stay metadata."""
+    try:
+        return pa.field(_AsCapsule(storage))
+    except (pa.ArrowException, ValueError, TypeError, KeyError):
+        return storage
