@@ -1,0 +1,77 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Each makes its own environment in .venv first, from Python 3.11 or newer and pip.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+LOWEST := $(VENV)/lowest
+PB     := lance_duck/wire/pb
+PROTOC := $(BIN)/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
+PYTEST := $(BIN)/python -m pytest
+CODE   := lance_duck tests benchmarks
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-full test-lowest lint types oracle bench golden protos protos-check format clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## query the tables shipped in this repository, and show what comes out
+	@$(BIN)/python benchmarks/demo.py
+
+test: $(READY)  ## all tests in the quick profile
+	$(PYTEST) -m 'not slow' -n 2 --dist worksteal
+
+test-full: $(READY)  ## all tests, more random cases, then again on the oldest supported libraries
+	LANCE_DUCK_PROFILE=full $(PYTEST) -n 2 --dist worksteal
+	$(MAKE) --no-print-directory test-lowest
+
+$(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' -c tests/lowest.txt
+	@touch $@
+
+test-lowest: $(LOWEST)/.ready  ## the quick profile on the oldest supported libraries (DuckDB 1.5)
+	$(LOWEST)/bin/python -m pytest -m 'not slow' -n 2 --dist worksteal
+
+lint: $(READY)  ## ruff: rules and layout
+	$(BIN)/ruff check --no-cache $(CODE)
+	$(BIN)/ruff format --no-cache --check $(CODE)
+
+types: $(READY)  ## mypy --strict
+	$(BIN)/mypy
+
+oracle: $(READY)  ## only the comparison with pylance, with counts of cases
+	$(PYTEST) tests/oracle -n 2 --dist worksteal
+
+bench: $(READY)  ## every benchmark at its default size, beside pylance and Parquet
+	$(BIN)/python -m benchmarks
+
+golden: $(READY)  ## write the golden tables anew (pinned to one version of the writer)
+	$(BIN)/python tests/golden/generate.py
+
+protos: $(READY)  ## regenerate lance_duck/wire/pb from protos/
+	$(PROTOC) --python_out=. --pyi_out=.
+
+protos-check: $(READY)  ## fail when the generated code does not match protos/
+	@rm -rf $(VENV)/protos && mkdir -p $(VENV)/protos
+	@$(PROTOC) --python_out=$(VENV)/protos --pyi_out=$(VENV)/protos
+	@diff -ru --exclude=__init__.py --exclude=__pycache__ $(VENV)/protos/$(PB) $(PB) \
+		|| { echo 'the generated code differs from protos/: run "make protos"' >&2; exit 1; }
+	@echo 'generated code matches protos/'
+
+format: $(READY)  ## let ruff rewrite the code
+	$(BIN)/ruff check --fix --exit-zero $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+clean:  ## remove the environment, caches and benchmark data
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist benchmarks/data
+	find lance_duck tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,229 @@
+"""The rules of ARCHITECTURE.md, checked on the source: imports run one way, rooms stay small, names have one home."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "lance_duck"
+
+LONGEST_MODULE = 500
+LONGEST_FUNCTION = 60
+
+# Library -> rooms that may import it. Libraries that are not named here are free.
+HOMES: dict[str, set[str]] = {
+    "numba": {"encoding"},
+    "llvmlite": set(),
+    "duckdb": {"duck", "scan"},
+    "obstore": {"store"},
+    "pyroaring": {"rows"},
+    "faiss": set(),
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "lance": set(),
+    "lancedb": set(),
+    "pylance": set(),
+}
+
+ON_DISK = re.compile(
+    r"(?<![A-Za-z0-9])_(versions|deletions|transactions|indices|refs)(?![A-Za-z_])|\.manifest\b|latest_version_hint"
+)
+
+
+@dataclass(frozen=True)
+class Module:
+    path: Path
+
+    @property
+    def name(self) -> str:
+        parts = self.path.relative_to(ROOT).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def room(self) -> str:
+        """First name below the package; empty for the package's own __init__."""
+        return [*self.name.split("."), ""][1]
+
+    @property
+    def generated(self) -> bool:
+        return self.name.startswith("lance_duck.wire.pb")
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, str(self.path))
+
+    def imports(self, node: ast.AST | None = None) -> Iterator[tuple[str, int]]:
+        """Every imported module with its line; relative imports made absolute."""
+        package = self.name.split(".") if self.path.name == "__init__.py" else self.name.split(".")[:-1]
+        for child in ast.walk(node or self.tree):
+            if isinstance(child, ast.Import):
+                yield from ((alias.name, child.lineno) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                base = child.module or ""
+                if child.level:
+                    above = package[: len(package) - child.level + 1]
+                    base = ".".join(above + ([child.module] if child.module else []))
+                if base == "lance_duck" or (child.level and not child.module):
+                    yield from ((f"{base}.{alias.name}", child.lineno) for alias in child.names)
+                else:
+                    yield base, child.lineno
+
+
+MODULES = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
+WRITTEN = [module for module in MODULES if not module.generated]
+
+
+def room_order() -> list[list[set[str]]]:
+    """The list under "Rooms": per line, the rooms that are neighbours (`a/ | b/`) and never import each other."""
+    section = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("## Rooms")[1].split("\n## ")[0]
+    order: list[list[set[str]]] = []
+    for line in section.splitlines():
+        if not re.match(r" {4}[a-z_]+(\.py|/)", line):
+            continue
+        neighbours: list[set[str]] = [set()]
+        for token in line.split():
+            if token == "|":
+                neighbours.append(set())
+            elif found := re.fullmatch(r"([a-z_]+)(\.py|/)", token):
+                neighbours[-1].add(found[1])
+            else:
+                break
+        order.append(neighbours)
+    return order
+
+
+ORDER = room_order()
+LEVEL = {room: level for level, line in enumerate(ORDER) for rooms in line for room in rooms}
+SHARED = {room: rooms for line in ORDER for rooms in line for room in rooms}
+
+
+def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring."""
+    first = node.body[0]
+    documented = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    docstring = (first.end_lineno or 0) - first.lineno + 1 if documented else 0
+    return (node.end_lineno or 0) - node.lineno + 1 - docstring
+
+
+def docstrings(tree: ast.Module) -> set[int]:
+    """Identities of the string constants that stand alone as a statement."""
+    return {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+def test_the_room_list_is_found_and_complete() -> None:
+    assert len(ORDER) >= 8
+    assert SHARED["errors"] == {"errors"}
+    missing = {module.room for module in MODULES if module.room} - set(LEVEL)
+    assert not missing, f"rooms that ARCHITECTURE.md does not name: {sorted(missing)}"
+
+
+@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
+def test_imports_go_down_the_room_list(module: Module) -> None:
+    if not module.room:
+        return
+    wrong = []
+    for name, line in module.imports():
+        if name.split(".")[0] != "lance_duck":
+            continue
+        target = [*name.split("."), ""][1]
+        if target not in LEVEL:
+            # Names of the package itself (its version, its entry points) are for the command line alone.
+            allowed = LEVEL[module.room] == 0
+        else:
+            allowed = target in SHARED[module.room] or LEVEL[target] > LEVEL[module.room]
+        if not allowed:
+            wrong.append(f"{module.path.relative_to(ROOT)}:{line} imports {name}")
+    assert not wrong
+
+
+@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
+def test_no_import_of_the_package_hides_in_a_function(module: Module) -> None:
+    hidden = {
+        f"{module.path.relative_to(ROOT)}:{line} imports {name}"
+        for function in functions(module)
+        for name, line in module.imports(function)
+        if name.split(".")[0] == "lance_duck"
+    }
+    assert not hidden
+
+
+@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
+def test_heavy_libraries_stay_at_home(module: Module) -> None:
+    strays = [
+        f"{module.path.relative_to(ROOT)}:{line} imports {name}"
+        for name, line in module.imports()
+        if (home := HOMES.get(name.split(".")[0])) is not None and module.room not in home
+    ]
+    assert not strays
+
+
+@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
+def test_modules_and_functions_are_small(module: Module) -> None:
+    assert len(module.text.splitlines()) <= LONGEST_MODULE
+    long = {
+        function.name: code_lines(function) for function in functions(module) if code_lines(function) > LONGEST_FUNCTION
+    }
+    assert not long
+
+
+@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
+def test_names_on_disk_are_spelled_in_one_place(module: Module) -> None:
+    if module.name == "lance_duck.wire.paths":
+        return
+    plain = docstrings(module.tree)
+    strings = (node for node in ast.walk(module.tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    spelled = {
+        f"{module.path.relative_to(ROOT)}:{node.lineno} {node.value!r}"
+        for node in strings
+        if id(node) not in plain and ON_DISK.search(str(node.value))
+    }
+    assert not spelled
+
+
+@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
+def test_package_files_only_re_export(module: Module) -> None:
+    if module.path.name != "__init__.py":
+        return
+    odd = [node for node in module.tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    assert not odd
+
+
+def test_unit_tests_never_run_the_other_implementation() -> None:
+    guests = {"lance", "lancedb", "pylance"}
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / "tests" / "unit").rglob("*.py"))
+        for name, line in Module(path).imports()
+        if name.split(".")[0] in guests
+    ]
+    assert not found
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a work tree of git")
+def test_the_top_level_holds_what_it_should_and_nothing_else() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split("/")[0] for line in listed.splitlines()} == {
+        *("pyproject.toml", "README.md", "Makefile", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"),
+        *("lance_duck", "protos", "sql", "tests", "notebooks", "benchmarks"),
+        *(".ci", ".pre-commit-config.yaml", ".gitignore"),
+    }
