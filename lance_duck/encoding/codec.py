@@ -48,5 +48,8 @@ class Codec(Protocol):
     def decode_block(self, buffer: Bytes, count: int) -> Block:
         """`count` values from one buffer: dictionaries and rep/def levels."""
 
+    def decode_blocks(self, chunks: Chunks) -> Block:
+        """Like decode_block for each chunk's one buffer, joined: the rep/def levels of miniblock chunks."""
+
     def decode_values(self, values: Block) -> Block:
         """Values that were compressed one by one (full zip): FixedWidth or VariableWidth in, decoded values out."""

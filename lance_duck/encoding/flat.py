@@ -1,0 +1,82 @@
+"""Flat: values as they are, little-endian.
+
+A buffer of n values of b bits:
+
+    offset  size          field
+    0       n * b / 8     values; b == 1: eight to a byte, lowest bit first, the last byte padded
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_duck.encoding.block import Block, Bytes, FixedWidth
+from lance_duck.encoding.codec import Chunks
+from lance_duck.encoding.forms import fixed_values, justified, no_form, one_chunk
+from lance_duck.encoding.kernels.flat import join_bytes, spread_bits
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+MAX_BITS = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Uncompressed values.
+
+    Attributes:
+        bits: Bits of a value: 1, or a multiple of 8.
+    """
+
+    bits: int
+
+    @classmethod
+    def from_proto(cls, message: pb.Flat) -> Flat:
+        """Raises UnsupportedError for compressed values and for widths that are not whole bytes."""
+        bits = message.bits_per_value
+        if message.HasField("data") and message.data.scheme:
+            raise no_form("flat", "compressed")
+        if bits != 1 and (bits % 8 or not 0 < bits <= MAX_BITS):
+            raise UnsupportedError("flat values of this width", where="page encoding", found=f"{bits} bits")
+        return cls(bits)
+
+    @property
+    def num_buffers(self) -> int:
+        """1."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> FixedWidth:
+        """Joins the values of all chunks; those of a single chunk are a view."""
+        starts, counts = chunks.starts[0], chunks.counts
+        most = chunks.sizes[0] * 8 if self.bits == 1 else chunks.sizes[0] // (self.bits // 8)
+        total = justified(counts, most, "flat")
+        data = readonly(chunks.data)
+        if self.bits == 1:
+            out = np.empty(total, np.uint8)
+            spread_bits(data, starts, counts, out)
+            return FixedWidth(1, out, total)
+        width = self.bits // 8
+        if len(counts) == 1:
+            return FixedWidth(self.bits, data[int(starts[0]) :][: total * width], total)
+        out = np.empty(total * width, np.uint8)
+        join_bytes(data, starts, counts * width, out)
+        return FixedWidth(self.bits, out, total)
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
+        """Values of one buffer; a view unless they are bits."""
+        return self.decode_chunks(one_chunk(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
+        """The same as decode_chunks."""
+        return self.decode_chunks(chunks)
+
+    def decode_values(self, values: Block) -> FixedWidth:
+        """The values themselves."""
+        fixed = fixed_values(values, self.bits, "flat")
+        held = len(fixed.data) * 8 // (8 if self.bits == 1 else self.bits)
+        if held < fixed.count:
+            raise CorruptError("too few bytes", where="flat encoding", expected=fixed.count, found=held)
+        return fixed

@@ -1,0 +1,67 @@
+"""Checks that codecs share: which forms an encoding has, and whether the bytes at hand justify a count."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Bytes, FixedWidth, VariableWidth
+from lance_duck.encoding.codec import Chunks
+from lance_duck.errors import CorruptError, UnsupportedError
+
+MAX_INT32 = (1 << 31) - 1
+
+
+def no_form(encoding: str, form: str) -> UnsupportedError:
+    """The error for a form of an encoding that the format does not define."""
+    return UnsupportedError(f"{encoding} encoding has no {form} form", where="page encoding")
+
+
+def one_chunk(buffer: Bytes, count: int) -> Chunks:
+    """One buffer as one chunk."""
+    starts = np.zeros((1, 1), np.int64)
+    return Chunks(buffer, starts, np.array([[len(buffer)]], np.int64), np.array([count], np.int64))
+
+
+def justified(counts: NDArray[np.int64], most: NDArray[np.int64], encoding: str) -> int:
+    """Sum of `counts`.
+
+    Args:
+        counts: int64 (k,), value slots in each chunk.
+        most: int64 (k,), the values that each chunk's bytes can hold.
+        encoding: Its name, for the error.
+
+    Raises:
+        CorruptError: A chunk claims more values than its bytes can hold.
+    """
+    excess = (counts < 0) | (counts > most)
+    if excess.any():
+        chunk = int(excess.argmax())
+        raise CorruptError(
+            "more values claimed than the bytes hold",
+            where=f"{encoding} encoding, chunk {chunk}",
+            expected=f"at most {most[chunk]}",
+            found=int(counts[chunk]),
+        )
+    return int(counts.sum())
+
+
+def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
+    """`values` when they are FixedWidth of `bits` bits, or CorruptError."""
+    if not isinstance(values, FixedWidth):
+        raise CorruptError("values are not of one width", where=f"{encoding} encoding", expected=f"{bits} bits")
+    if values.bits != bits:
+        raise CorruptError("wrong value width", where=f"{encoding} encoding", expected=bits, found=values.bits)
+    return values
+
+
+def variable_values(values: Block, encoding: str) -> VariableWidth:
+    """`values` when they are VariableWidth, or CorruptError."""
+    if not isinstance(values, VariableWidth):
+        raise CorruptError("values are not of variable width", where=f"{encoding} encoding")
+    return values
+
+
+def narrow_offsets(offsets: NDArray[np.int64], size: int) -> NDArray[np.int32] | NDArray[np.int64]:
+    """`offsets` as int32 when `size` bytes of data allow it."""
+    return offsets.astype(np.int32) if size <= MAX_INT32 and offsets.dtype != np.int32 else offsets

@@ -1,0 +1,61 @@
+"""Kernels of the flat encoding: gather whole bytes, spread bits to bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.kernels.jit import kernel
+from lance_duck.encoding.kernels.memory import copy, load_u8, store_u8, store_u64
+
+SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(np.uint64).ravel()
+"""Byte → its eight bits as eight bytes, lowest bit first."""
+
+
+@kernel
+def join_bytes(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
+    """Copies data[starts[i] : starts[i] + sizes[i]] one after the other into `out`.
+
+    The caller has checked that all extents lie in `data` and that `out` has sizes.sum() bytes.
+    """
+    place = 0
+    for i in range(len(starts)):
+        copy(out, place, data, starts[i], sizes[i])
+        place += sizes[i]
+
+
+def join_bytes_reference(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
+    """The same, plainly."""
+    parts = [data[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
+    out[:] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
+
+
+@kernel
+def spread_bits(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
+    """Writes counts[i] bits from starts[i] on, lowest bit of a byte first, as bytes 0 or 1.
+
+    The caller has checked that the bits lie in `data` and that `out` has counts.sum() bytes.
+    """
+    place = 0
+    for i in range(len(starts)):
+        source = starts[i]
+        end = place + counts[i]
+        while place + 8 <= end:
+            store_u64(out, place, SPREAD[load_u8(data, source)])
+            source += 1
+            place += 8
+        bit = 0
+        while place < end:
+            store_u8(out, place, np.uint8((load_u8(data, source) >> np.uint8(bit)) & np.uint8(1)))
+            place += 1
+            bit += 1
+
+
+def spread_bits_reference(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
+    """The same, plainly."""
+    place = 0
+    for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
+        used = data[start : start + (count + 7) // 8]
+        out[place : place + count] = np.unpackbits(used, count=count, bitorder="little")
+        place += count

@@ -1,0 +1,31 @@
+"""From the description of an encoding to the codec that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.flat import Flat
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+
+def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
+    """The codec for `encoding`, with those of the encodings inside it.
+
+    Raises:
+        CorruptError: The description is empty or contradicts itself.
+        UnsupportedError: It names an encoding, or a combination, that no 2.1 or 2.2 file has.
+    """
+    kind = encoding.WhichOneof("compression")
+    if kind is None:
+        raise CorruptError("no encoding named", where="page encoding", expected="one of CompressiveEncoding's")
+    if kind not in _READERS:
+        raise UnsupportedError("unknown encoding", where="page encoding", found=kind)
+    return _READERS[kind](getattr(encoding, kind))
+
+
+_READERS: Final[dict[str, Callable[[Any], Codec]]] = {
+    "flat": Flat.from_proto,
+}
