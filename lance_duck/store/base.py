@@ -1,0 +1,104 @@
+"""What the rest of the package knows of a place where files lie."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.store.request import ByteSource
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file below a directory.
+
+    Attributes:
+        path: Relative to the root of the store.
+        size: Bytes.
+        modified: Time of the last change, UTC.
+    """
+
+    path: str
+    size: int
+    modified: datetime
+
+
+class Store(Protocol):
+    """Files below one root; paths are relative to it, with "/" between names.
+
+    Every method that takes a path raises InvalidInputError when it leaves the root (and no other allowed root holds
+    it), and StoreError when the disk or the service fails.
+    """
+
+    @property
+    def uri(self) -> str:
+        """Root, as it can be opened again: an absolute path, or a URI without a slash at the end."""
+
+    @property
+    def can_list(self) -> bool:
+        """Whether `list` works; plain web servers cannot."""
+
+    def get(self, path: str) -> bytes:
+        """Return the whole file. Raises NotFoundError."""
+
+    def open(self, path: str, size: int | None = None) -> ByteSource:
+        """Open a file for range reads.
+
+        Args:
+            path: The file.
+            size: Its size where the caller knows it; saves a round trip on an object store, checked on a local disk.
+
+        Raises:
+            NotFoundError: No such file (an object store whose size is given notices at the first read).
+            CorruptError: The file is not of the given size.
+        """
+
+    def list(self, directory: str) -> Iterator[Entry]:
+        """Yield the files directly in a directory, by name; none when there is no such directory.
+
+        Names come in lexical order, lazily on object stores, where a thousand cost one request.
+        """
+
+    def names(self, directory: str) -> Iterator[str]:
+        """Yield the names alone of what `list` yields, cheaper where sizes cost extra."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+
+
+def normal_path(path: str, where: str) -> str:
+    """Return a relative path without empty or dot segments.
+
+    Raises:
+        InvalidInputError: It is empty or absolute, leaves its root, or holds a NUL.
+    """
+    normal = posixpath.normpath(path) if path else ""
+    if normal in ("", ".", "..") or normal.startswith(("/", "../")) or "\0" in normal:
+        raise leaves_root(path, where)
+    return normal
+
+
+def leaves_root(path: str, root: str) -> InvalidInputError:
+    """The error for a path that points out of its root."""
+    return InvalidInputError(
+        "path leaves the root of the table",
+        where=repr(path),
+        expected=f"a file below {root}",
+        remedy="nothing was read",
+    )
+
+
+def check_range(where: str, size: int, offset: int, length: int) -> None:
+    """Refuse a range that is not inside an object of `size` bytes, with CorruptError."""
+    if offset < 0 or length < 0 or offset + length > size:
+        raise CorruptError(
+            "read beyond the end",
+            where=where,
+            expected=f"a range inside {size} bytes",
+            found=f"{length} bytes at {offset}",
+            remedy="the file is cut short, or what points into it is wrong",
+        )

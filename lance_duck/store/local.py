@@ -1,0 +1,189 @@
+"""Files on local disks, memory-mapped.
+
+A read is a view of the map: nothing is copied, and the page cache is shared with other processes. Pages that were
+read count as memory of the process until they are given back, so all maps share one budget (`residency`): when the
+pages touched since the last release exceed it, the longest unused maps give theirs back. A view stays valid; it reads
+from the page cache again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import numpy as np
+
+from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, StoreError
+from lance_duck.store.base import Entry, check_range, leaves_root
+from lance_duck.store.request import Bytes
+
+RESIDENT_BUDGET = 256 << 20
+
+_CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap.mmap, "madvise")
+_EMPTY = np.empty(0, np.uint8)
+_EMPTY.setflags(write=False)
+
+
+class MappedFile:
+    """A `ByteSource` over a memory-mapped file."""
+
+    def __init__(self, path: str, size: int | None = None) -> None:
+        self.path = path
+        with _translated(path), open(path, "rb") as file:
+            self.size = os.fstat(file.fileno()).st_size
+            if size is not None and size != self.size:
+                raise CorruptError(
+                    "file has another size than its manifest says", where=path, expected=size, found=self.size
+                )
+            self._map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ) if self.size else None
+        self._bytes: Bytes = _EMPTY if self._map is None else np.frombuffer(self._map, np.uint8)
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
+        """Return a read-only view for each (offset, size); raises CorruptError beyond the end."""
+        found, touched = [], 0
+        data, end = self._bytes, self.size
+        for offset, length in ranges:
+            if offset < 0 or length < 0 or offset + length > end:
+                check_range(self.path, end, offset, length)
+            found.append(data[offset : offset + length])
+            touched += length
+        residency.touch(self, touched)
+        return found
+
+    def release(self, offset: int = 0, size: int | None = None) -> None:
+        """Hint that a range will not be read soon, so that its pages need not stay resident. Views of it stay valid."""
+        if self._map is None or not _CAN_RELEASE:
+            return
+        stop = self.size if size is None else min(offset + size, self.size)
+        start = offset - offset % mmap.PAGESIZE
+        if 0 <= start < stop:
+            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+
+class Residency:
+    """Keeps the pages that maps hold resident within a budget.
+
+    Args:
+        budget: Bytes that all maps together may have touched before the longest unused are released.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.total = 0
+        self._touched: dict[int, tuple[weakref.ref[MappedFile], int]] = {}
+        # Maps may be collected inside touch(), where the lock is held: the callback only leaves a note.
+        self._dead: deque[int] = deque()
+        self._lock = threading.Lock()
+
+    def touch(self, source: MappedFile, size: int) -> None:
+        """Note that `size` bytes of a map are about to be read."""
+        key = id(source)
+        with self._lock:
+            self._drop_dead()
+            ref, before = self._touched.pop(key, (None, 0))
+            after = min(before + size, source.size)
+            self._touched[key] = (ref or weakref.ref(source, lambda _: self._dead.append(key)), after)
+            self.total += after - before
+            victims = self._pop_victims() if self.total > self.budget else []
+        for victim in victims:
+            victim.release()
+
+    def _pop_victims(self) -> list[MappedFile]:
+        victims = []
+        for key in list(self._touched):
+            if self.total <= self.budget // 2:
+                break
+            ref, size = self._touched.pop(key)
+            self.total -= size
+            if (source := ref()) is not None:
+                victims.append(source)
+        return victims
+
+    def _drop_dead(self) -> None:
+        while self._dead:
+            self.total -= self._touched.pop(self._dead.popleft(), (None, 0))[1]
+
+
+residency = Residency(RESIDENT_BUDGET)
+
+
+class LocalStore:
+    """A directory on a local disk.
+
+    Args:
+        root: The directory; may itself be reached through symbolic links.
+        allowed: Other directories that paths and symbolic links may lead into.
+    """
+
+    can_list = True
+
+    def __init__(self, root: str, allowed: Sequence[str] = ()) -> None:
+        self.uri = os.path.abspath(root)
+        self._root = os.path.realpath(root)
+        self._allowed = tuple(os.path.realpath(a) for a in allowed)
+
+    def allowing(self, roots: Sequence[str]) -> LocalStore:
+        """The same store, with more directories that paths may lead into."""
+        return LocalStore(self.uri, (*self._allowed, *roots))
+
+    def get(self, path: str) -> bytes:
+        """See `Store.get`."""
+        place = self._place(path)
+        with _translated(place), open(place, "rb") as file:
+            return file.read()
+
+    def open(self, path: str, size: int | None = None) -> MappedFile:
+        """See `Store.open`."""
+        return MappedFile(self._place(path), size)
+
+    def list(self, directory: str) -> Iterator[Entry]:
+        """See `Store.list`."""
+        place = self._place(directory)
+        for name in self.names(directory):
+            try:
+                stat = os.stat(os.path.join(place, name))
+            except FileNotFoundError:
+                continue  # a temporary file that its writer has renamed meanwhile
+            yield Entry(f"{directory.strip('/')}/{name}", stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
+
+    def names(self, directory: str) -> Iterator[str]:
+        """See `Store.names`."""
+        place = self._place(directory)
+        try:
+            with _translated(place), os.scandir(place) as found:
+                files = sorted(f.name for f in found if f.is_file())
+        except NotFoundError:
+            return
+        yield from files
+
+    def exists(self, path: str) -> bool:
+        """See `Store.exists`."""
+        return os.path.isfile(self._place(path))
+
+    def _place(self, path: str) -> str:
+        if "\0" in path or not path:
+            raise leaves_root(path, self.uri)
+        place = os.path.realpath(os.path.join(self._root, path))
+        for root in (self._root, *self._allowed):
+            if place.startswith(root + os.sep) or (root == os.sep and place != os.sep):
+                return place
+        raise leaves_root(path, self.uri)
+
+
+@contextmanager
+def _translated(where: str) -> Iterator[None]:
+    """Turn errors of the operating system into those of this package."""
+    try:
+        yield
+    except LanceDuckError:
+        raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFoundError("no such file", where=where) from error
+    except (OSError, ValueError) as error:
+        raise StoreError(getattr(error, "strerror", None) or str(error), where=where) from error

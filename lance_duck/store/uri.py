@@ -1,0 +1,72 @@
+"""From what a user writes to a store: paths, file:// and the schemes of object stores."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote, urlsplit
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.store.base import Store
+from lance_duck.store.local import LocalStore
+from lance_duck.store.object import ObjectStore, bucket_client, sorted_options
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
+_OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
+_WEB = ("http", "https")
+
+
+def open_store(
+    uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None, allowed: Sequence[str] = ()
+) -> Store:
+    """Open the store whose root is `uri`; nothing is read yet.
+
+    Args:
+        uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// memory:// URI.
+        storage_options: Credentials and settings of the object store, by the names of pylance and obstore; ignored for
+            local paths.
+        allowed: Other roots that paths and links of a local store may lead into; those that are not local are passed
+            over.
+
+    Raises:
+        UnsupportedError: The scheme is not known.
+        InvalidInputError: The URI or an option makes no sense.
+    """
+    text = os.fspath(uri)
+    path = local_path(text)
+    if path is not None:
+        return LocalStore(path, [p for a in allowed if (p := local_path(a)) is not None])
+    parts = urlsplit(text)
+    if parts.scheme.lower() not in _OBJECT_SCHEMES:
+        raise UnsupportedError(
+            f"unknown scheme {parts.scheme!r}", where=text, expected="a path, file, " + ", ".join(_OBJECT_SCHEMES)
+        )
+    if parts.scheme == "memory":
+        bucket, key = "memory://", unquote(parts.netloc + parts.path)
+    else:
+        bucket, key = f"{parts.scheme.lower()}://{parts.netloc}", unquote(parts.path)
+    if not parts.netloc and parts.scheme != "memory":
+        raise InvalidInputError("URI without a bucket", where=text)
+    prefix = "/".join(p for p in key.split("/") if p)
+    if ".." in prefix.split("/"):
+        raise InvalidInputError("'..' in a URI", where=text)
+    client = bucket_client(bucket, sorted_options(storage_options))
+    return ObjectStore(text.rstrip("/"), client, prefix, can_list=parts.scheme.lower() not in _WEB)
+
+
+def local_path(uri: str) -> str | None:
+    """Return the path on a local disk that a path or file URI means, or None for other URIs."""
+    if not _SCHEME.match(uri):
+        return os.path.expanduser(uri)
+    parts = urlsplit(uri)
+    if parts.scheme.lower() != "file":
+        return None
+    if parts.netloc not in ("", "localhost"):
+        raise InvalidInputError("file URI with a host", where=uri, expected="file:///path")
+    return unquote(parts.path)
+
+
+def join_uri(root: str, path: str) -> str:
+    """Return the URI of something below a root."""
+    return f"{root.rstrip('/')}/{path}"
