@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,14 @@ from lance_duck.encoding.block import Block, Bytes, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Chunks
 from lance_duck.errors import CorruptError, UnsupportedError
 
-MAX_INT32 = (1 << 31) - 1
+MAX_INT32: Final = (1 << 31) - 1
+WORDS: Final[dict[int, np.dtype[Any]]] = {
+    8: np.dtype("u1"),
+    16: np.dtype("<u2"),
+    32: np.dtype("<u4"),
+    64: np.dtype("<u8"),
+}
+"""Unsigned words by their bits."""
 
 
 def no_form(encoding: str, form: str) -> UnsupportedError:

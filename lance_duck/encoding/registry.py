@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from lance_duck.encoding.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.flat import Flat
 from lance_duck.errors import CorruptError, UnsupportedError
@@ -28,4 +29,6 @@ def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
 
 _READERS: Final[dict[str, Callable[[Any], Codec]]] = {
     "flat": Flat.from_proto,
+    "inline_bitpacking": InlineBitpacking.from_proto,
+    "out_of_line_bitpacking": OutOfLineBitpacking.from_proto,
 }

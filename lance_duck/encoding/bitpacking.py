@@ -1,0 +1,129 @@
+"""Bit-packed unsigned words of T = 8, 16, 32 or 64 bits, in FastLanes order (`kernels/bitpacking.py`).
+
+Inline: blocks of 1024 values, each with a width of its own; the last may hold fewer.
+
+    offset  size     field
+    0       T / 8    W, bits of a packed value, 0 to T
+    T / 8   W * 128  packed values
+
+Out of line: W is in the page's description. Whole blocks of W * 128 bytes, then the last n % 1024 values: as T-bit
+words when the buffer ends exactly behind them, otherwise as one more block, padded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_duck.encoding.block import Block, Bytes, FixedWidth
+from lance_duck.encoding.codec import Chunks
+from lance_duck.encoding.forms import WORDS, justified, no_form, one_chunk
+from lance_duck.encoding.kernels.bitpacking import BLOCK, unpack_fixed, unpack_inline
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.status import check
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+
+def _word_bits(bits: int) -> int:
+    if bits not in WORDS:
+        raise UnsupportedError("bit-packed words of this size", where="page encoding", found=f"{bits} bits")
+    return bits
+
+
+@dataclass(frozen=True, slots=True)
+class InlineBitpacking:
+    """Blocks that begin with their width.
+
+    Attributes:
+        bits: T, bits of an unpacked value.
+    """
+
+    bits: int
+
+    @classmethod
+    def from_proto(cls, message: pb.InlineBitpacking) -> InlineBitpacking:
+        """Raises UnsupportedError for other words, and for blocks that are compressed again."""
+        if message.HasField("values") and message.values.scheme:
+            raise no_form("inline bitpacking", "compressed")
+        return cls(_word_bits(message.uncompressed_bits_per_value))
+
+    @property
+    def num_buffers(self) -> int:
+        """1."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> FixedWidth:
+        """Unpacks and joins all chunks."""
+        word = WORDS[self.bits]
+        starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
+        total = justified(counts, sizes // word.itemsize * BLOCK, "inline bitpacking")
+        out = np.empty(total, word)
+        scratch = np.empty(BLOCK, word)
+        check(unpack_inline(readonly(chunks.data), starts, sizes, counts, out, scratch), "inline bitpacking")
+        return FixedWidth(self.bits, out.view(np.uint8), total)
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
+        """Values of one buffer."""
+        return self.decode_chunks(one_chunk(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
+        """The same as decode_chunks."""
+        return self.decode_chunks(chunks)
+
+    def decode_values(self, values: Block) -> Block:
+        """Raises UnsupportedError: single values are never packed."""
+        raise no_form("inline bitpacking", "per-value")
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfLineBitpacking:
+    """Blocks of one width.
+
+    Attributes:
+        bits: T, bits of an unpacked value.
+        width: W, bits of a packed value, 1 to T.
+    """
+
+    bits: int
+    width: int
+
+    @classmethod
+    def from_proto(cls, message: pb.OutOfLineBitpacking) -> OutOfLineBitpacking:
+        """Raises UnsupportedError for other words or packed values that are not flat, CorruptError for the width."""
+        bits = _word_bits(message.uncompressed_bits_per_value)
+        if message.values.WhichOneof("compression") != "flat":
+            raise no_form("out-of-line bitpacking", "nested")
+        width = message.values.flat.bits_per_value
+        if not 0 < width <= bits:
+            raise CorruptError("packed width", where="page encoding", expected=f"1 to {bits} bits", found=width)
+        return cls(bits, width)
+
+    @property
+    def num_buffers(self) -> int:
+        """1."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> FixedWidth:
+        """Unpacks and joins all chunks."""
+        word = WORDS[self.bits]
+        starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
+        total = justified(counts, sizes * 8 // self.width, "out-of-line bitpacking")
+        out = np.empty(total, word)
+        scratch = np.empty(BLOCK, word)
+        status = unpack_fixed(readonly(chunks.data), starts, sizes, counts, self.width, out, scratch)
+        check(status, "out-of-line bitpacking")
+        return FixedWidth(self.bits, out.view(np.uint8), total)
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
+        """Values of one buffer."""
+        return self.decode_chunks(one_chunk(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
+        """The same as decode_chunks."""
+        return self.decode_chunks(chunks)
+
+    def decode_values(self, values: Block) -> Block:
+        """Raises UnsupportedError: single values are never packed."""
+        raise no_form("out-of-line bitpacking", "per-value")
