@@ -1,0 +1,138 @@
+"""Every column kind, storage version and null pattern: what pylance wrote and reads, we read equal in every way."""
+
+from __future__ import annotations
+
+import duckdb
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from oracle import tables
+from oracle.cases import Cases
+from oracle.compare import assert_fields_same, assert_same, assert_schemas_same
+from oracle.kinds import PATTERNS, VERSIONS, Kind
+from oracle.tables import ID, KINDS, Written, make_table
+
+import lance_duck as ld
+
+TABLES = [
+    pytest.param((group, version, pattern), id=f"{group}-{version}-{pattern}")
+    for group in tables.GROUPS
+    for version in VERSIONS
+    for pattern in PATTERNS
+]
+
+
+@pytest.fixture(scope="module", params=TABLES)
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    return tables.write(tmp_path_factory.mktemp("columns"), *request.param)
+
+
+def each_same(cases: Cases, expected: pa.Table, found: pa.Table) -> None:
+    """Compare two tables, one case a column."""
+    assert found.column_names == expected.column_names
+    for name in expected.column_names:
+        with cases.case(name):
+            assert_fields_same(expected.schema.field(name), found.schema.field(name))
+            assert_same(expected[name], found[name])
+
+
+def test_schema(written: Written, cases: Cases) -> None:
+    expected = lance.dataset(written.uri).schema
+    found = ld.dataset(written.uri).schema
+    with cases.case("schema", 0):
+        assert_schemas_same(expected, found)
+    for field in expected:
+        with cases.case(field.name):
+            assert_fields_same(field, found.field(field.name))
+
+
+def test_each_column_alone(written: Written, cases: Cases) -> None:
+    dataset = ld.dataset(written.uri)
+    for name in written.truth.column_names:
+        with cases.case(name):
+            found = dataset.to_table(columns=[name])
+            assert found.schema.equals(written.truth.select([name]).schema)
+            assert_same(written.truth[name], found[name])
+
+
+def test_whole_table(written: Written, cases: Cases) -> None:
+    each_same(cases, written.truth, ld.dataset(written.uri).to_table())
+
+
+def test_take(written: Written, cases: Cases) -> None:
+    n = written.num_rows
+    if n == 0:
+        pytest.skip("no rows to take")
+    rows = [0, n - 1, *np.random.default_rng(3).integers(0, n, 60).tolist(), 7, 7, n - 1, 0]
+    each_same(cases, written.truth.take(rows), ld.dataset(written.uri).take(rows))
+
+
+def test_take_of_each_column_alone(written: Written, cases: Cases) -> None:
+    if written.num_rows == 0:
+        pytest.skip("no rows to take")
+    rows = sorted(np.random.default_rng(4).choice(written.num_rows, 9, replace=False).tolist())
+    dataset = ld.dataset(written.uri)
+    for name in written.truth.column_names:
+        with cases.case(name):
+            assert_same(written.truth[name].take(rows), dataset.take(rows, columns=[name])[name])
+
+
+@pytest.mark.parametrize("part", [(0.1, 0.5), (0.0, 0.01), (0.69, 0.1), (0.5, 0.9)])
+def test_row_range(written: Written, cases: Cases, part: tuple[float, float]) -> None:
+    offset, limit = (int(p * written.num_rows) for p in part)
+    found = ld.dataset(written.uri).to_table(offset=offset, limit=limit)
+    each_same(cases, written.truth.slice(offset, limit), found)
+
+
+def test_batches(written: Written, cases: Cases) -> None:
+    batches = list(ld.dataset(written.uri).to_batches(batch_size=333))
+    assert all(b.num_rows <= 333 for b in batches)
+    each_same(cases, written.truth, pa.Table.from_batches(batches, schema=written.truth.schema))
+
+
+def test_filter_on_another_column(written: Written, cases: Cases) -> None:
+    found = ld.dataset(written.uri).to_table(filter=f"{ID} % 7 = 3 OR {ID} BETWEEN 50 AND 90")
+    ids = written.truth[ID].to_numpy()
+    keep = (ids % 7 == 3) | ((ids >= 50) & (ids <= 90))
+    each_same(cases, written.truth.filter(pa.array(keep)), found)
+
+
+def test_null_filters(written: Written, cases: Cases) -> None:
+    dataset = ld.dataset(written.uri)
+    if "nulls" not in written.uri:
+        pytest.skip("the other patterns say nothing more")
+    for kind in written.kinds:
+        if kind.duckdb:
+            with cases.case(kind.name):
+                found = dataset.to_table(columns=[ID], filter=f"{kind.name} IS NULL")
+                assert_same(written.truth.filter(pc.is_null(written.truth[kind.name]))[ID], found[ID])
+
+
+def test_through_duckdb(written: Written, cases: Cases) -> None:
+    kinds = [k for k in written.kinds if k.duckdb]
+    columns = ", ".join([ID, *(k.name for k in kinds)])
+    con = duckdb.connect()
+    con.register("truth", written.truth)
+    con.register("ours", ld.dataset(written.uri))
+    expected, found = (con.sql(f"SELECT {columns} FROM {t} ORDER BY {ID}").to_arrow_table() for t in ("truth", "ours"))
+    assert found.column_names == expected.column_names
+    for name in expected.column_names:
+        with cases.case(name):
+            assert_same(expected[name], found[name])
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k.refused], ids=lambda k: k.name)
+def test_kinds_left_out_are_refused_by_the_writer(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("refused")
+    for version in VERSIONS:
+        for pattern in kind.patterns():
+            if kind.is_refused(version, pattern):
+                with pytest.raises(BaseException, match=r".") as caught:
+                    _write_and_read(kind, version, pattern, str(folder / f"{version}-{pattern}"))
+                assert type(caught.value).__name__ in ("OSError", "ArrowInvalid", "PanicException", "ValueError")
+
+
+def _write_and_read(kind: Kind, version: str, pattern: str, uri: str) -> pa.Table:
+    return lance.write_dataset(make_table([kind], pattern, 60), uri, data_storage_version=version).to_table()
