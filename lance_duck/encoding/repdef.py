@@ -1,0 +1,118 @@
+"""Folding levels into the structure of nested columns.
+
+An entry is a pair (rep, def). `rep` says how many lists, from the innermost, it begins anew: 0 goes on in the innermost
+list, the number of lists begins a row. `def` is a full level (see `encoding.layers`): 0 is a valid value, and each
+layer, innermost first, owns the next level (null) or, as a list, two (null, empty).
+
+For layer i, with `rep_i` the number of lists up to and including it, `base_i` the highest level of the layers inside
+it, and `visible_i` the highest level of it and of the items directly around it, up to the next list:
+
+    an entry begins a slot of layer i    rep >= rep_i and def <= visible_i
+    the slot is null                     def > base_i, for a list but for its empty level base_i + 2
+    the slots that a list holds          those that layer i - 1 begins from its entry to the next of its own
+
+A fixed-size list of structs is an item layer whose slots are made of `dimension` slots of the layer inside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.page import Levels
+
+Validity = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The layers of a column, innermost first.
+
+    Attributes:
+        lists: For each layer whether it is a list of any size.
+        dimensions: For each layer how many slots of the one inside it make one of its own: 1 but for fixed-size lists.
+    """
+
+    lists: tuple[bool, ...]
+    dimensions: tuple[int, ...]
+
+    @cached_property
+    def rep(self) -> tuple[int, ...]:
+        """`rep_i` of each layer."""
+        return tuple(sum(self.lists[: i + 1]) for i in range(len(self.lists)))
+
+    @cached_property
+    def base(self) -> tuple[int, ...]:
+        """`base_i` of each layer."""
+        return tuple(sum(2 if is_list else 1 for is_list in self.lists[:i]) for i in range(len(self.lists)))
+
+    @cached_property
+    def visible(self) -> tuple[int, ...]:
+        """`visible_i` of each layer."""
+        found = []
+        for i, is_list in enumerate(self.lists):
+            around = self.lists[i + 1 :]
+            items = around.index(True) if True in around else len(around)
+            found.append(self.base[i] + (2 if is_list else 1) + items)
+        return tuple(found)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Entries that make one slot of each layer (columns without lists)."""
+        return tuple(int(np.prod(self.dimensions[: i + 1], dtype=np.int64)) for i in range(len(self.dimensions)))
+
+    @property
+    def max_rep(self) -> int:
+        """Number of lists."""
+        return sum(self.lists)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Full levels of a column.
+
+    Attributes:
+        rep: Or None when there are no lists.
+        def_: Or None when all are 0.
+        count: Number of entries.
+    """
+
+    rep: Levels | None
+    def_: Levels | None
+    count: int
+
+
+def item_slots(structure: Structure, layer: int, entries: Entries) -> tuple[int, Validity | None]:
+    """Number of slots of an item layer, and which are valid (None: all)."""
+    rep, def_ = entries.rep, entries.def_
+    if rep is None:
+        stride = structure.strides[layer]
+        if def_ is None:
+            return entries.count // stride, None
+        valid = def_[::stride] <= structure.base[layer]
+    elif def_ is None:
+        return int(np.count_nonzero(rep >= structure.rep[layer])), None
+    else:
+        begins = (rep >= structure.rep[layer]) & (def_ <= structure.visible[layer])
+        valid = def_[begins] <= structure.base[layer]
+    return len(valid), None if valid.all() else valid
+
+
+def list_slots(structure: Structure, layer: int, entries: Entries) -> tuple[NDArray[np.int64], Validity | None]:
+    """Offsets (slots + 1) of a list layer into the slots of the layer inside it, and which are valid (None: all)."""
+    rep, def_ = entries.rep, entries.def_
+    assert rep is not None
+    begins, inner = rep >= structure.rep[layer], rep >= structure.rep[layer - 1]
+    valid = None
+    if def_ is not None:
+        begins &= def_ <= structure.visible[layer]
+        inner &= def_ <= structure.visible[layer - 1]
+        level, base = def_[begins], structure.base[layer]
+        valid = (level <= base) | (level == base + 2)
+    before = np.zeros(len(inner) + 1, dtype=np.int64)
+    np.cumsum(inner, out=before[1:])
+    offsets = np.append(before[:-1][begins], before[-1])
+    return offsets, None if valid is None or valid.all() else valid

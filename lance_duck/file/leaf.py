@@ -1,0 +1,158 @@
+"""One physical column of a 2.1 or 2.2 file: its pages, read as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow import block_to_arrow
+from lance_duck.encoding.page import Leaf, Levels, PageReader, Rows
+from lance_duck.encoding.repdef import Entries, Structure
+from lance_duck.encoding.rows import expand_ranges, slice_bounds
+from lance_duck.encoding.structural import open_page
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.file.reader import LanceFile
+from lance_duck.store.request import Request, gather
+
+
+@dataclass(frozen=True, slots=True)
+class LeafValues:
+    """Rows of a physical column.
+
+    Attributes:
+        values: One a slot of the innermost layer.
+        entries: Levels in full form, of all layers.
+    """
+
+    values: pa.Array
+    entries: Entries
+
+
+class LeafColumn:
+    """Reads a physical column.
+
+    Args:
+        file: The file.
+        column: Index of the physical column.
+        structure: Layers that the schema gives it.
+        num_rows: Rows that it must have.
+        arrow_type: Storage type of the values.
+    """
+
+    def __init__(
+        self, file: LanceFile, column: int, structure: Structure, num_rows: int, arrow_type: pa.DataType
+    ) -> None:
+        self._where = f"{file.source.path}: column {column}"
+        self.structure = structure
+        self._arrow_type = arrow_type
+        self._stride = structure.strides[-1]
+        if self._stride != 1 and structure.max_rep:
+            raise UnsupportedError("lists and fixed-size lists of structs in one column", where=self._where)
+        self._pages = file.column(column).pages
+        self._readers: list[PageReader | None] = [None] * len(self._pages)
+        lengths = np.array([page.num_rows for page in self._pages], dtype=np.uint64)
+        total = sum(page.num_rows for page in self._pages)
+        if total != num_rows * self._stride or any(page.num_rows % max(self._stride, 1) for page in self._pages):
+            raise CorruptError("rows of the pages", where=self._where, expected=num_rows * self._stride, found=total)
+        self._first = np.zeros(len(self._pages) + 1, dtype=np.int64)
+        np.cumsum(lengths.astype(np.int64), out=self._first[1:])
+
+    def is_dictionary(self) -> bool:
+        """Whether every page is dictionary-encoded."""
+        return bool(self._pages) and all(self._reader(i).is_dictionary for i in range(len(self._pages)))
+
+    def read(self, rows: Rows) -> Request[LeafValues]:
+        """Read rows of the column."""
+        parts = self._split(self._scale(rows))
+        leaves = yield from gather([self._reader(page).read(local) for page, local in parts])
+        for leaf in leaves:
+            self._check(leaf)
+        arrays = [self._values(leaf) for leaf in leaves]
+        if not arrays:
+            values = pa.nulls(0, self._arrow_type)
+        else:
+            values = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        return LeafValues(values, self._entries(leaves))
+
+    def _reader(self, page: int) -> PageReader:
+        reader = self._readers[page]
+        if reader is None:
+            reader = self._readers[page] = open_page(self._pages[page])
+        return reader
+
+    def _scale(self, rows: Rows) -> Rows:
+        """Rows to slots of the innermost layer, for fixed-size lists of structs."""
+        if self._stride == 1:
+            return rows
+        if isinstance(rows, slice):
+            start, stop = slice_bounds(rows)
+            return slice(start * self._stride, stop * self._stride)
+        return expand_ranges(rows * self._stride, (rows + 1) * self._stride)
+
+    def _split(self, rows: Rows) -> list[tuple[int, Rows]]:
+        """Rows by page, counted from the start of each."""
+        if isinstance(rows, slice):
+            start, stop = slice_bounds(rows)
+            first = int(np.searchsorted(self._first, start, side="right")) - 1
+            parts: list[tuple[int, Rows]] = []
+            for page in range(first, len(self._pages)):
+                base, end = int(self._first[page]), int(self._first[page + 1])
+                if base >= stop:
+                    break
+                if end > start:
+                    parts.append((page, slice(max(start, base) - base, min(stop, end) - base)))
+            return parts
+        cuts = np.searchsorted(rows, self._first)
+        used = np.flatnonzero(cuts[1:] > cuts[:-1]).tolist()
+        return [(page, rows[cuts[page] : cuts[page + 1]] - self._first[page]) for page in used]
+
+    def _check(self, leaf: Leaf) -> None:
+        if leaf.layers.shape() != self.structure.lists:
+            raise CorruptError(
+                "layers of a page do not match the schema",
+                where=self._where,
+                expected=f"{len(self.structure.lists)} layers with {self.structure.max_rep} lists",
+                found=f"{len(leaf.layers.kinds)} layers with {leaf.layers.max_rep} lists",
+            )
+
+    def _values(self, leaf: Leaf) -> pa.Array:
+        if leaf.block is None:
+            return pa.nulls(leaf.num_slots, self._arrow_type)
+        if leaf.block.count != leaf.num_slots:
+            raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=leaf.block.count)
+        valid: NDArray[np.bool_] | None = None
+        if leaf.def_ is not None:
+            slots = leaf.def_
+            if leaf.layers.max_rep:
+                slots = slots[slots <= leaf.layers.max_visible]
+            valid = slots == 0
+        return block_to_arrow(leaf.block, self._arrow_type, valid, self._where)
+
+    def _entries(self, leaves: list[Leaf]) -> Entries:
+        if len(self.structure.lists) == 1:
+            return Entries(None, None, sum(leaf.num_slots for leaf in leaves))
+        counts = [leaf.num_slots if leaf.def_ is None else len(leaf.def_) for leaf in leaves]
+        if self.structure.max_rep:
+            counts = [count if leaf.rep is None else len(leaf.rep) for count, leaf in zip(counts, leaves, strict=True)]
+        rep = _join([leaf.rep for leaf in leaves], counts, self.structure.max_rep)
+        return Entries(rep, _join([_full_def(leaf) for leaf in leaves], counts, 0), sum(counts))
+
+
+def _full_def(leaf: Leaf) -> Levels | None:
+    if leaf.def_ is None:
+        return None
+    table = leaf.layers.to_full()
+    return leaf.def_ if table is None else table[leaf.def_]
+
+
+def _join(parts: list[Levels | None], counts: list[int], fill: int) -> Levels | None:
+    if all(part is None for part in parts):
+        return np.full(sum(counts), fill, dtype=np.uint8) if fill else None
+    filled = [
+        np.full(count, fill, dtype=np.uint8) if part is None else part
+        for part, count in zip(parts, counts, strict=True)
+    ]
+    return filled[0] if len(filled) == 1 else np.concatenate(filled)

@@ -1,0 +1,175 @@
+"""Columns of 2.1 and 2.2 files: physical columns for the leaves of a field, folded into its type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow import validity_buffer
+from lance_duck.encoding.page import Rows
+from lance_duck.encoding.repdef import Structure, item_slots, list_slots
+from lance_duck.encoding.rows import check_rows
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.leaf import LeafColumn, LeafValues
+from lance_duck.file.reader import LanceFile
+from lance_duck.store.request import Request, gather
+from lance_duck.wire.schema import Field
+
+Locate = Callable[[int], tuple[LanceFile, int] | None]
+_MAX_OFFSET = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A field of the column.
+
+    Attributes:
+        arrow_type: What it gives.
+        leaf: Place of its physical column among the leaves, for a leaf that is there.
+        guide: Leaf and layer that tell its structure; None when no leaf is there below it.
+        children: Fields below it.
+    """
+
+    arrow_type: pa.DataType
+    leaf: int | None
+    guide: tuple[int, int] | None
+    children: tuple[Node, ...]
+
+
+class NestedColumn:
+    """Reads a field of a 2.1 or 2.2 file."""
+
+    def __init__(self, field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType) -> None:
+        self.arrow_type = arrow_type
+        self.num_rows = num_rows
+        self._where = f"column {field.name}"
+        self._leaves: list[LeafColumn] = []
+        self._root = _Builder(locate, num_rows, self._leaves).build(field, arrow_type, ())
+
+    def is_dictionary(self) -> bool:
+        """Whether the column is one leaf all of whose pages are dictionary-encoded."""
+        return self._root.leaf is not None and self._leaves[self._root.leaf].is_dictionary()
+
+    def read(self, rows: Rows) -> Request[pa.Array]:
+        """Read rows."""
+        count = check_rows(rows, self.num_rows)
+        found = yield from gather([leaf.read(rows) for leaf in self._leaves])
+        return self._assemble(self._root, found, count)
+
+    def _assemble(self, node: Node, found: list[LeafValues], slots: int) -> pa.Array:
+        if node.leaf is not None:
+            values = found[node.leaf].values
+            self._expect(len(values), slots)
+            return _with_type(values, node.arrow_type)
+        if node.guide is None:
+            return pa.nulls(slots, node.arrow_type)
+        storage = storage_type(node.arrow_type)
+        if pa.types.is_struct(storage) or pa.types.is_fixed_size_list(storage):
+            return _with_type(self._items(node, storage, found, slots), node.arrow_type)
+        return _with_type(self._list(node, storage, found, slots), node.arrow_type)
+
+    def _items(self, node: Node, storage: pa.DataType, found: list[LeafValues], slots: int) -> pa.Array:
+        leaf, layer = node.guide or (0, 0)
+        count, valid = item_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
+        self._expect(count, slots)
+        inner = count * storage.list_size if pa.types.is_fixed_size_list(storage) else count
+        children = [self._assemble(child, found, inner) for child in node.children]
+        return pa.Array.from_buffers(storage, count, [validity_buffer(valid)], children=children)
+
+    def _list(self, node: Node, storage: pa.DataType, found: list[LeafValues], slots: int) -> pa.Array:
+        leaf, layer = node.guide or (0, 0)
+        offsets, valid = list_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
+        self._expect(len(offsets) - 1, slots)
+        child = self._assemble(node.children[0], found, int(offsets[-1]))
+        bitmap = validity_buffer(valid)
+        return pa.Array.from_buffers(
+            storage, slots, [bitmap, pa.py_buffer(self._offsets(offsets, storage))], children=[child]
+        )
+
+    def _offsets(self, offsets: NDArray[np.int64], storage: pa.DataType) -> NDArray[np.int32] | NDArray[np.int64]:
+        if pa.types.is_large_list(storage):
+            return offsets
+        if int(offsets[-1]) > _MAX_OFFSET:
+            raise InvalidInputError(
+                "too many items for 32-bit offsets",
+                where=self._where,
+                found=int(offsets[-1]),
+                remedy="read fewer rows at once",
+            )
+        return offsets.astype(np.int32)
+
+    def _expect(self, found: int, expected: int) -> None:
+        if found != expected:
+            raise CorruptError(
+                "physical columns disagree", where=self._where, expected=f"{expected} slots", found=found
+            )
+
+
+def storage_type(arrow_type: pa.DataType) -> pa.DataType:
+    """Type that an extension type is stored as; other types are their own."""
+    while isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    return arrow_type
+
+
+def _with_type(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(arrow_type, _with_type(values, arrow_type.storage_type))
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """Builds the nodes of a field and opens its leaves."""
+
+    locate: Locate
+    num_rows: int
+    leaves: list[LeafColumn]
+
+    def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> Node:
+        """Node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
+        place = self.locate(field.id)
+        if place is not None or not field.children:
+            if place is None:
+                return Node(arrow_type, None, None, ())
+            return self._leaf(place, arrow_type, ((*around, (False, 1))))
+        storage = storage_type(arrow_type)
+        layer = _layer(storage, field)
+        first = len(self.leaves)
+        inside = (*around, layer)
+        parts = zip(field.children, _child_types(storage, field), strict=True)
+        children = tuple(self.build(child, child_type, inside) for child, child_type in parts)
+        if len(self.leaves) == first:
+            return Node(arrow_type, None, None, ())
+        depth = len(self.leaves[first].structure.lists)
+        return Node(arrow_type, None, (first, depth - 1 - len(around)), children)
+
+    def _leaf(
+        self, place: tuple[LanceFile, int], arrow_type: pa.DataType, layers: tuple[tuple[bool, int], ...]
+    ) -> Node:
+        structure = Structure(tuple(a for a, _ in reversed(layers)), tuple(d for _, d in reversed(layers)))
+        file, column = place
+        self.leaves.append(LeafColumn(file, column, structure, self.num_rows, storage_type(arrow_type)))
+        return Node(arrow_type, len(self.leaves) - 1, (len(self.leaves) - 1, 0), ())
+
+
+def _layer(storage: pa.DataType, field: Field) -> tuple[bool, int]:
+    if pa.types.is_struct(storage):
+        return False, 1
+    if pa.types.is_fixed_size_list(storage):
+        return False, int(storage.list_size)
+    if pa.types.is_list(storage) or pa.types.is_large_list(storage) or pa.types.is_map(storage):
+        return True, 1
+    raise UnsupportedError("field with children", where=f"column {field.name}", found=storage)
+
+
+def _child_types(storage: pa.DataType, field: Field) -> list[pa.DataType]:
+    if pa.types.is_struct(storage):
+        return [storage.field(i).type for i in range(storage.num_fields)]
+    if pa.types.is_map(storage):
+        return [pa.struct([storage.key_field, storage.item_field])]
+    return [storage.value_type]

@@ -1,0 +1,201 @@
+"""The container of 2.x data files.
+
+    data buffers and global buffers      each at a multiple of 64 bytes, in any order
+    column metadata                      one protobuf message a column, back to back
+    column metadata table                num_columns x (u64 position, u64 size)
+    global buffer table                  num_global_buffers x (u64 position, u64 size)
+    footer                               40 bytes
+
+    offset | size | footer field (little-endian)
+    0      | 8    | position of the metadata of column 0
+    8      | 8    | position of the column metadata table
+    16     | 8    | position of the global buffer table
+    24     | 4    | number of global buffers
+    28     | 4    | number of columns
+    32     | 2    | major version
+    34     | 2    | minor version
+    36     | 4    | magic "LANC"
+
+Versions in the footer: (0, 2) is 0.1, another container that is not read; (0, 3) and (2, 0) are 2.0; then (2, 1) and
+(2, 2). Global buffer 0 is a protobuf `FileDescriptor`: the schema and the number of rows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from lance_duck.encoding.page import Extent
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
+from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
+from lance_duck.wire.pb import file_pb2
+
+FOOTER = struct.Struct("<QQQIIHH4s")
+MAGIC = b"LANC"
+TAIL_SIZE = 64 * 1024
+VERSIONS = {(0, 3): (2, 0), (2, 0): (2, 0), (2, 1): (2, 1), (2, 2): (2, 2)}
+_LEGACY_VERSIONS = {(0, 0): "0.1", (0, 1): "0.1", (0, 2): "0.1"}
+
+
+@dataclass(frozen=True)
+class LanceFile:
+    """An open data file: its footer, tables and descriptor; columns are parsed when asked for.
+
+    Attributes:
+        source: Where the bytes are.
+        version: (2, 0), (2, 1) or (2, 2).
+        num_rows: Rows that the descriptor claims.
+        num_columns: Physical columns.
+        descriptor: Schema and length.
+    """
+
+    source: ByteSource
+    version: tuple[int, int]
+    num_rows: int
+    num_columns: int
+    descriptor: file_pb2.FileDescriptor
+    _columns: Sequence[bytes] = field(repr=False)
+    _global_buffers: Sequence[Extent] = field(repr=False)
+    _parsed: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
+
+    @property
+    def num_global_buffers(self) -> int:
+        """Global buffers, the descriptor among them."""
+        return len(self._global_buffers)
+
+    def column(self, index: int) -> ColumnMetadata:
+        """Metadata of a physical column.
+
+        Raises:
+            CorruptError: The metadata is broken, or there is no such column.
+        """
+        found = self._parsed.get(index)
+        if found is None:
+            if not 0 <= index < self.num_columns:
+                raise CorruptError(
+                    "column index", where=self.source.path, expected=f"< {self.num_columns}", found=index
+                )
+            found = parse_column_metadata(self._columns[index], self.source, index)
+            self._parsed[index] = found
+        return found
+
+    def global_buffer(self, index: int) -> Request[Bytes]:
+        """Bytes of a global buffer.
+
+        Raises:
+            InvalidInputError: There is no such buffer.
+        """
+        if not 0 <= index < len(self._global_buffers):
+            raise InvalidInputError(f"no global buffer {index}", where=self.source.path)
+        offset, size = self._global_buffers[index]
+        (data,) = yield [ByteRange(self.source, offset, size)]
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """The last 40 bytes of a file, positions checked to be in order and inside of it."""
+
+    columns: int
+    column_table: int
+    global_table: int
+    num_global_buffers: int
+    num_columns: int
+    version: tuple[int, int]
+
+
+def open_file(source: ByteSource) -> Request[LanceFile]:
+    """Read footer, tables, column metadata and descriptor.
+
+    Raises:
+        CorruptError: Not a Lance file, or cut short, or contradicting itself.
+        UnsupportedError: A version that is not read.
+    """
+    if source.size < FOOTER.size:
+        raise CorruptError(
+            "file is too short", where=source.path, expected=f">= {FOOTER.size} bytes", found=source.size
+        )
+    tail_start = max(0, source.size - TAIL_SIZE)
+    (tail,) = yield [ByteRange(source, tail_start, source.size - tail_start)]
+    footer = parse_footer(tail[-FOOTER.size :].tobytes(), source)
+    if footer.columns < tail_start:
+        (head,) = yield [ByteRange(source, footer.columns, tail_start - footer.columns)]
+        tail, tail_start = np.concatenate([head, tail]), footer.columns
+    column_extents = _extents(tail, tail_start, footer.column_table, footer.num_columns, source)
+    global_extents = _extents(tail, tail_start, footer.global_table, footer.num_global_buffers, source)
+    columns = [_slice(tail, tail_start, extent, source) for extent in column_extents]
+    descriptor = yield from _descriptor(tail, tail_start, global_extents, source)
+    return LanceFile(source, footer.version, descriptor.length, footer.num_columns, descriptor, columns, global_extents)
+
+
+def parse_footer(data: bytes, source: ByteSource) -> Footer:
+    """Check magic, version and positions.
+
+    Raises:
+        CorruptError: Wrong magic, or positions that do not lie in the file.
+        UnsupportedError: A version that is not read.
+    """
+    columns, column_table, global_table, num_global, num_columns, major, minor, magic = FOOTER.unpack(data)
+    if magic != MAGIC:
+        remedy = "is this a Parquet file?" if magic == b"PAR1" else "the file may be cut short, or no Lance file"
+        raise CorruptError("magic of the footer", where=source.path, expected=MAGIC, found=magic, remedy=remedy)
+    version = VERSIONS.get((major, minor))
+    if version is None:
+        name = _LEGACY_VERSIONS.get((major, minor), f"{major}.{minor}")
+        raise UnsupportedError(
+            f"data file of version {name}", where=source.path, expected="2.0, 2.1 or 2.2", remedy=_rewrite_hint(name)
+        )
+    end = source.size - FOOTER.size
+    if not columns <= column_table <= global_table <= end:
+        found = f"{columns}, {column_table}, {global_table} of {end}"
+        raise CorruptError("positions in the footer", where=source.path, expected="ascending", found=found)
+    if column_table + 16 * num_columns > end or global_table + 16 * num_global > end:
+        raise CorruptError("tables in the footer reach beyond the file", where=source.path)
+    return Footer(columns, column_table, global_table, num_global, num_columns, version)
+
+
+def _rewrite_hint(name: str) -> str:
+    if name == "0.1":
+        return "compact the table with a newer writer, with data_storage_version='2.2'"
+    return "write the table with data_storage_version='2.2'"
+
+
+def _extents(tail: Bytes, base: int, position: int, count: int, source: ByteSource) -> list[Extent]:
+    at = position - base
+    table = tail[at : at + 16 * count].view("<u8").reshape(count, 2).tolist()
+    for offset, size in table:
+        if offset + size > source.size:
+            raise CorruptError(
+                "metadata lies outside of the file", where=source.path, found=f"{size} bytes at {offset}"
+            )
+    return [(offset, size) for offset, size in table]
+
+
+def _slice(tail: Bytes, base: int, extent: Extent, source: ByteSource) -> bytes:
+    start = extent[0] - base
+    if start < 0:
+        raise CorruptError("column metadata lies before its section", where=source.path, found=extent[0])
+    return tail[start : start + extent[1]].tobytes()
+
+
+def _descriptor(
+    tail: Bytes, base: int, extents: Sequence[Extent], source: ByteSource
+) -> Request[file_pb2.FileDescriptor]:
+    descriptor = file_pb2.FileDescriptor()
+    if not extents:
+        raise CorruptError("file has no descriptor", where=source.path, expected="global buffer 0")
+    offset, size = extents[0]
+    if offset >= base:
+        data = tail[offset - base : offset - base + size]
+    else:
+        (data,) = yield [ByteRange(source, offset, size)]
+    try:
+        descriptor.ParseFromString(data.tobytes())
+    except DecodeError as error:
+        raise CorruptError("file descriptor is not a protobuf message", where=source.path) from error
+    return descriptor
