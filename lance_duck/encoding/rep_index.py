@@ -39,7 +39,8 @@ class RowIndex:
         """First chunk that holds nothing of the rows before each given one; rows may equal the number of rows."""
         chunk = np.minimum(np.searchsorted(self.first_row, rows, side="right") - 1, len(self.first_row) - 1)
         inside = (self.first_row[chunk] < rows) | self.continues[chunk]
-        return np.minimum(chunk + inside, len(self.first_row) - 1)
+        end: Int64s = np.minimum(chunk + inside, len(self.first_row) - 1)
+        return end
 
 
 def parse_rep_index(data: Bytes, depth: int, num_chunks: int, num_rows: int, where: str) -> RowIndex:
