@@ -56,7 +56,7 @@ bench: $(READY)  ## every benchmark at its default size, beside pylance and Parq
 	$(BIN)/python -m benchmarks
 
 golden: $(READY)  ## write the golden tables anew (pinned to one version of the writer)
-	$(BIN)/python tests/golden/generate.py
+	$(BIN)/python -m tests.golden.generate
 
 protos: $(READY)  ## regenerate lance_duck/wire/pb from protos/
 	$(PROTOC) --python_out=. --pyi_out=.

@@ -1,0 +1,342 @@
+"""Write the golden tables with pylance, and beside them what pylance reads from each version.
+
+    tables/<name>.lance               the table
+    expected/<name>/facts.json        latest version, versions with row counts, tags, branches
+    expected/<name>/<at>.arrow        Arrow IPC: all columns at a version, tag or branch
+    expected/<name>/<at>.hidden.arrow the same with _rowid, _rowaddr and the row-version columns
+    tpch/<table>.lance, tpch/answers  the TPC-H tables, and DuckDB's answers from the same data in Arrow
+
+Run from the root of the repository: `make golden`. Names of data files and times differ from run to run, contents do
+not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lance
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.tpch_data import tpch
+
+WRITER = "14.0.2"
+HERE = Path(__file__).parent
+TPCH_SCALE, TPCH_SEED = 0.002, 77
+HIDDEN = ["_rowid", "_rowaddr"]
+LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
+
+Write = Callable[[str], None]
+TABLES: dict[str, Write] = {}
+
+
+def table(write: Write) -> Write:
+    """Register the writer of tables/<its name>.lance."""
+    TABLES[write.__name__] = write
+    return write
+
+
+def with_nulls(values: list[Any], every: int = 7) -> list[Any]:
+    return [None if i % every == 3 else value for i, value in enumerate(values)]
+
+
+def flat_columns(n: int, rng: np.random.Generator) -> dict[str, pa.Array]:
+    day, noon = date(2024, 2, 28), datetime(2024, 2, 28, 12, tzinfo=UTC)
+    numbers = rng.integers(0, 1 << 62, n).tolist()
+    return {
+        "i8": pa.array([i % 100 - 50 for i in range(n)], pa.int8()),
+        "u16": pa.array([i % 5000 for i in range(n)], pa.uint16()),
+        "i32_small": pa.array(with_nulls([i % 91 for i in range(n)]), pa.int32()),
+        "i32_runs": pa.array([i // 100 for i in range(n)], pa.int32()),
+        "i64_random": pa.array(with_nulls(numbers), pa.int64()),
+        "i64_few": pa.array([(i * 7919) % 5 * 10**12 for i in range(n)], pa.int64()),
+        "u64": pa.array([2 * number for number in numbers], pa.uint64()),
+        "constant": pa.array([42] * n, pa.int32()),
+        "all_null": pa.array([None] * n, pa.int32()),
+        "none": pa.nulls(n),
+        "f16": pa.array(rng.standard_normal(n).astype(np.float16)),
+        "f32": pa.array(with_nulls(rng.standard_normal(n).astype(np.float32).tolist()), pa.float32()),
+        "f64": pa.array([float("nan") if i % 50 == 0 else i / 3 for i in range(n)]),
+        "flag": pa.array(with_nulls([i % 3 == 0 for i in range(n)])),
+        "money": pa.array([Decimal(i * 1999 - 10**6).scaleb(-2) for i in range(n)], pa.decimal128(15, 2)),
+        "huge": pa.array(with_nulls([Decimal(number) * 10**20 for number in numbers]), pa.decimal256(50, 0)),
+        "day": pa.array([day + timedelta(days=i) for i in range(n)], pa.date32()),
+        "clock": pa.array([time(i % 24, i % 60, i % 59, i) for i in range(n)], pa.time64("us")),
+        "moment": pa.array([noon + timedelta(milliseconds=i * 1000 + i) for i in range(n)], pa.timestamp("us", "UTC")),
+        "span": pa.array(with_nulls([timedelta(seconds=i) for i in range(n)]), pa.duration("ms")),
+    }
+
+
+def text_columns(n: int, rng: np.random.Generator) -> dict[str, pa.Array]:
+    words = ["amber", "basalt", "cedar", "delta", "ember", "fjord", "garnet", "harbor", "indigo", "juniper"]
+    lines = [" ".join(words[j] for j in rng.integers(0, len(words), 5)) for _ in range(n)]
+    return {
+        "colour": pa.array(with_nulls([words[i % 4] for i in range(n)])),
+        "line": pa.array(with_nulls([f"{line} {i}" for i, line in enumerate(lines)])),
+        "unicode": pa.array(["", "é", "snow ☃", "𝄞 clef", "\x00nul"][i % 5] for i in range(n)),
+        "long_line": pa.array([line * 9 if i % 6 == 0 else None for i, line in enumerate(lines)]),
+        "large": pa.array([line[: i % 9] for i, line in enumerate(lines)], pa.large_string()),
+        "bytes": pa.array(with_nulls([rng.bytes(i % 11) for i in range(n)]), pa.binary()),
+        "key": pa.array([rng.bytes(16) for _ in range(n)], pa.binary(16)),
+        "coded": pa.array(with_nulls([words[i % 6] for i in range(n)])).dictionary_encode(),
+    }
+
+
+def vector_columns(n: int, rng: np.random.Generator) -> dict[str, pa.Array]:
+    small = rng.standard_normal((n, 16)).astype(np.float32).tolist()
+    return {
+        "v16": pa.array(with_nulls(small), pa.list_(pa.float32(), 16)),
+        "v_f16": pa.FixedSizeListArray.from_arrays(pa.array(rng.standard_normal(n * 8).astype(np.float16)), 8),
+        "v_u8": pa.FixedSizeListArray.from_arrays(pa.array(rng.integers(0, 256, n * 4).astype(np.uint8)), 4),
+        "v128": pa.array(rng.standard_normal((n, 128)).astype(np.float32).tolist(), pa.list_(pa.float32(), 128)),
+    }
+
+
+def nested_columns(n: int, version: str) -> dict[str, pa.Array]:
+    lists = [list(range(i % 5)) for i in range(n)]
+    points = [{"x": i, "name": f"p{i % 9}"} for i in range(n)]
+    columns = {
+        "ints": pa.array(with_nulls(lists), pa.list_(pa.int32())),
+        "words": pa.array([[f"w{j % 7}" for j in range(i % 4)] for i in range(n)], pa.list_(pa.string())),
+        "deep": pa.array([[list(range(j)) for j in range(i % 4)] for i in range(n)], pa.list_(pa.list_(pa.int64()))),
+        "points": pa.array([points[i : i + i % 3] for i in range(n)]),
+        "point": pa.array(points if version == "2.0" else with_nulls(points)),
+    }
+    if version == "2.2":
+        pairs = [[(f"k{j}", float(i)) for j in range(i % 3)] for i in range(n)]
+        columns["map"] = pa.array(with_nulls(pairs), pa.map_(pa.string(), pa.float64()))
+    return columns
+
+
+def write_kinds(path: str, version: str) -> None:
+    rng, n = np.random.default_rng(22), 1100
+    columns = flat_columns(n, rng) | text_columns(n, rng) | nested_columns(n, version)
+    data = pa.table(columns, metadata={"purpose": "golden"})
+    if version != "2.0":
+        wanted = pa.field("line_zstd", pa.string(), metadata={"lance-encoding:compression": "zstd"})
+        data = data.append_column(wanted, data["line"])
+    lance.write_dataset(data, path, data_storage_version=version, max_rows_per_file=1000)
+
+
+@table
+def kinds_20(path: str) -> None:
+    write_kinds(path, "2.0")
+
+
+@table
+def kinds_21(path: str) -> None:
+    write_kinds(path, "2.1")
+
+
+@table
+def kinds_22(path: str) -> None:
+    write_kinds(path, "2.2")
+
+
+@table
+def vectors(path: str) -> None:
+    rng, n = np.random.default_rng(16), 200
+    lance.write_dataset(pa.table({"id": range(n)} | vector_columns(n, rng)), path)
+
+
+@table
+def deletions(path: str) -> None:
+    """Fragment 0 few rows, fragment 1 many, fragment 2 all but gone, fragment 3 untouched."""
+    data = pa.table({"id": pa.array(range(60_000), pa.int32())})
+    dataset = lance.write_dataset(data, path, max_rows_per_file=15_000)
+    dataset.delete("id IN (0, 7, 8, 14999)")
+    dataset.delete("id >= 15000 AND id < 30000 AND id % 2 = 0")
+    dataset.delete("id >= 30000 AND id < 44998")
+
+
+@table
+def rowids(path: str) -> None:
+    """Stable row ids through update, delete, append and compaction."""
+    dataset = lance.write_dataset(
+        pa.table({"id": range(600), "x": [0] * 600}), path, enable_stable_row_ids=True, max_rows_per_file=200
+    )
+    dataset.update({"x": "id * 10"}, where="id % 50 = 1")
+    dataset.delete("id % 7 = 0")
+    lance.write_dataset(pa.table({"id": range(600, 650), "x": [1] * 50}), dataset, mode="append")
+    dataset = lance.dataset(path)
+    dataset.optimize.compact_files(target_rows_per_fragment=1000)
+    dataset.update({"x": "-1"}, where="id = 649")
+
+
+@table
+def history(path: str) -> None:
+    """Versions, tags, config and metadata."""
+    dataset = lance.write_dataset(pa.table({"id": range(10), "word": [f"w{i}" for i in range(10)]}), path)
+    dataset.tags.create("first", 1)
+    dataset = lance.write_dataset(pa.table({"id": range(10, 15), "word": ["x"] * 5}), path, mode="append")
+    dataset.update({"word": "'changed'"}, where="id < 3")
+    dataset.delete("id = 4")
+    dataset.tags.create("stable", dataset.version)
+    dataset.update_config({"team": "harbor"})
+    lance.write_dataset(pa.table({"id": [100]}), path, mode="overwrite")
+
+
+@table
+def evolved(path: str) -> None:
+    """Columns added, renamed, dropped and cast; several data files in a fragment; columns that a fragment lacks."""
+    columns = {"id": pa.array(range(40), pa.int32()), "a": range(40), "gone": ["z"] * 40}
+    data = pa.table(columns | {"s": [{"p": i} for i in range(40)]})
+    dataset = lance.write_dataset(data, path, max_rows_per_file=25)
+    dataset.add_columns({"double": "a * 2"})
+    dataset.alter_columns({"path": "a", "name": "renamed"})
+    dataset.drop_columns(["gone"])
+    dataset.alter_columns({"path": "id", "data_type": pa.int64()})
+    lance.write_dataset(pa.table({"id": pa.array([40, 41]), "renamed": [7, 8]}), path, mode="append")
+    lance.dataset(path).add_columns(pa.schema([pa.field("later", pa.string())]))
+
+
+@table
+def v1_names(path: str) -> None:
+    """Manifests named 1.manifest, 2.manifest, …, 11.manifest."""
+    dataset = lance.write_dataset(pa.table({"id": [0]}), path, enable_v2_manifest_paths=False)
+    for i in range(1, 11):
+        dataset = lance.write_dataset(pa.table({"id": [i]}), path, mode="append")
+    dataset.tags.create("nine", 9)
+
+
+@table
+def mixed_files(path: str) -> None:
+    """Fragments of 2.2, 2.1 and 2.0 in one table."""
+    for version, mode in (("2.2", "create"), ("2.1", "append"), ("2.0", "append")):
+        data = pa.table({"id": range(30), "word": [f"{version} {i % 3}" for i in range(30)]})
+        lance.write_dataset(data, path, mode=mode, data_storage_version=version)
+
+
+@table
+def indexed(path: str) -> None:
+    """An index section before the manifest, and rows that the index does not cover."""
+    data = pa.table({"id": range(500), "word": [f"w{i % 20}" for i in range(500)]})
+    dataset = lance.write_dataset(data, path)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.create_scalar_index("word", "BITMAP")
+    lance.write_dataset(data.slice(0, 5), path, mode="append")
+
+
+@table
+def empty(path: str) -> None:
+    schema = pa.schema({"id": pa.int64(), "words": pa.list_(pa.string())})
+    lance.write_dataset(schema.empty_table(), path)
+
+
+@table
+def branched(path: str) -> None:
+    """A branch that began at version 2 and went its own way. The test rewrites its base path."""
+    dataset = lance.write_dataset(pa.table({"id": range(5)}), path)
+    dataset = lance.write_dataset(pa.table({"id": range(5, 8)}), path, mode="append")
+    branch = dataset.create_branch("side", 2)
+    lance.write_dataset(pa.table({"id": [-1, -2]}), branch.uri, mode="append")
+    lance.dataset(branch.uri).delete("id = 0")
+    lance.write_dataset(pa.table({"id": [8]}), path, mode="append")
+
+
+@table
+def clone(path: str) -> None:
+    """A shallow clone of `rowids` before its compaction, with rows of its own. The test rewrites its base path."""
+    lance.dataset("rowids.lance").shallow_clone(path, 3)
+    lance.write_dataset(pa.table({"id": [-5], "x": [5]}), path, mode="append")
+
+
+def write_refused() -> None:
+    """Tables in file formats that are refused, and a manifest with a feature flag nobody knows."""
+    for name, version in (("legacy_01", "legacy"), ("next_23", "2.3")):
+        lance.write_dataset(pa.table({"id": range(10)}), f"{name}.lance", data_storage_version=version)
+
+
+def hidden_columns(name: str, dataset: Any) -> list[str]:
+    return HIDDEN + (LINEAGE if name == "rowids" else [])
+
+
+def store(path: Path, data: pa.Table) -> None:
+    with pa.OSFile(str(path), "wb") as sink:
+        options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 19))
+        with pa.ipc.new_file(sink, data.schema.remove_metadata(), options=options) as writer:
+            writer.write_table(data.combine_chunks())
+
+
+def utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def expect(name: str, folder: Path) -> None:
+    """Store what pylance reads from every version, tag and branch of a table."""
+    path = f"{name}.lance"
+    dataset = lance.dataset(path)
+    facts: dict[str, Any] = {"writer": WRITER, "latest": dataset.version, "versions": {}, "tags": {}, "branches": {}}
+    for entry in dataset.versions():
+        version = entry["version"]
+        at = lance.dataset(path, version=version)
+        facts["versions"][str(version)] = {"rows": at.count_rows(), "timestamp": utc(entry["timestamp"])}
+        if name != "deletions":
+            store(folder / f"{version}.arrow", at.to_table())
+    columns = [*dataset.schema.names, *hidden_columns(name, dataset)]
+    if name in ("rowids", "deletions", "clone", "evolved"):
+        store(folder / f"{dataset.version}.hidden.arrow", dataset.to_table(columns=columns))
+    facts["tags"] = {tag: entry["version"] for tag, entry in dataset.tags.list().items()}
+    for branch in dataset.branches.list():
+        at = dataset.checkout_version((branch, None))
+        facts["branches"][branch] = {"version": at.version, "rows": at.count_rows()}
+        store(folder / f"{branch}.arrow", at.to_table())
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in `folder`, so that no manifest holds a path of this machine."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def fresh(name: str) -> Path:
+    shutil.rmtree(HERE / name, ignore_errors=True)
+    (HERE / name).mkdir(parents=True)
+    return HERE / name
+
+
+def write_tpch() -> None:
+    data = tpch(TPCH_SCALE, TPCH_SEED)
+    connection = duckdb.connect()
+    with inside(fresh("tpch/tables")):
+        for name, rows in data.items():
+            connection.register(name, rows)
+            lance.write_dataset(rows, f"{name}.lance", max_rows_per_file=10_000)
+    answers = fresh("tpch/answers")
+    for query in sorted((HERE / "tpch" / "queries").glob("*.sql")):
+        answer = connection.sql(query.read_text(encoding="utf-8")).to_arrow_table()
+        store(answers / f"{query.stem}.arrow", answer)
+
+
+def main() -> None:
+    if lance.__version__ != WRITER:
+        sys.exit(f"the golden tables are written by pylance {WRITER}, found {lance.__version__}")
+    expected = fresh("expected")
+    with inside(fresh("tables")):
+        for name, write in TABLES.items():
+            write(f"{name}.lance")
+            (expected / name).mkdir()
+            expect(name, expected / name)
+            print(name)
+        write_refused()
+    write_tpch()
+
+
+if __name__ == "__main__":
+    main()

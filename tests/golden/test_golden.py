@@ -1,0 +1,202 @@
+"""Tables on disk, written once by a pinned pylance: each reads as pylance read it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import struct
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import UnsupportedError
+from lance_duck.wire.pb import table_pb2
+
+HERE = Path(__file__).parent
+TABLES, EXPECTED, TPCH = HERE / "tables", HERE / "expected", HERE / "tpch"
+
+NAMES = sorted(path.name for path in EXPECTED.iterdir())
+MOVED = ("branched", "clone")
+AT_HOME = [name for name in NAMES if name not in MOVED]
+KINDS = ["kinds_20", "kinds_21", "kinds_22", "vectors"]
+VERSIONS = [(path.parent.name, int(path.stem)) for path in sorted(EXPECTED.glob("*/*.arrow")) if path.stem.isdecimal()]
+QUERIES = sorted(path.stem for path in (TPCH / "queries").glob("*.sql"))
+
+
+def facts(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((EXPECTED / name / "facts.json").read_text(encoding="utf-8"))
+    return found
+
+
+def load(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def uri(name: str) -> str:
+    return str(TABLES / f"{name}.lance")
+
+
+def assert_same(found: pa.Table, expected: pa.Table) -> None:
+    assert found.schema.names == expected.schema.names
+    assert found.schema.types == expected.schema.types
+    assert found.num_rows == expected.num_rows
+    for name in expected.schema.names:
+        ours, theirs = found[name].combine_chunks(), expected[name].combine_chunks()
+        if pa.types.is_float64(theirs.type):
+            # NaN differs from itself, its bits do not.
+            ours, theirs = ours.view(pa.int64()), theirs.view(pa.int64())
+        assert ours.equals(theirs), name
+        ours.validate(full=True)
+
+
+def rewrite_manifests(table: Path, change: Callable[[table_pb2.Manifest], None]) -> None:
+    """Apply `change` to every manifest; each is the last section of its file, before a footer of 16 bytes."""
+    for path in table.rglob("*.manifest"):
+        content = path.read_bytes()
+        (position,) = struct.unpack_from("<Q", content, len(content) - 16)
+        (length,) = struct.unpack_from("<I", content, position)
+        manifest = table_pb2.Manifest.FromString(content[position + 4 : position + 4 + length])
+        change(manifest)
+        body = manifest.SerializeToString()
+        path.write_bytes(content[:position] + struct.pack("<I", len(body)) + body + content[-16:])
+
+
+@pytest.fixture
+def moved(tmp_path: Path) -> Path:
+    """Copies of all tables with absolute base paths."""
+    folder = tmp_path / "tables"
+    shutil.copytree(TABLES, folder)
+
+    def absolute(manifest: table_pb2.Manifest) -> None:
+        for base in manifest.base_paths:
+            base.path = str(folder / base.path)
+
+    for name in MOVED:
+        rewrite_manifests(folder / f"{name}.lance", absolute)
+    return folder
+
+
+def test_the_catalogue_names_every_table_and_no_other() -> None:
+    rows = re.findall(r"^\| `([\w/*]+)` \|", (HERE / "CATALOGUE.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted({*rows} - {"tpch/tables/*"}) == sorted(path.stem for path in TABLES.glob("*.lance"))
+
+
+def test_no_file_holds_a_path_of_the_machine_that_wrote_it() -> None:
+    absolute = re.compile(rb"/(?:home|root|tmp|work|Users|var)/|[A-Z]:\\")
+    files = [path for folder in (TABLES, TPCH / "tables") for path in folder.rglob("*.manifest")]
+    assert files
+    assert not [path for path in files if absolute.search(path.read_bytes())]
+
+
+@pytest.mark.parametrize(("name", "version"), [(n, v) for n, v in VERSIONS if n in AT_HOME])
+def test_every_version_reads_as_pylance_read_it(name: str, version: int) -> None:
+    dataset = ld.dataset(uri(name), version=version)
+    assert dataset.version == version
+    assert dataset.count_rows() == facts(name)["versions"][str(version)]["rows"]
+    assert_same(dataset.to_table(), load(EXPECTED / name / f"{version}.arrow"))
+
+
+@pytest.mark.parametrize("name", AT_HOME)
+def test_versions_and_tags_are_listed(name: str) -> None:
+    wanted, dataset = facts(name), ld.dataset(uri(name))
+    assert dataset.version == dataset.latest_version == wanted["latest"]
+    listed = {entry["version"]: entry["timestamp"].astimezone() for entry in dataset.versions()}
+    assert listed == {int(v): datetime.fromisoformat(at["timestamp"]) for v, at in wanted["versions"].items()}
+    assert {tag: entry["version"] for tag, entry in dataset.tags.list().items()} == wanted["tags"]
+
+
+@pytest.mark.parametrize("name", ["history", "v1_names"])
+def test_tags_and_timestamps_open_their_version(name: str) -> None:
+    wanted = facts(name)
+    for tag, version in wanted["tags"].items():
+        assert ld.dataset(uri(name), version=tag).version == version
+    for version, at in wanted["versions"].items():
+        # The listed times are cut to microseconds, the manifests hold nanoseconds.
+        moment = datetime.fromisoformat(at["timestamp"]) + timedelta(microseconds=1)
+        assert ld.dataset(uri(name), asof=moment).version == int(version)
+
+
+@pytest.mark.parametrize("path", sorted(EXPECTED.glob("*/*.hidden.arrow")), ids=lambda path: path.parent.name)
+def test_hidden_columns_come_when_they_are_asked_for(path: Path, moved: Path) -> None:
+    expected = load(path)
+    dataset = ld.dataset(str(moved / f"{path.parent.name}.lance"))
+    assert_same(dataset.to_table(columns=expected.schema.names), expected)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_column_reads_alone(name: str) -> None:
+    expected = load(EXPECTED / name / "1.arrow")
+    dataset = ld.dataset(uri(name))
+    for column in expected.schema.names:
+        assert_same(dataset.to_table(columns=[column]), expected.select([column]))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_taken_rows_come_in_the_order_asked(name: str) -> None:
+    expected = load(EXPECTED / name / "1.arrow")
+    rows = np.random.default_rng(3).permutation(expected.num_rows)[:60]
+    assert_same(ld.dataset(uri(name)).take(rows.tolist()), expected.take(rows))
+
+
+def test_a_branch_has_its_own_rows_on_top_of_its_parent(moved: Path) -> None:
+    table = str(moved / "branched.lance")
+    for branch, wanted in facts("branched")["branches"].items():
+        dataset = ld.dataset(table, version=(branch, None))
+        assert (dataset.version, dataset.count_rows()) == (wanted["version"], wanted["rows"])
+        assert_same(dataset.to_table(), load(EXPECTED / "branched" / f"{branch}.arrow"))
+    for version in facts("branched")["versions"]:
+        expected = load(EXPECTED / "branched" / f"{version}.arrow")
+        assert_same(ld.dataset(table, version=int(version)).to_table(), expected)
+
+
+def test_a_clone_reads_the_files_of_its_source(moved: Path) -> None:
+    for version in facts("clone")["versions"]:
+        dataset = ld.dataset(str(moved / "clone.lance"), version=int(version))
+        assert_same(dataset.to_table(), load(EXPECTED / "clone" / f"{version}.arrow"))
+
+
+@pytest.mark.parametrize(("name", "version"), [("legacy_01", r"0\.1"), ("next_23", r"2\.3")])
+def test_file_formats_out_of_reach_are_refused_by_name(name: str, version: str) -> None:
+    with pytest.raises(UnsupportedError, match=version):
+        ld.dataset(uri(name)).to_table()
+
+
+def test_an_unknown_reader_flag_is_refused_by_number(moved: Path) -> None:
+    def flag(manifest: table_pb2.Manifest) -> None:
+        manifest.reader_feature_flags |= 1 << 40
+
+    rewrite_manifests(moved / "empty.lance", flag)
+    with pytest.raises(UnsupportedError, match=str(1 << 40)):
+        ld.dataset(str(moved / "empty.lance"))
+
+
+@pytest.fixture(scope="module")
+def tpch() -> Iterator[Any]:
+    connection = ld.connect(str(TPCH / "tables"))
+    yield connection
+    connection.close()
+
+
+def close(ours: object, theirs: object) -> bool:
+    if isinstance(theirs, float):
+        return isinstance(ours, float) and math.isclose(ours, theirs, rel_tol=1e-9)
+    return ours == theirs
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_tpch_answers_are_right(query: str, tpch: Any) -> None:
+    found = tpch.execute((TPCH / "queries" / f"{query}.sql").read_text(encoding="utf-8")).fetchall()
+    expected = [tuple(row.values()) for row in load(TPCH / "answers" / f"{query}.arrow").to_pylist()]
+    assert len(expected) > 0
+    assert len(found) == len(expected)
+    wrong = [(a, b) for a, b in zip(found, expected, strict=True) if not all(map(close, a, b))]
+    assert not wrong
