@@ -71,6 +71,6 @@ def variable_values(values: Block, encoding: str) -> VariableWidth:
     return values
 
 
-def narrow_offsets(offsets: NDArray[np.int64], size: int) -> NDArray[np.int32] | NDArray[np.int64]:
+def narrow_offsets(offsets: NDArray[Any], size: int) -> NDArray[Any]:
     """`offsets` as int32 when `size` bytes of data allow it."""
     return offsets.astype(np.int32) if size <= MAX_INT32 and offsets.dtype != np.int32 else offsets

@@ -1,0 +1,106 @@
+"""FSST: strings as codes for symbols of up to 8 bytes, one table to a page.
+
+The values inside are of variable width; each of their bytes is a code. Code c < n is symbol c, 255 is an escape: the
+next byte stands for itself. The symbol table, 2312 bytes in the page's description:
+
+    offset      size    field
+    0           1       n, number of symbols
+    1           2       used by the encoder only
+    3           1       bit 0: 1 when the values are codes, 0 when they are plain
+    4           4       b"TSSF"
+    8           n * 8   symbols, padded with anything
+    8 + n * 8   n       bytes of each symbol, 1 to 8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Bytes, VariableWidth
+from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.forms import MAX_INT32, narrow_offsets, no_form, variable_values
+from lance_duck.encoding.kernels.fsst import SLACK, expand
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.status import check
+from lance_duck.errors import CorruptError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+MAGIC: Final = b"TSSF"
+MAX_SYMBOL: Final = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fsst:
+    """Codes for symbols.
+
+    Attributes:
+        inner: Codec of the codes; gives VariableWidth.
+        coded: False when the values are plain.
+        symbols: uint64 (256,).
+        lengths: int64 (256,), 1 to 8, 0 for codes without a symbol.
+    """
+
+    inner: Codec
+    coded: bool
+    symbols: NDArray[np.uint64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def from_proto(cls, message: pb.Fsst, codec: Callable[[pb.CompressiveEncoding], Codec]) -> Fsst:
+        """Raises CorruptError for a symbol table that is none."""
+        table = np.frombuffer(message.symbol_table, np.uint8)
+        count = int(table[0]) if len(table) else 0
+        if len(table) < 8 + 9 * count or table[4:8].tobytes() != MAGIC:
+            raise CorruptError(
+                "symbol table",
+                where="fsst encoding",
+                expected=f"b'TSSF' and {count} symbols",
+                found=f"{len(table)} bytes",
+            )
+        symbols, lengths = np.zeros(256, np.uint64), np.zeros(256, np.int64)
+        symbols[:count] = table[8 : 8 + 8 * count].view("<u8")
+        lengths[:count] = table[8 + 8 * count : 8 + 9 * count]
+        if count and not 1 <= lengths[:count].min() <= lengths.max() <= MAX_SYMBOL:
+            raise CorruptError(
+                "symbol length", where="fsst encoding", expected="1 to 8", found=lengths[:count].tolist()
+            )
+        return cls(codec(message.values), bool(table[3] & 1), readonly(symbols), readonly(lengths))
+
+    @property
+    def num_buffers(self) -> int:
+        """Those of the codes."""
+        return self.inner.num_buffers
+
+    def decode_chunks(self, chunks: Chunks) -> VariableWidth:
+        """Expands and joins all chunks; offsets are int32 while the bytes stay below 2 GiB."""
+        return self._expand(self.inner.decode_chunks(chunks))
+
+    def decode_block(self, buffer: Bytes, count: int) -> VariableWidth:
+        """Expands the values of one buffer."""
+        return self._expand(self.inner.decode_block(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> Block:
+        """Raises UnsupportedError: levels have one width."""
+        raise no_form("fsst", "level")
+
+    def decode_values(self, values: Block) -> VariableWidth:
+        """Expands values that were encoded one by one."""
+        return self._expand(self.inner.decode_values(values))
+
+    def _expand(self, block: Block) -> VariableWidth:
+        codes = variable_values(block, "fsst")
+        if not self.coded:
+            return codes
+        room = MAX_SYMBOL * (int(codes.offsets[-1]) - int(codes.offsets[0])) + SLACK
+        offsets: NDArray[Any] = np.empty(codes.count + 1, np.int32 if room <= MAX_INT32 else np.int64)
+        data = np.empty(room, np.uint8)
+        status = expand(readonly(codes.data), readonly(codes.offsets), self.symbols, self.lengths, offsets, data)
+        check(status, "fsst", "value")
+        used = int(offsets[-1])
+        data.resize(used, refcheck=False)
+        return VariableWidth(narrow_offsets(offsets, used), data)
