@@ -1,0 +1,59 @@
+"""Feature flags: bits in a manifest that say what a reader must understand.
+
+bit | value | meaning                                bit | value | meaning
+  0 |     1 | deletion files                           8 |   256 | data files of several versions
+  1 |     2 | stable row ids                           9 |   512 | (not given out)
+  2 |     4 | 2.x data files                          10 |  1024 | tagged fragment reuse index
+  3 |     8 | table config                            11 |  2048 | row lineage in data files
+  4 |    16 | base paths                           12, 13 |       | (not given out)
+  5 |    32 | no transaction file                     14 | 16384 | managed blobs
+  6 |    64 | data overlay files                      15 | 32768 | field ids are not used again
+  7 |   128 | index segments that cover columns       16 | 65536 | zone write seeds
+"""
+
+from __future__ import annotations
+
+from lance_duck.errors import UnsupportedError
+
+DELETION_FILES = 1
+STABLE_ROW_IDS = 2
+
+_NAMES = {
+    0: "deletion files",
+    1: "stable row ids",
+    2: "2.x data files",
+    3: "table config",
+    4: "base paths",
+    5: "no transaction file",
+    6: "data overlay files",
+    7: "covered index metadata",
+    8: "mixed data file versions",
+    10: "tagged fragment reuse index",
+    11: "spilled row lineage",
+    14: "managed blobs",
+    15: "field ids not used again",
+    16: "zone write seeds",
+}
+_READABLE_BITS = (0, 1, 2, 3, 4, 5, 7, 8, 10, 11, 14)
+READABLE = sum(1 << bit for bit in _READABLE_BITS)
+
+
+def flag_names(flags: int) -> list[str]:
+    """Describe each bit that is set, lowest first: "64 (data overlay files)"."""
+    bits = (bit for bit in range(flags.bit_length()) if flags >> bit & 1)
+    return [f"{1 << bit} ({_NAMES.get(bit, 'unknown')})" for bit in bits]
+
+
+def check_readable(flags: int, where: str) -> None:
+    """Refuse a table whose reader flags are not all understood.
+
+    Raises:
+        UnsupportedError: Names the flags that are not, by number and name.
+    """
+    unknown = flags & ~READABLE
+    if unknown:
+        raise UnsupportedError(
+            f"reader feature flags {', '.join(flag_names(unknown))} are not supported",
+            where=where,
+            remedy="read the table with a newer version, or an older version of the table",
+        )

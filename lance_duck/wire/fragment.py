@@ -1,0 +1,260 @@
+"""Fragments of a table: their data files, deletion file, row ids and row versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from lance_duck.errors import CorruptError
+from lance_duck.wire import paths
+from lance_duck.wire.pb import table_pb2
+
+TOMBSTONE = -2
+
+_OLD_VERSIONS = {(0, 0): "0.1", (0, 1): "0.1", (0, 2): "0.1", (0, 3): "2.0"}
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file with some columns of all rows of a fragment.
+
+    Attributes:
+        path: Name below data/ (or below the base path).
+        fields: Field ids; -2 marks a field that another file has taken over.
+        column_indices: Column of each field in the file, -1 when it has none; empty in files of version 0.1.
+        file_version: (major, minor) as the manifest has it.
+        file_size: Bytes; None: not known.
+        base_id: Base path that the name is relative to; None: the root of the table.
+    """
+
+    path: str
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...]
+    file_version: tuple[int, int]
+    file_size: int | None
+    base_id: int | None
+
+    @property
+    def version(self) -> str:
+        """Version of the file format: "0.1", "2.0", "2.1"; a file may still say another one itself."""
+        major, minor = self.file_version
+        return _OLD_VERSIONS.get(self.file_version, f"{major}.{minor}")
+
+    def column_of(self, field_id: int) -> int | None:
+        """Column of a field in this file; None when the file has no column of its own for it, or not the field."""
+        try:
+            column = self.column_indices[self.fields.index(field_id)]
+        except (ValueError, IndexError):
+            return None
+        return column if column >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionFile:
+    """Where the deleted rows of a fragment are listed.
+
+    Attributes:
+        suffix: "arrow": an Arrow IPC file; "bin": a roaring bitmap.
+        num_deleted_rows: Rows listed; 0 in old manifests that do not say.
+    """
+
+    suffix: str
+    read_version: int
+    id: int
+    num_deleted_rows: int
+    base_id: int | None
+
+    def path(self, fragment_id: int) -> str:
+        """Path below the root of the table or base."""
+        return paths.deletion_file(fragment_id, self.read_version, self.id, self.suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalFile:
+    """Bytes that lie in a file of their own, relative to the root of the table."""
+
+    path: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A horizontal slice of the table.
+
+    Attributes:
+        id: Number; the upper 32 bits of the addresses of its rows.
+        physical_rows: Rows before deletion; 0 in old manifests that do not say.
+        row_ids: Serialized RowIdSequence, or where it lies; None without stable row ids.
+        created_at: Serialized RowDatasetVersionSequence, or where it lies.
+        last_updated_at: Likewise.
+    """
+
+    id: int
+    files: tuple[DataFile, ...]
+    deletion_file: DeletionFile | None
+    physical_rows: int
+    row_ids: bytes | ExternalFile | None
+    created_at: bytes | ExternalFile | None
+    last_updated_at: bytes | ExternalFile | None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are not deleted, as the manifest has it."""
+        return self.physical_rows - (self.deletion_file.num_deleted_rows if self.deletion_file else 0)
+
+    @property
+    def num_deletions(self) -> int:
+        """Rows that are deleted, as the manifest has it."""
+        return self.deletion_file.num_deleted_rows if self.deletion_file else 0
+
+
+class Fragments(Sequence[Fragment]):
+    """The fragments of a manifest; each is built when it is first asked for.
+
+    Args:
+        protos: Messages of the manifest.
+        where: Manifest, for messages.
+    """
+
+    def __init__(self, protos: Sequence[table_pb2.DataFragment], where: str) -> None:
+        self._protos = protos
+        self._where = where
+        self._built: dict[int, Fragment] = {}
+
+    def __len__(self) -> int:
+        return len(self._protos)
+
+    @overload
+    def __getitem__(self, index: int) -> Fragment: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Fragment, ...]: ...
+    def __getitem__(self, index: int | slice) -> Fragment | tuple[Fragment, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(index)
+        found = self._built.get(place)
+        if found is None:
+            found = self._built[place] = fragment_from_proto(self._protos[place], self._where)
+        return found
+
+    def __iter__(self) -> Iterator[Fragment]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} fragments of {self._where}>"
+
+    def ids(self) -> list[int]:
+        """Ids of all fragments, in order, without building any."""
+        return [p.id for p in self._protos]
+
+    def count_rows(self) -> int | None:
+        """Rows that are not deleted, from the metadata alone; None when an old manifest does not say."""
+        total = 0
+        for proto in self._protos:
+            deleted = 0
+            if proto.HasField("deletion_file"):
+                deleted = proto.deletion_file.num_deleted_rows
+                if not deleted:
+                    return None
+            if not proto.physical_rows and proto.files:
+                return None
+            _check_deleted(deleted, proto, self._where)
+            total += proto.physical_rows - deleted
+        return total
+
+    def summary(self) -> dict[str, str]:
+        """Counts of fragments, files and rows, by the names that pylance gives them."""
+        deletions = [p.deletion_file.num_deleted_rows for p in self._protos if p.HasField("deletion_file")]
+        rows = sum(p.physical_rows for p in self._protos)
+        counts = {
+            "total_data_file_rows": rows,
+            "total_data_files": sum(len(p.files) for p in self._protos),
+            "total_deletion_file_rows": sum(deletions),
+            "total_deletion_files": len(deletions),
+            "total_files_size": sum(f.file_size_bytes for p in self._protos for f in p.files),
+            "total_fragments": len(self),
+            "total_rows": rows - sum(deletions),
+        }
+        return {name: str(count) for name, count in counts.items()}
+
+
+def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
+    """Build a fragment from its message.
+
+    Raises:
+        CorruptError: Its numbers contradict each other.
+    """
+    deletion = deletion_from_proto(proto.deletion_file, where) if proto.HasField("deletion_file") else None
+    if deletion is not None:
+        _check_deleted(deletion.num_deleted_rows, proto, where)
+    if proto.id >= 1 << 32:
+        raise CorruptError("fragment id out of range", where=where, expected="< 2^32", found=proto.id)
+    return Fragment(
+        proto.id,
+        tuple([data_file_from_proto(f, where) for f in proto.files]),
+        deletion,
+        proto.physical_rows,
+        _bytes_of(proto, "row_id_sequence"),
+        _bytes_of(proto, "created_at_version_sequence"),
+        _bytes_of(proto, "last_updated_at_version_sequence"),
+    )
+
+
+def data_file_from_proto(proto: table_pb2.DataFile, where: str) -> DataFile:
+    """Build a data file from its message.
+
+    Raises:
+        CorruptError: There are column indices, but not one for each field.
+    """
+    fields, columns = tuple(proto.fields), tuple(proto.column_indices)
+    if columns and len(columns) != len(fields):
+        raise CorruptError(
+            "data file without one column index a field",
+            where=f"{where}: {proto.path}",
+            expected=len(fields),
+            found=len(columns),
+        )
+    return DataFile(
+        proto.path,
+        fields,
+        columns,
+        (proto.file_major_version, proto.file_minor_version),
+        proto.file_size_bytes or None,
+        proto.base_id if proto.HasField("base_id") else None,
+    )
+
+
+def deletion_from_proto(proto: table_pb2.DeletionFile, where: str) -> DeletionFile:
+    """Build a deletion file from its message.
+
+    Raises:
+        CorruptError: Its type is unknown.
+    """
+    suffix = {0: "arrow", 1: "bin"}.get(int(proto.file_type))
+    if suffix is None:
+        raise CorruptError("unknown type of deletion file", where=where, expected="0 or 1", found=int(proto.file_type))
+    base_id = proto.base_id if proto.HasField("base_id") else None
+    return DeletionFile(suffix, proto.read_version, proto.id, proto.num_deleted_rows, base_id)
+
+
+def _check_deleted(deleted: int, proto: table_pb2.DataFragment, where: str) -> None:
+    if proto.physical_rows and deleted > proto.physical_rows:
+        raise CorruptError(
+            "more rows deleted than there are",
+            where=f"{where}: fragment {proto.id}",
+            expected=f"at most {proto.physical_rows}",
+            found=deleted,
+        )
+
+
+def _bytes_of(proto: table_pb2.DataFragment, oneof: str) -> bytes | ExternalFile | None:
+    name = proto.WhichOneof(oneof)
+    if name is None:
+        return None
+    value = getattr(proto, name)
+    return value if isinstance(value, bytes) else ExternalFile(value.path, value.offset, value.size)

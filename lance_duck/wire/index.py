@@ -1,0 +1,84 @@
+"""Index segments, as the manifest lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from lance_duck.errors import CorruptError
+from lance_duck.wire import paths
+from lance_duck.wire.pb import table_pb2
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class IndexMetadata:
+    """One segment of an index.
+
+    Attributes:
+        name: Name of the index; its segments share it.
+        fields: Ids of the fields it is over; empty for indices of the table itself.
+        dataset_version: Version that it was built on.
+        fragment_bitmap: Serialized 32-bit roaring bitmap of the fragment ids it covers; None: not known.
+        details_type: Type url of its details, None when it has none.
+        details: Serialized details.
+        version: Version of its layout.
+        base_id: Base path that its directory is relative to; None: the root of the table.
+        files: (path relative to its directory, bytes) of each file; empty when not known.
+        proto: The message, whole.
+    """
+
+    uuid: UUID
+    name: str
+    fields: tuple[int, ...]
+    dataset_version: int
+    fragment_bitmap: bytes | None
+    details_type: str | None
+    details: bytes
+    version: int
+    created_at: datetime | None
+    base_id: int | None
+    files: tuple[tuple[str, int], ...]
+    proto: table_pb2.IndexMetadata = field(repr=False, compare=False)
+
+    @property
+    def directory(self) -> str:
+        """Directory of its files, below the root of the table or base."""
+        return paths.index_directory(self.uuid)
+
+
+def index_from_proto(proto: table_pb2.IndexMetadata, where: str) -> IndexMetadata:
+    """Build the metadata of a segment from its message.
+
+    Raises:
+        CorruptError: Its uuid does not have 16 bytes.
+    """
+    raw = proto.uuid.uuid
+    if len(raw) != 16:
+        raise CorruptError(f"uuid of index {proto.name!r}", where=where, expected="16 bytes", found=len(raw))
+    has_details = proto.HasField("index_details")
+    return IndexMetadata(
+        uuid=UUID(bytes=raw),
+        name=proto.name,
+        fields=tuple(proto.fields),
+        dataset_version=proto.dataset_version,
+        fragment_bitmap=proto.fragment_bitmap or None,
+        details_type=proto.index_details.type_url if has_details else None,
+        details=proto.index_details.value,
+        version=proto.index_version,
+        created_at=_created_at(proto),
+        base_id=proto.base_id if proto.HasField("base_id") else None,
+        files=tuple((f.path, f.size_bytes) for f in proto.files),
+        proto=proto,
+    )
+
+
+def _created_at(proto: table_pb2.IndexMetadata) -> datetime | None:
+    if not proto.HasField("created_at"):
+        return None
+    try:
+        return _EPOCH + timedelta(milliseconds=proto.created_at)
+    except OverflowError:
+        return None

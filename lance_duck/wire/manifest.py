@@ -1,0 +1,244 @@
+"""The manifest file: one version of a table.
+
+    [IndexSection]   u32 length, protobuf; at Manifest.index_section
+    [Transaction]    u32 length, protobuf; at Manifest.transaction_section (23), by older writers at field 21
+    Manifest         u32 length, protobuf; last section
+    footer           16 bytes
+
+    offset | size | footer field (little-endian)
+    0      | 8    | position of the Manifest section
+    8      | 2    | major version, 0
+    10     | 2    | minor version, 1 or 2
+    12     | 4    | magic "LANC"
+
+Fragments and indices are parsed when they are asked for: opening a table with 100,000 fragments builds none of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from lance_duck.errors import CorruptError
+from lance_duck.wire import flags
+from lance_duck.wire.fragment import Fragment, Fragments
+from lance_duck.wire.index import IndexMetadata, index_from_proto
+from lance_duck.wire.pb import table_pb2, transaction_pb2
+from lance_duck.wire.schema import Schema, schema_from_proto, text_map
+
+FOOTER = struct.Struct("<QHH4s")
+MAGIC = b"LANC"
+
+_LENGTH = struct.Struct("<I")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_M = TypeVar("_M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class BasePath:
+    """Another place where files of the table lie.
+
+    Attributes:
+        is_dataset_root: True: laid out like a table, files in its data/, _deletions/, _indices/. False: files lie
+            directly in it.
+        path: Absolute path or URI.
+    """
+
+    id: int
+    name: str | None
+    is_dataset_root: bool
+    path: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One version of a table, as it is on disk.
+
+    Attributes:
+        path: Where it was read from.
+        size: Bytes of the file.
+        proto: The message, whole.
+    """
+
+    path: str
+    size: int
+    proto: table_pb2.Manifest = field(repr=False)
+    _data: bytes = field(repr=False)
+
+    @property
+    def version(self) -> int:
+        """Version of the table."""
+        return self.proto.version
+
+    @property
+    def branch(self) -> str | None:
+        """Branch it belongs to; None: main."""
+        return self.proto.branch or None
+
+    @property
+    def tag(self) -> str | None:
+        """Label that its writer gave it; has nothing to do with the tags of the table."""
+        return self.proto.tag or None
+
+    @cached_property
+    def timestamp(self) -> datetime:
+        """When it was committed, UTC, cut to microseconds."""
+        stamp = self.proto.timestamp
+        try:
+            return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
+        except OverflowError:
+            raise CorruptError("timestamp out of range", where=self.path, found=stamp.seconds) from None
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Fields of the table."""
+        return schema_from_proto(self.proto.fields, self.proto.schema_metadata)
+
+    @cached_property
+    def fragments(self) -> Fragments:
+        """Fragments, in the order of a scan."""
+        return Fragments(self.proto.fragments, self.path)
+
+    @property
+    def reader_flags(self) -> int:
+        """What a reader must understand: see `wire.flags`."""
+        return self.proto.reader_feature_flags
+
+    @property
+    def writer_flags(self) -> int:
+        """What a writer must understand: see `wire.flags`."""
+        return self.proto.writer_feature_flags
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their id when they move."""
+        return bool(self.reader_flags & flags.STABLE_ROW_IDS)
+
+    @property
+    def next_row_id(self) -> int:
+        """First stable row id that was never given out."""
+        return self.proto.next_row_id
+
+    @property
+    def max_fragment_id(self) -> int | None:
+        """Highest fragment id ever given out."""
+        return self.proto.max_fragment_id if self.proto.HasField("max_fragment_id") else None
+
+    @cached_property
+    def config(self) -> Mapping[str, str]:
+        """Settings of the table."""
+        return MappingProxyType(dict(self.proto.config))
+
+    @cached_property
+    def metadata(self) -> Mapping[str, str]:
+        """Metadata of the table, apart from that of its schema."""
+        return MappingProxyType(dict(self.proto.table_metadata))
+
+    @cached_property
+    def schema_metadata(self) -> Mapping[str, str]:
+        """Metadata of the schema."""
+        return text_map(self.proto.schema_metadata)
+
+    @property
+    def data_storage_version(self) -> str:
+        """Version that new data files take; "0.1" where the manifest is older than the notion."""
+        return self.proto.data_format.version or "0.1"
+
+    @property
+    def writer(self) -> tuple[str, str] | None:
+        """Library and version that wrote it."""
+        writer = self.proto.writer_version
+        return (writer.library, writer.version) if self.proto.HasField("writer_version") else None
+
+    @cached_property
+    def base_paths(self) -> Mapping[int, BasePath]:
+        """Base paths by id."""
+        return MappingProxyType(
+            {b.id: BasePath(b.id, b.name or None, b.is_dataset_root, b.path) for b in self.proto.base_paths}
+        )
+
+    @property
+    def transaction_name(self) -> str | None:
+        """File in _transactions/ that holds its transaction."""
+        return self.proto.transaction_file or None
+
+    @cached_property
+    def inline_transaction(self) -> transaction_pb2.Transaction | None:
+        """The transaction, where the file holds it."""
+        for name in ("transaction_section", "transaction_section_deprecated"):
+            if self.proto.HasField(name):
+                return self._section(getattr(self.proto, name), transaction_pb2.Transaction.FromString, name)
+        return None
+
+    @cached_property
+    def indices(self) -> tuple[IndexMetadata, ...]:
+        """Index segments of this version."""
+        if not self.proto.HasField("index_section"):
+            return ()
+        section = self._section(self.proto.index_section, table_pb2.IndexSection.FromString, "index_section")
+        return tuple(index_from_proto(i, self.path) for i in section.indices)
+
+    def summary(self) -> dict[str, str]:
+        """Counts of fragments, files and rows, by the names that pylance gives them."""
+        return self.fragments.summary()
+
+    def _section(self, position: int, parse: Callable[[bytes], _M], name: str) -> _M:
+        return parse_message(section_bytes(self._data, position, f"{self.path} ({name})"), parse, self.path)
+
+
+def read_manifest(data: bytes, path: str) -> Manifest:
+    """Parse a manifest file.
+
+    Args:
+        data: The whole file.
+        path: Its name, for messages.
+
+    Raises:
+        CorruptError: It is cut short or no manifest.
+        UnsupportedError: Its reader flags name a feature that is not understood.
+    """
+    if len(data) < FOOTER.size:
+        raise CorruptError(
+            "manifest is cut short", where=path, expected=f"at least {FOOTER.size} bytes", found=len(data)
+        )
+    position, _major, _minor, magic = FOOTER.unpack_from(data, len(data) - FOOTER.size)
+    if magic != MAGIC:
+        raise CorruptError("wrong magic at the end of the manifest", where=path, expected=MAGIC, found=magic)
+    proto = parse_message(section_bytes(data, position, path), table_pb2.Manifest.FromString, path)
+    flags.check_readable(proto.reader_feature_flags, path)
+    return Manifest(path, len(data), proto, data)
+
+
+def section_bytes(data: bytes, position: int, where: str) -> bytes:
+    """Return the bytes of the section of a manifest file that begins at `position`.
+
+    Raises:
+        CorruptError: It reaches into the footer.
+    """
+    end = len(data) - FOOTER.size
+    if position + _LENGTH.size <= end:
+        start = position + _LENGTH.size
+        (size,) = _LENGTH.unpack_from(data, position)
+        if start + size <= end:
+            return data[start : start + size]
+    raise CorruptError(
+        "section reaches beyond the end of the manifest", where=where, expected=f"an end before {end}", found=position
+    )
+
+
+def parse_message(data: bytes, parse: Callable[[bytes], _M], where: str) -> _M:
+    """Parse a protobuf message; CorruptError when it is none."""
+    try:
+        return parse(data)
+    except (DecodeError, UnicodeDecodeError, ValueError) as error:
+        raise CorruptError("broken protobuf message", where=where, found=str(error)) from error
+
+
+__all__ = ["BasePath", "Fragment", "Fragments", "IndexMetadata", "Manifest", "read_manifest"]

@@ -1,0 +1,127 @@
+"""All names on disk, relative to the root of a table.
+
+_versions/{2^64 - 1 - version, 20 digits}.manifest    V2 naming: the newest version sorts first
+_versions/{version}.manifest                          V1 naming
+_versions/d{version}.manifest                         detached: a random version with its top bit set, never the latest
+_versions/latest_version_hint.json                    {"version": N}; may be stale, wrong or missing
+_transactions/{read version}-{uuid}.txn
+_deletions/{fragment}-{read version}-{id}.arrow|.bin
+_indices/{uuid}/…
+_refs/tags/{name}.json, _refs/branches/{name, percent-encoded}.json
+tree/{branch}/                                        root of a branch, laid out like a table
+data/{any name}.lance
+data/{stem}/{blob id, 32 binary digits, reversed}.blob
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+from uuid import UUID
+
+VERSIONS = "_versions"
+DATA = "data"
+DELETIONS = "_deletions"
+TRANSACTIONS = "_transactions"
+INDICES = "_indices"
+TAGS = "_refs/tags"
+BRANCHES = "_refs/branches"
+TREE = "tree"
+VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
+
+MAX_VERSION = 2**64 - 1
+_DETACHED_BIT = 1 << 63
+_V2_DIGITS = 20
+_MANIFEST = re.compile(r"^(d?)([0-9]{1,20})\.manifest$")
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestName:
+    """What the name of a manifest says.
+
+    Attributes:
+        version: Version of the table.
+        naming: 1 or 2; 0 for a detached version.
+    """
+
+    version: int
+    naming: int
+
+    @property
+    def path(self) -> str:
+        """Path of the manifest."""
+        if self.naming == 0:
+            return f"{VERSIONS}/d{self.version}.manifest"
+        if self.naming == 1:
+            return f"{VERSIONS}/{self.version}.manifest"
+        return f"{VERSIONS}/{MAX_VERSION - self.version:0{_V2_DIGITS}d}.manifest"
+
+
+def parse_manifest_name(name: str) -> ManifestName | None:
+    """Return what a file name in _versions/ says, or None when it is no manifest."""
+    match = _MANIFEST.match(name)
+    if match is None:
+        return None
+    number = int(match[2])
+    if number > MAX_VERSION:
+        return None
+    if match[1]:
+        return ManifestName(number, 0)
+    if len(match[2]) == _V2_DIGITS:
+        return ManifestName(MAX_VERSION - number, 2)
+    return ManifestName(number, 1)
+
+
+def manifest_candidates(version: int) -> tuple[str, ...]:
+    """Paths that the manifest of a version may have, most likely first."""
+    if version & _DETACHED_BIT:
+        return (ManifestName(version, 0).path,)
+    return ManifestName(version, 2).path, ManifestName(version, 1).path
+
+
+def data_file(path: str, *, is_dataset_root: bool = True) -> str:
+    """Path of a data file, from its name in a manifest; below a plain base path files lie at the top."""
+    return f"{DATA}/{path}" if is_dataset_root else path
+
+
+def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
+    """Path of a deletion file; `suffix` is "arrow" or "bin"."""
+    return f"{DELETIONS}/{fragment_id}-{read_version}-{file_id}.{suffix}"
+
+
+def transaction_file(name: str) -> str:
+    """Path of a transaction, from its name in a manifest."""
+    return f"{TRANSACTIONS}/{name}"
+
+
+def index_directory(uuid: UUID) -> str:
+    """Directory of an index segment."""
+    return f"{INDICES}/{uuid}"
+
+
+def tag_file(name: str) -> str:
+    """Path of a tag."""
+    return f"{TAGS}/{name}.json"
+
+
+def branch_file(name: str) -> str:
+    """Path of the description of a branch."""
+    return f"{BRANCHES}/{quote(name, safe='')}.json"
+
+
+def branch_root(name: str) -> str:
+    """Directory of a branch."""
+    return f"{TREE}/{name}"
+
+
+def ref_name(file_name: str) -> str | None:
+    """Return the name of the tag or branch that a file in its directory describes, or None for another file."""
+    stem, dot, suffix = file_name.rpartition(".")
+    return unquote(stem) if dot and suffix == "json" and stem else None
+
+
+def blob_file(data_file_name: str, blob_id: int, *, is_dataset_root: bool = True) -> str:
+    """Path of a blob that lies beside the data file `data_file_name`."""
+    stem = data_file_name.removesuffix(".lance")
+    return data_file(f"{stem}/{f'{blob_id:032b}'[::-1]}.blob", is_dataset_root=is_dataset_root)

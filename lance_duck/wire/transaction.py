@@ -1,0 +1,74 @@
+"""Transactions: what a version changed.
+
+Stored inline in the manifest, and as `_transactions/{read version}-{uuid}.txn`, a bare protobuf message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from lance_duck.wire.manifest import parse_message
+from lance_duck.wire.pb import transaction_pb2
+
+COMMIT_MESSAGE = "__lance_commit_message"
+UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What a version changed.
+
+    Attributes:
+        read_version: Version that it was made from.
+        uuid: Its own name.
+        operation: Append, Delete, Overwrite, CreateIndex, Rewrite, Merge, Restore, ReserveFragments, Update, Project,
+            UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases; "Unknown" for one of a newer format.
+        properties: Free text by name; `commit_message` is one.
+        proto: The message, whole.
+    """
+
+    read_version: int
+    uuid: str
+    operation: str
+    properties: Mapping[str, str]
+    proto: transaction_pb2.Transaction = field(repr=False, compare=False)
+
+    @property
+    def message(self) -> Message | None:
+        """Message of the operation; None when it is unknown."""
+        arm = self.proto.WhichOneof("operation")
+        return None if arm is None else getattr(self.proto, arm)
+
+    @property
+    def commit_message(self) -> str | None:
+        """What the writer said about it."""
+        return self.properties.get(COMMIT_MESSAGE)
+
+    @property
+    def unknown_fields(self) -> tuple[int, ...]:
+        """Numbers of the fields at its top that this version does not know; an unknown operation is one of them."""
+        unknown = UnknownFieldSet(self.proto)
+        return tuple(unknown[i].field_number for i in range(len(unknown)))
+
+
+def transaction_from_proto(proto: transaction_pb2.Transaction) -> Transaction:
+    """Build a transaction from its message."""
+    arm = proto.WhichOneof("operation")
+    name = UNKNOWN if arm is None else "".join(part.capitalize() for part in arm.split("_"))
+    return Transaction(
+        proto.read_version, proto.uuid, name, MappingProxyType(dict(proto.transaction_properties)), proto
+    )
+
+
+def read_transaction(data: bytes, path: str) -> Transaction:
+    """Parse a transaction file.
+
+    Raises:
+        CorruptError: It is no transaction.
+    """
+    return transaction_from_proto(parse_message(data, transaction_pb2.Transaction.FromString, path))
