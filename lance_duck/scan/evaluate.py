@@ -146,13 +146,18 @@ def _hashable(array: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Both in a form whose hash agrees with equality and that pyarrow can hash."""
     type_ = array.type
     if pa.types.is_floating(type_):
-        zero = pa.scalar(0.0, type_)
-        return pc.add(array, zero), pc.add(values, zero)
+        return _one_zero_one_nan(array), _one_zero_one_nan(values)
     for kind, plain in _HASHABLE:
         if kind(type_):
             target = plain(type_)
             return array.cast(target), values.cast(target)
     return array, values
+
+
+def _one_zero_one_nan(array: pa.Array) -> pa.Array:
+    summed = pc.add(array, pa.scalar(0.0, array.type))
+    nans = pc.is_nan(summed)
+    return pc.if_else(nans, pa.scalar(math.nan, array.type), summed) if pc.any(nans).as_py() else summed
 
 
 _HASHABLE: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], pa.DataType]], ...]] = (

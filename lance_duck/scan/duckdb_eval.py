@@ -1,0 +1,160 @@
+"""DuckDB as the evaluator of SQL expressions on Arrow columns, in a private database that sees nothing else.
+
+The database has no access to files, network, extensions or Python variables, runs on the calling thread and thinks in
+UTC. Each thread has a cursor of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+
+Columns = Mapping[str, pa.Array]
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+BATCH: Final = "__lance_batch"
+_EMPTY: Final = "__lance_no_column"
+_SETTINGS: Final = (
+    "SET TimeZone='UTC'",
+    "SET python_enable_replacements=false",
+    "SET autoinstall_known_extensions=false",
+    "SET enable_external_access=false",
+    "SET lock_configuration=true",
+)
+_HABITS: Final = (
+    "CREATE MACRO regexp_match(s, p) AS regexp_matches(s, p)",
+    "CREATE MACRO regexp_like(s, p) AS regexp_matches(s, p)",
+    "CREATE MACRO array_has_any(a, b) AS list_has_any(a, b)",
+    "CREATE MACRO array_has_all(a, b) AS list_has_all(a, b)",
+    "CREATE MACRO character_length(s) AS length(s)",
+)
+
+
+def evaluate_sql(select: str, columns: Columns, num_rows: int, parameters: Parameters = None) -> pa.Table:
+    """Evaluate a select list on a batch.
+
+    Args:
+        select: SQL select list, for example '("x" > 5) AS m'.
+        columns: Columns that the select list names.
+        num_rows: Rows of the batch.
+        parameters: Values bound to `?`, `$1` or `$name`.
+
+    Returns:
+        One row for each row of the batch, in order.
+
+    Raises:
+        InvalidInputError: DuckDB refuses the text, or fails on a value.
+    """
+    cursor = _cursor()
+    cursor.register(BATCH, _as_table(columns, num_rows))
+    try:
+        relation = cursor.sql(f"SELECT {select} FROM {BATCH}", params=_plain(parameters))  # noqa: S608
+        return relation.to_arrow_table()
+    except duckdb.Error as error:
+        raise InvalidInputError("evaluation failed", where=f"SQL {select}", found=first_line(error)) from error
+    finally:
+        cursor.unregister(BATCH)
+
+
+def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:
+    """Run a statement that reads no batch and return its rows; DuckDB's own errors come through."""
+    rows: list[tuple[Any, ...]] = _cursor().execute(sql, _plain(parameters)).fetchall()
+    return rows
+
+
+def describe(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[Any, ...]]:
+    """Bind what follows SELECT and return (name, type, …) of its columns; DuckDB's own errors come through.
+
+    Args:
+        select: Such as "x + 1 FROM __lance_batch": `BATCH` names the columns, as a table without rows.
+        columns: Columns that the text names.
+        parameters: Values bound to `?`, `$1` or `$name`.
+    """
+    cursor = _cursor()
+    cursor.register(BATCH, _as_table(columns, 0))
+    try:
+        return cursor.sql(f"DESCRIBE SELECT {select}", params=_plain(parameters)).fetchall()
+    finally:
+        cursor.unregister(BATCH)
+
+
+def first_line(error: BaseException) -> str:
+    """What DuckDB says, without the drawing of where it is."""
+    text = str(error)
+    return text.split("\n\nLINE ", 1)[0].split("\n\nContext", 1)[0].replace("\n", " ").strip()
+
+
+def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
+    """Nearest Arrow type that DuckDB takes in.
+
+    Raises:
+        UnsupportedError: There is none: decimals of more than 38 digits.
+    """
+    if isinstance(type_, pa.BaseExtensionType):
+        return duckdb_type(type_.storage_type, name)
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_decimal256(type_):
+        if type_.precision > 38:
+            raise UnsupportedError("DuckDB has no decimal that wide", where=name, expected="38 digits", found=type_)
+        return pa.decimal128(type_.precision, type_.scale)
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(duckdb_type(f.type, name)) for f in type_.fields])
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(type_.value_field.with_type(duckdb_type(type_.value_type, name)), type_.list_size)
+    if pa.types.is_large_list(type_):
+        return pa.large_list(type_.value_field.with_type(duckdb_type(type_.value_type, name)))
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(duckdb_type(type_.value_type, name)))
+    return type_
+
+
+def _as_table(columns: Columns, num_rows: int) -> pa.Table:
+    if not columns:
+        return pa.table({_EMPTY: pa.nulls(num_rows, pa.int8())})
+    return pa.table({name: _take_in(array, name) for name, array in columns.items()})
+
+
+def _take_in(array: pa.Array, name: str) -> pa.Array:
+    target = duckdb_type(array.type, name)
+    if target == array.type:
+        return array
+    storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+    return storage.cast(target)
+
+
+def _plain(parameters: Parameters) -> Any:
+    if not parameters:
+        return None
+    return dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+
+
+_local = threading.local()
+
+
+def _cursor() -> duckdb.DuckDBPyConnection:
+    held: tuple[int, duckdb.DuckDBPyConnection] | None = getattr(_local, "cursor", None)
+    if held is None or held[0] != os.getpid():
+        with _lock:
+            held = (os.getpid(), _database(os.getpid()).cursor())
+        _local.cursor = held
+    return held[1]
+
+
+_lock = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _database(_process: int) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    for statement in _HABITS + _SETTINGS:
+        connection.execute(statement)
+    return connection

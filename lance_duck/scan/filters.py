@@ -1,0 +1,184 @@
+"""What a scan filters with: a predicate tree, SQL text or a pyarrow expression, behind one face."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.arrow_filter import check_expression, expression_mask, expression_paths
+from lance_duck.scan.duckdb_eval import Columns, Parameters, evaluate_sql
+from lance_duck.scan.evaluate import mask
+from lance_duck.scan.predicate import Path, Predicate
+from lance_duck.scan.sql_text import SqlExpression, parse_sql
+from lance_duck.scan.sql_tree import tree_from_sql
+
+FilterLike: TypeAlias = str | pc.Expression | Predicate | tuple[str, Parameters]
+
+
+class Filter(Protocol):
+    """A condition that chooses rows; immutable, safe to use from several threads."""
+
+    def paths(self) -> tuple[Path, ...]:
+        """Columns and struct fields that it reads."""
+
+    def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
+        """Rows for which it is true; no nulls.
+
+        Args:
+            columns: At least the top-level columns of `paths()`, structs with at least those fields.
+            num_rows: Rows of the batch.
+        """
+
+
+@dataclass(frozen=True)
+class TreeFilter:
+    """A predicate tree as a filter."""
+
+    predicate: Predicate
+
+    def paths(self) -> tuple[Path, ...]:
+        """Columns and struct fields that it reads."""
+        return self.predicate.paths()
+
+    def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
+        """Rows for which it is true."""
+        return mask(self.predicate, columns, num_rows)
+
+    def __str__(self) -> str:
+        return str(self.predicate)
+
+
+@dataclass(frozen=True)
+class SqlFilter:
+    """SQL text as a filter, evaluated by DuckDB."""
+
+    expression: SqlExpression
+    parameters: Parameters = None
+
+    def paths(self) -> tuple[Path, ...]:
+        """Columns and struct fields that it reads."""
+        return self.expression.paths
+
+    def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
+        """Rows for which it is true."""
+        used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.paths())}
+        answer = evaluate_sql(f"{self.expression.sql} AS answer", used, num_rows, self.parameters)
+        answers = answer.column(0).cast(pa.bool_()).combine_chunks()
+        return answers.fill_null(False)
+
+    def __str__(self) -> str:
+        return self.expression.text
+
+
+@dataclass(frozen=True)
+class ExpressionFilter:
+    """A pyarrow expression as a filter, evaluated by pyarrow."""
+
+    expression: pc.Expression
+    found: tuple[Path, ...]
+
+    def paths(self) -> tuple[Path, ...]:
+        """Columns and struct fields that it reads."""
+        return self.found
+
+    def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
+        """Rows for which it is true."""
+        used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.found)}
+        return expression_mask(self.expression, used, num_rows)
+
+    def __str__(self) -> str:
+        return str(self.expression)
+
+
+@dataclass(frozen=True)
+class AllFilters:
+    """Several filters, all of which must hold."""
+
+    parts: tuple[Filter, ...]
+
+    def paths(self) -> tuple[Path, ...]:
+        """Columns and struct fields that they read."""
+        return tuple(dict.fromkeys(path for part in self.parts for path in part.paths()))
+
+    def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
+        """Rows for which all are true."""
+        answer = self.parts[0].mask(columns, num_rows)
+        for part in self.parts[1:]:
+            answer = pc.and_(answer, part.mask(columns, num_rows))
+        return answer
+
+    def __str__(self) -> str:
+        return " AND ".join(f"({part})" for part in self.parts)
+
+
+def make_filter(given: FilterLike | None, schema: pa.Schema, parameters: Parameters = None) -> Filter | None:
+    """Turn what a caller gave as a filter into a Filter.
+
+    Args:
+        given: SQL text, (SQL text, parameters), a pyarrow expression or a predicate tree; None for none.
+        schema: Columns that it may read, hidden ones among them.
+        parameters: Values bound to the SQL text.
+
+    Raises:
+        InvalidInputError: Bad syntax, unknown columns, not a condition, or not a filter at all.
+    """
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and parameters is None:
+        given, parameters = given
+    if parameters is not None and not isinstance(given, str):
+        raise InvalidInputError("parameters without SQL text", found=type(given).__name__)
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return _sql_filter(given, schema, parameters)
+    if isinstance(given, pc.Expression):
+        paths = expression_paths(given, schema)
+        check_expression(given, schema)
+        return ExpressionFilter(given, paths)
+    if isinstance(given, Predicate):
+        return TreeFilter(given)
+    raise InvalidInputError(
+        "bad filter", expected="SQL text or a pyarrow.compute.Expression", found=type(given).__name__
+    )
+
+
+def all_filters(*filters: Filter | None) -> Filter | None:
+    """The filters together; None when there are none."""
+    given = tuple(part for part in filters if part is not None)
+    return given[0] if len(given) == 1 else AllFilters(given) if given else None
+
+
+def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
+    if parameters is not None and (
+        isinstance(parameters, str | bytes) or not isinstance(parameters, Mapping | Sequence)
+    ):
+        raise InvalidInputError("bad parameters", expected="a list, tuple or dict", found=type(parameters).__name__)
+    tree = tree_from_sql(text, schema, parameters)
+    if tree is not None:
+        return TreeFilter(tree)
+    expression = parse_condition(text, schema) if not parameters else _condition(text, schema, parameters)
+    return SqlFilter(expression, parameters)
+
+
+@lru_cache(maxsize=256)
+def parse_condition(text: str, schema: pa.Schema) -> SqlExpression:
+    """Vet an SQL filter without parameters."""
+    return _condition(text, schema, None)
+
+
+def _condition(text: str, schema: pa.Schema, parameters: Parameters) -> SqlExpression:
+    expression = parse_sql(text, schema, "filter", parameters)
+    untyped_null = expression.type in ("NULL", "INTEGER") and not expression.paths and text.strip().upper() == "NULL"
+    if expression.type != "BOOLEAN" and not untyped_null:
+        raise InvalidInputError("bad filter", where=repr(text), expected="a condition", found=expression.type)
+    return expression
+
+
+def rows_of(mask_: Any) -> Any:
+    """Places where a mask is true, int64."""
+    return pc.indices_nonzero(mask_).to_numpy(zero_copy_only=False).astype("int64")

@@ -1,0 +1,191 @@
+"""SQL expressions as people write them: checked to be one expression, with the columns that they read.
+
+DuckDB's own parser says what the text is. Refused are statements, subqueries, `*`, and what does not look at one row
+alone (aggregates, window functions, UNNEST).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.duckdb_eval import BATCH, Parameters, describe, first_line, query
+from lance_duck.scan.predicate import Path
+
+_REFUSED: Final = {"SUBQUERY": "a subquery", "STAR": "*", "WINDOW": "a window function", "DEFAULT": "DEFAULT"}
+_QUOTED: Final = re.compile(
+    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(\w*)\$.*?\$\1\$
+        | --[^\n]* | /\*.*?\*/ | `(?P<name>(?:[^`]|``)*)`""",
+    re.DOTALL | re.VERBOSE,
+)
+_SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
+
+
+@dataclass(frozen=True)
+class SqlExpression:
+    """A vetted expression.
+
+    Attributes:
+        text: What the person wrote, names in backticks now in double quotes.
+        paths: Columns and struct fields that it reads.
+        type: DuckDB's name of its type.
+    """
+
+    text: str
+    paths: tuple[Path, ...]
+    type: str
+
+    @property
+    def sql(self) -> str:
+        """The text as one operand, safe to put between other SQL."""
+        return f"({self.text}\n)"
+
+
+def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = None) -> SqlExpression:
+    """Vet an SQL expression against the columns that it may read.
+
+    Args:
+        text: One SQL expression in DuckDB's dialect; names may also stand in backticks.
+        schema: Columns by name; DuckDB compares names without case.
+        what: What the text is, for messages: "filter".
+        parameters: Values that will be bound.
+
+    Raises:
+        InvalidInputError: Bad syntax, an unknown column, more than an expression, or parameters that do not fit.
+    """
+    text = _backticks_to_quotes(text)
+    tree = _parse(text, what)
+    paths = _resolve(tree, schema, what)
+    roots = {path[0] for path in paths}
+    _refuse_twins(roots, what)
+    columns = {name: pa.nulls(0, schema.field(name).type) for name in schema.names if name in roots}
+    try:
+        # WHERE is where DuckDB itself refuses aggregates, window functions and UNNEST.
+        describe(f"1 FROM {BATCH} WHERE (({text}\n) IS NULL)", columns, parameters)
+        bound = describe(f"({text}\n) AS value FROM {BATCH}", columns, parameters)
+    except duckdb.Error as error:
+        raise InvalidInputError(
+            f"bad {what}", where=repr(text), found=first_line(error), remedy=_available(schema)
+        ) from error
+    return SqlExpression(text, paths, bound[0][1].strip('"'))
+
+
+def _parse(text: str, what: str) -> Any:
+    """Syntax tree of the only expression in the text."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
+    _refuse_loose_ends(text, what)
+    try:
+        answer = json.loads(query("SELECT json_serialize_sql(?)", [f"SELECT ({text}\n)"])[0][0])
+    except duckdb.Error as error:
+        raise InvalidInputError(f"bad {what}", where=repr(text), found=first_line(error)) from error
+    if answer.get("error"):
+        raise InvalidInputError(f"bad {what}", where=repr(text), found=answer.get("error_message"))
+    nodes = [statement["node"] for statement in answer["statements"]]
+    node = nodes[0]
+    single = len(nodes) == 1 and node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1
+    if not single or node["from_table"]["type"] != "EMPTY" or any(node.get(key) for key in _SELECT_KEYS):
+        raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression")
+    tree = node["select_list"][0]
+    for part in _nodes(tree):
+        if part["class"] in _REFUSED:
+            raise InvalidInputError(
+                f"bad {what}", where=repr(text), expected="an expression of one row", found=_REFUSED[part["class"]]
+            )
+    return tree
+
+
+def _refuse_loose_ends(text: str, what: str) -> None:
+    """Refuse text that would close a parenthesis put around it."""
+    depth = 0
+    for mark in re.findall(r"[()]", _QUOTED.sub(" ", text)):
+        depth += 1 if mark == "(" else -1
+        if depth < 0:
+            break
+    if depth or not text.strip():
+        raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression")
+
+
+def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
+    """Every expression of the tree."""
+    pending = [tree]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            if "class" in part:
+                yield part
+            pending.extend(part.values())
+        elif isinstance(part, list):
+            pending.extend(part)
+
+
+def _resolve(tree: Any, schema: pa.Schema, what: str) -> tuple[Path, ...]:
+    lambdas = {name for part in _nodes(tree) if part["class"] == "LAMBDA" for name in _lambda_names(part)}
+    paths: dict[Path, None] = {}
+    for part in _nodes(tree):
+        if part["class"] != "COLUMN_REF":
+            continue
+        names = part["column_names"]
+        root = find_name(names[0], schema.names)
+        if root is not None:
+            paths[_descend(schema.field(root), names[1:])] = None
+        elif names[0].lower() not in lambdas:
+            raise InvalidInputError(
+                f"bad {what}: no column {names[0]!r}", remedy=f"{_available(schema)}; text goes in single quotes"
+            )
+    return tuple(sorted(paths))
+
+
+def find_name(name: str, names: Sequence[str]) -> str | None:
+    """The name as it is spelled among `names`: the same, or else the only one that differs by case alone."""
+    if name in names:
+        return name
+    folded = [candidate for candidate in names if candidate.lower() == name.lower()]
+    return folded[0] if len(folded) == 1 else None
+
+
+def _descend(field: pa.Field, names: Sequence[str]) -> Path:
+    """Path as far down as structs go; what is left of the names is for DuckDB to judge."""
+    path: Path = (field.name,)
+    type_ = field.type
+    for name in names:
+        if not pa.types.is_struct(type_):
+            break
+        found = find_name(name, [child.name for child in type_.fields])
+        if found is None:
+            break
+        path, type_ = (*path, found), type_.field(found).type
+    return path
+
+
+def _lambda_names(part: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("lhs", "parameters", "params"):
+        for node in _nodes(part.get(key)):
+            yield from (str(name).lower() for name in node.get("column_names", []))
+
+
+def _refuse_twins(roots: set[str], what: str) -> None:
+    seen: dict[str, str] = {}
+    for root in sorted(roots):
+        twin = seen.setdefault(root.lower(), root)
+        if twin != root:
+            raise InvalidInputError(f"bad {what}: columns {twin!r} and {root!r} differ by case alone")
+
+
+def _available(schema: pa.Schema) -> str:
+    return f"columns are {', '.join(schema.names)}"
+
+
+def _backticks_to_quotes(text: str) -> str:
+    def quote(match: re.Match[str]) -> str:
+        name = match["name"]
+        return match[0] if name is None else '"' + name.replace("``", "`").replace('"', '""') + '"'
+
+    return _QUOTED.sub(quote, text) if isinstance(text, str) and "`" in text else text

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.filters import ExpressionFilter, SqlFilter, TreeFilter, make_filter
+from lance_duck.scan.sql_text import parse_sql
+from lance_duck.scan.sql_tree import tree_from_sql
+
+NAN = math.nan
+BATCH = pa.table(
+    {
+        "i": pa.array([1, -5, None, 2**31 - 1, 0], pa.int32()),
+        "u": pa.array([0, 7, None, 255, 1], pa.uint8()),
+        "f": pa.array([1.5, NAN, None, -0.0, math.inf], pa.float64()),
+        "g": pa.array([1.5, NAN, None, -0.0, 0.1], pa.float32()),
+        "s": pa.array(["a", "it's", None, "", "b"]),
+        "b": pa.array([True, False, None, True, False]),
+        "d": pa.array([dt.date(2024, 2, 29), dt.date(1969, 1, 1), None, dt.date(1, 1, 1), dt.date(9999, 12, 31)]),
+        "t": pa.array([0, 1_700_000_000_000_000, None, -1, 10**15], pa.timestamp("us")),
+        "m": pa.array([0, 1_700_000_000_000, None, -1, 10**12], pa.timestamp("ms")),
+        "c": pa.array([Decimal("1.50"), Decimal("-0.01"), None, Decimal("99999999.99"), Decimal("0.00")]),
+        "k": pa.array(["x", "y", None, "x", "z"]).dictionary_encode(),
+        "weird name": pa.array([1, 2, None, 4, 5]),
+        "st": pa.array([{"a": {"b": 1}}, {"a": None}, None, {"a": {"b": None}}, {"a": {"b": 9}}]),
+    }
+)
+COLUMNS = {name: BATCH[name].combine_chunks() for name in BATCH.column_names}
+
+
+def by_duckdb(text: str, parameters: Any = None) -> list[bool]:
+    found = SqlFilter(parse_sql(text, BATCH.schema, "filter", parameters), parameters)
+    return found.mask(COLUMNS, BATCH.num_rows).to_pylist()
+
+
+def by_tree(text: str, parameters: Any = None) -> list[bool]:
+    tree = tree_from_sql(text, BATCH.schema, parameters)
+    assert tree is not None
+    return TreeFilter(tree).mask(COLUMNS, BATCH.num_rows).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i > 0 AND s = 'a'",
+        "i between -5 and 1 or b",
+        "NOT b",
+        "not (i = 1 or i is null)",
+        "s in ('a', 'it''s', null)",
+        "i not in (1, 2)",
+        "d >= date '2024-01-01'",
+        "d < '2024-02-29'",
+        "t <= TIMESTAMP '2023-11-14 22:13:20'",
+        "t > '1970-01-01'",
+        "m = timestamp '2023-11-14 22:13:20.000'",
+        "t >= date '1970-01-01'",
+        "f >= 1.5",
+        "f = 0",
+        "f <> 1.5",
+        "g > 1",
+        "c = 1.5",
+        "c < 0",
+        "k = 'x'",
+        "`weird name` >= 2",
+        '"weird name" = 4',
+        "st.a.b = 1",
+        "st.a IS NULL",
+        "ST.A.B is not null",
+        "5 > i",
+        "i = null",
+        "b = true",
+        "u == 255",
+        "i != -5",
+    ],
+)
+def test_simple_text_becomes_the_tree_that_duckdb_means(text: str) -> None:
+    assert by_tree(text) == by_duckdb(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["s LIKE 'a%'", "i + 1 = 2", "f > '1.5'", "i > 1.5", "length(s) = 1", "i = u", "b = 1", "c = 1.005", "u < 256"],
+)
+def test_other_text_is_left_to_duckdb(text: str) -> None:
+    assert tree_from_sql(text, BATCH.schema) is None
+    by_duckdb(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("i > ?", [0]),
+        ("s = $name and i < $top", {"name": "a", "top": 5}),
+        ("f in (?, ?)", [1.5, NAN]),
+        ("t >= ?", [dt.datetime(2023, 1, 1)]),
+        ("d = ?", [dt.date(2024, 2, 29)]),
+        ("i = ?", [None]),
+    ],
+)
+def test_bound_parameters(text: str, parameters: Any) -> None:
+    assert by_tree(text, parameters) == by_duckdb(text, parameters)
+
+
+@pytest.mark.parametrize("parameters", [[], [1, 2], {"x": 1}])
+def test_parameters_that_do_not_fit_are_refused(parameters: Any) -> None:
+    with pytest.raises(InvalidInputError):
+        make_filter("i > ?", BATCH.schema, parameters)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "i =",
+        "nope = 1",
+        "i",
+        "i > 1; drop table x",
+        "true) union select (true",
+        "b) from t where (b",
+        "i > 1) AND (i < 3",
+        "i > 1, i < 3",
+        "(select true)",
+        "exists(select 1)",
+        "sum(i) > 1",
+        "row_number() over () = 1",
+        "unnest([b])",
+        "*",
+        "d + d = 1",
+        's = "a"',
+        "st.a.zz = 1",
+        "i in (select 1)",
+        "b limit 1",
+        "getenv('HOME') = 'x'",
+    ],
+)
+def test_text_that_is_no_condition_of_one_row_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError):
+        make_filter(text, BATCH.schema)
+
+
+def test_the_error_names_the_columns_there_are() -> None:
+    with pytest.raises(InvalidInputError, match=r"no column 'nope'.*columns are i, u, f"):
+        make_filter("nope LIKE 'a'", BATCH.schema)
+
+
+def test_the_evaluator_reads_no_file_and_no_variable() -> None:
+    secret = BATCH  # noqa: F841
+    for text in ("(FROM secret) IS NULL", "read_text('/etc/hostname') IS NULL"):
+        with pytest.raises(InvalidInputError):
+            make_filter(text, BATCH.schema)
+
+
+def test_paths_reach_into_structs() -> None:
+    assert parse_sql("st.a.b + i > 3", BATCH.schema, "filter").paths == (("i",), ("st", "a", "b"))
+
+
+def test_text_keeps_what_is_in_quotes() -> None:
+    assert by_duckdb("s || '`' = 'a`'") == [True, False, False, False, False]
+
+
+def test_habits_of_other_dialects() -> None:
+    assert by_duckdb("regexp_match(s, '^a')") == [True, False, False, False, False]
+    assert by_duckdb("cast(i as string) = '1'") == [True, False, False, False, False]
+
+
+def test_hidden_twins_by_case_are_refused_only_when_both_are_read() -> None:
+    schema = pa.schema([("a", pa.int8()), ("A", pa.int8())])
+    assert parse_sql("a + 1 = 2", schema, "filter").paths == (("a",),)
+    with pytest.raises(InvalidInputError, match="case alone"):
+        parse_sql("a + A = 2", schema, "filter")
+
+
+def test_pyarrow_expressions_are_evaluated_by_pyarrow() -> None:
+    found = make_filter((pc.field("st", "a", "b") == 1) | pc.starts_with(pc.field("s"), "b"), BATCH.schema)
+    assert isinstance(found, ExpressionFilter)
+    assert found.paths() == (("st", "a", "b"), ("s",))
+    assert found.mask(COLUMNS, BATCH.num_rows).to_pylist() == [True, False, False, False, True]
+
+
+def test_expression_on_an_unknown_column_or_of_another_type_is_refused() -> None:
+    for expression in (pc.field("nope") == 1, pc.field("i"), pc.field("i") == "x"):
+        with pytest.raises(InvalidInputError):
+            make_filter(expression, BATCH.schema)
+
+
+def test_expression_by_position_reads_all_columns() -> None:
+    found = make_filter(pc.field(0) > 0, BATCH.schema)
+    assert found is not None
+    assert len(found.paths()) == len(BATCH.column_names)
+    assert found.mask(COLUMNS, BATCH.num_rows).to_pylist() == [True, False, False, True, False]
+
+
+def test_what_is_no_filter_is_refused() -> None:
+    for wrong in (5, ["i > 1"], b"i > 1"):
+        with pytest.raises(InvalidInputError):
+            make_filter(wrong, BATCH.schema)  # type: ignore[arg-type]
+
+
+names = st.sampled_from(["i", "u", "f", "g", "s", "b", "d", "t", "m", "c", "k", "st.a.b", "`weird name`"])
+literals = st.sampled_from(
+    [
+        *("1", "-5", "0", "255", "1.5", "0.1", "-0.0", "100000000000", "1e3", "2147483648", "3.14159", "true", "null"),
+        *("'a'", "''", "'2024-02-29'", "date '2024-02-29'"),
+        *("timestamp '1970-01-01 00:00:00.000001'", "'1970-01-01 00:00:00'"),
+    ]
+)
+leaves = st.one_of(
+    st.builds("{} {} {}".format, names, st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "=="]), literals),
+    st.builds("{} {} {}".format, literals, st.sampled_from(["=", "<", ">="]), names),
+    st.builds("{} in ({}, {})".format, names, literals, literals),
+    st.builds("{} not between {} and {}".format, names, literals, literals),
+    st.builds("{} is {}null".format, names, st.sampled_from(["", "not "])),
+)
+texts = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds("{} and {}".format, inner, inner),
+        st.builds("({} or {})".format, inner, inner),
+        st.builds("not {}".format, inner),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts)
+def test_the_tree_never_differs_from_duckdb(text: str) -> None:
+    tree = tree_from_sql(text, BATCH.schema)
+    if tree is not None:
+        assert TreeFilter(tree).mask(COLUMNS, BATCH.num_rows).to_pylist() == by_duckdb(text)
