@@ -1,0 +1,1 @@
+"""Array encodings of 2.0 files."""

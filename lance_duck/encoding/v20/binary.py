@@ -1,0 +1,90 @@
+"""Byte strings: where each ends, beside the bytes of all of them.
+
+binary               indices: the end of each value in the bytes, null_adjustment added where the value is null
+fsst                 the same with compressed bytes, one symbol table for the page
+fixed_size_binary    bytes only: all values are of one length
+
+An end is an unsigned integer of 64 bits; the first value begins at 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_duck.encoding.block import FixedWidth, VariableWidth
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.forms import narrow_offsets
+from lance_duck.encoding.v20.array import Array, Values, both_valid
+from lance_duck.encoding.v20.ends import Ends
+from lance_duck.encoding.v20.runs import Runs, merged
+from lance_duck.errors import CorruptError
+from lance_duck.store.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Values that end at `ends` in `data`."""
+
+    ends: Ends
+    data: Array
+
+    @property
+    def capacity(self) -> int | None:
+        """Values whose ends can be stored."""
+        return self.ends.capacity
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """VariableWidth values, offsets from 0: the ends first, then the bytes between them."""
+        found = yield from self.ends.read(runs)
+        wanted = merged(found.item_starts, found.item_stops)
+        if self.data.capacity is not None and wanted.stop > self.data.capacity:
+            raise CorruptError("value beyond the bytes of its page", expected=self.data.capacity, found=wanted.stop)
+        items = yield from self.data.read(wanted)
+        if not isinstance(items.block, FixedWidth) or items.block.bits != 8:
+            raise CorruptError("bytes of a binary array", expected="values of 8 bits")
+        offsets = narrow_offsets(found.offsets, len(items.block.data))
+        return Values(VariableWidth(offsets, items.block.data), found.validity, runs.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Fsst:
+    """Binary values, each compressed with the page's symbol table."""
+
+    binary: Array
+    codec: Codec
+
+    @property
+    def capacity(self) -> int | None:
+        """As many as the compressed values."""
+        return self.binary.capacity
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """VariableWidth values."""
+        values = yield from self.binary.read(runs)
+        if values.block is None:
+            return values
+        return Values(self.codec.decode_values(values.block), values.validity, values.count)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeBinary:
+    """Values of `width` bytes each."""
+
+    data: Array
+    width: int
+
+    @property
+    def capacity(self) -> int | None:
+        """Values whose bytes can be stored."""
+        return None if self.data.capacity is None else self.data.capacity // self.width
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """VariableWidth values, offsets from 0."""
+        values = yield from self.data.read(runs.scaled(self.width))
+        if not isinstance(values.block, FixedWidth) or values.block.bits != 8:
+            raise CorruptError("bytes of a fixed-size binary array", expected="values of 8 bits")
+        count = runs.count
+        offsets = narrow_offsets(np.arange(count + 1, dtype=np.int64) * self.width, count * self.width)
+        return Values(VariableWidth(offsets, values.block.data), both_valid(None, values.validity), count)

@@ -1,0 +1,100 @@
+"""Integers of fewer bits than their type.
+
+bitpacked                values back to back, bits counted from the lowest of the first byte
+bitpacked_for_non_neg    chunks of 1024 values in FastLanes order, 128 * compressed bits bytes each, the last padded
+
+Signed values are extended by their highest bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_duck.encoding.bitpacking import OutOfLineBitpacking
+from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.kernels.flat import join_bytes
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.status import check
+from lance_duck.encoding.v20.array import Array, Values
+from lance_duck.encoding.v20.buffers import PageBuffers, StoredBuffer, byte_extents
+from lance_duck.encoding.v20.kernels import unpack_runs
+from lance_duck.encoding.v20.runs import Runs, merged
+from lance_duck.store.request import Request
+from lance_duck.wire.pb import encodings20_pb2 as pb
+
+CHUNK = 1024
+
+
+def bitpacked_from_proto(message: pb.Bitpacked | pb.BitpackedForNonNeg, buffers: PageBuffers) -> Array:
+    """The reader of a bit-packed array.
+
+    Raises:
+        CorruptError: Widths that make no sense, or a missing buffer.
+    """
+    buffer = buffers.find(message.buffer)
+    width, bits = message.compressed_bits_per_value, message.uncompressed_bits_per_value
+    if bits not in (8, 16, 32, 64) or not 0 < width <= bits:
+        raise buffers.corrupt("bit-packed width", expected="1 to 8, 16, 32 or 64 bits", found=f"{width} of {bits}")
+    if isinstance(message, pb.Bitpacked):
+        return Bitpacked(buffer, width, bits, message.signed)
+    return BitpackedForNonNeg(buffer, width, bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Bitpacked:
+    """Values of `width` bits that stand for integers of `bits` bits."""
+
+    buffer: StoredBuffer
+    width: int
+    bits: int
+    signed: bool
+
+    @property
+    def capacity(self) -> int:
+        """Values in the buffer."""
+        return self.buffer.size * 8 // self.width
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """FixedWidth of `bits` bits."""
+        data, places = yield from self.buffer.read_around(*byte_extents(runs, self.width))
+        count = runs.count
+        out = np.empty(count, f"<u{self.bits // 8}")
+        starts = places * 8 + runs.starts * self.width % 8
+        check(unpack_runs(readonly(data), starts, runs.counts, self.width, self.signed, out), "bitpacked")
+        return Values(FixedWidth(self.bits, out.view(np.uint8), count), None, count)
+
+
+@dataclass(frozen=True, slots=True)
+class BitpackedForNonNeg:
+    """Chunks of values of `width` bits that stand for integers of `bits` bits; whole chunks are read."""
+
+    buffer: StoredBuffer
+    width: int
+    bits: int
+
+    @property
+    def capacity(self) -> int:
+        """Values in the buffer, padding among them."""
+        return self.buffer.size // (CHUNK // 8 * self.width) * CHUNK
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """FixedWidth of `bits` bits."""
+        chunks = touched(runs)
+        data = yield from self.buffer.read(*byte_extents(chunks, self.width * CHUNK))
+        codec = OutOfLineBitpacking(self.bits, self.width)
+        unpacked = codec.decode_block(data, chunks.count * CHUNK)
+        before = np.cumsum(chunks.counts) - chunks.counts
+        chunk = np.searchsorted(chunks.stops, runs.starts // CHUNK, side="right")
+        places = runs.starts + (before[chunk] - chunks.starts[chunk]) * CHUNK
+        size, count = self.bits // 8, runs.count
+        out = np.empty(count * size, np.uint8)
+        join_bytes(readonly(unpacked.data), places * size, runs.counts * size, out)
+        return Values(FixedWidth(self.bits, out, count), None, count)
+
+
+def touched(runs: Runs) -> Runs:
+    """Runs of the chunks that `runs` need."""
+    starts, stops = runs.starts // CHUNK, (runs.stops + CHUNK - 1) // CHUNK
+    return merged(np.maximum(starts, np.concatenate(([0], stops[:-1]))) if len(starts) else starts, stops)

@@ -1,0 +1,134 @@
+"""The buffers that a 2.0 page points at, read in part.
+
+`Buffer.buffer_type` says whose buffers the index counts: the page's or the column's. Buffers start at multiples of 64
+bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.kernels.flat import join_bytes
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.page import Extent, Page
+from lance_duck.encoding.v20.recent import Recent
+from lance_duck.encoding.v20.runs import Runs
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.store.request import ByteRange, ByteSource, Request
+from lance_duck.wire.pb import encodings20_pb2 as pb
+
+Ints = NDArray[np.int64]
+
+SMALL_GAP = 4096
+"""Bytes between two wanted extents that are rather read than skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBuffer:
+    """`size` bytes at `offset` of `source`, inside of it.
+
+    Attributes:
+        where: Page, for messages.
+    """
+
+    source: ByteSource
+    offset: int
+    size: int
+    where: str
+
+    def too_short(self, wanted: int, size: int) -> CorruptError:
+        """The error for values that reach to byte `wanted` of `size`."""
+        return CorruptError("values beyond the end of their buffer", where=self.where, expected=wanted, found=size)
+
+    def read_all(self) -> Request[Bytes]:
+        """All its bytes."""
+        (data,) = yield [ByteRange(self.source, self.offset, self.size)]
+        return data
+
+    def read(self, starts: Ints, stops: Ints) -> Request[Bytes]:
+        """The bytes of ascending, disjoint extents, one after the other; a view when nothing lies between them.
+
+        Raises:
+            CorruptError: An extent reaches beyond the buffer.
+        """
+        data, places = yield from self.read_around(starts, stops)
+        sizes = stops - starts
+        total = int(sizes.sum())
+        if total == len(data):
+            return data
+        out = np.empty(total, np.uint8)
+        join_bytes(readonly(data), places, sizes, out)
+        return out
+
+    def read_around(self, starts: Ints, stops: Ints) -> Request[tuple[Bytes, Ints]]:
+        """Bytes that hold the extents, and where in them each begins; extents ascend and may share bytes.
+
+        Raises:
+            CorruptError: An extent reaches beyond the buffer.
+        """
+        if len(starts) == 0:
+            return np.empty(0, np.uint8), starts
+        if int(starts[0]) < 0 or int(stops[-1]) > self.size:
+            raise self.too_short(int(stops[-1]), self.size)
+        apart = starts[1:] - stops[:-1] > SMALL_GAP
+        opens = np.flatnonzero(np.concatenate(([True], apart)))
+        closes = np.concatenate((opens[1:] - 1, [len(starts) - 1]))
+        lows, highs = starts[opens], stops[closes]
+        found = yield [
+            ByteRange(self.source, self.offset + low, high - low)
+            for low, high in zip(lows.tolist(), highs.tolist(), strict=True)
+        ]
+        if len(found) == 1:
+            return found[0], starts - lows[0]
+        sizes = highs - lows
+        shift = np.cumsum(sizes) - sizes - lows
+        return np.concatenate(found), starts + np.repeat(shift, closes - opens + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PageBuffers:
+    """What the encoding of a page may point at.
+
+    Attributes:
+        page: The page, with its own buffers.
+        column: (offset, size) of the buffers of the column, inside of the file.
+        recent: What was decompressed lately, shared by the pages of the column.
+    """
+
+    page: Page
+    column: tuple[Extent, ...] = ()
+    recent: Recent = field(default_factory=Recent)
+
+    def find(self, buffer: pb.Buffer) -> StoredBuffer:
+        """Resolve a buffer.
+
+        Raises:
+            CorruptError: There is no such buffer.
+            UnsupportedError: It is a buffer of the whole file.
+        """
+        if buffer.buffer_type not in (pb.Buffer.page, pb.Buffer.column):
+            raise UnsupportedError("page in a buffer of the whole file", where=self.page.where)
+        known = self.page.buffers if buffer.buffer_type == pb.Buffer.page else self.column
+        if buffer.buffer_index >= len(known):
+            raise self.corrupt("missing buffer", expected=f"index below {len(known)}", found=buffer.buffer_index)
+        offset, size = known[buffer.buffer_index]
+        return StoredBuffer(self.page.source, offset, size, self.page.where)
+
+    def corrupt(self, what: str, *, expected: object = None, found: object = None) -> CorruptError:
+        """An error about this page."""
+        return CorruptError(what, where=self.page.where, expected=expected, found=found)
+
+    def unsupported(self, what: str, found: object) -> UnsupportedError:
+        """An error about the encoding of this page."""
+        return UnsupportedError(what, where=self.page.where, found=found)
+
+
+def byte_extents(runs: Runs, bits: int) -> tuple[Ints, Ints]:
+    """First, and one past the last, byte of each run of `bits`-bit values."""
+    if bits % 8 == 0:
+        return runs.starts * (bits // 8), runs.stops * (bits // 8)
+    return runs.starts * bits // 8, (runs.stops * bits + 7) // 8

@@ -1,0 +1,68 @@
+"""Distinct values and an index into them for each value.
+
+Columns of an Arrow dictionary type store its indices, from 0. In other columns index 0 means null and index i the item
+i - 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lance_duck.encoding.block import Bytes, Dictionary, FixedWidth
+from lance_duck.encoding.v20.array import Array, Values, both_valid
+from lance_duck.encoding.v20.runs import Runs, span
+from lance_duck.errors import CorruptError
+from lance_duck.store.request import Request, gather
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryArray:
+    """`num_items` items and indices into them; the items are read once.
+
+    Attributes:
+        zero_is_null: Index 0 is null and the items count from 1.
+    """
+
+    indices: Array
+    items: Array
+    num_items: int
+    zero_is_null: bool
+    _kept: list[Values] = field(default_factory=list)
+
+    @property
+    def capacity(self) -> int | None:
+        """Indices that are stored."""
+        return self.indices.capacity
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """Dictionary values; null where the index or the item is."""
+        if self._kept:
+            places, items = (yield from self.indices.read(runs)), self._kept[0]
+        else:
+            wanted = [self.indices.read(runs), self.items.read(span(0, self.num_items))]
+            places, items = yield from gather(wanted)
+            self._kept[:] = [items]
+        if places.block is None:
+            return places
+        if not isinstance(places.block, FixedWidth) or places.block.bits not in (8, 16, 32, 64):
+            raise CorruptError("indices of a dictionary", expected="unsigned integers")
+        indices: Bytes = np.frombuffer(places.block.data, f"<u{places.block.bits // 8}")
+        validity = places.validity
+        if self.zero_is_null:
+            filled = indices != 0
+            indices = indices - filled
+            validity = validity if filled.all() else both_valid(filled.view(np.uint8), validity)
+        return self._join(indices, validity, items, runs.count)
+
+    def _join(self, indices: Bytes, validity: Bytes | None, items: Values, count: int) -> Values:
+        if validity is not None:
+            indices = np.where(validity != 0, indices, indices.dtype.type(0))
+        if items.block is None or (self.num_items == 0 and validity is not None and not validity.any()):
+            return Values(None, None, count)
+        if len(indices) and int(indices.max()) >= self.num_items:
+            raise CorruptError("dictionary index", expected=f"below {self.num_items}", found=int(indices.max()))
+        if items.validity is not None:
+            validity = both_valid(validity, items.validity[indices])
+        return Values(Dictionary(indices, items.block), validity, count)

@@ -1,0 +1,83 @@
+"""Ends of variable-length rows: of strings in their bytes, of lists in their items.
+
+Row i is the items from the end of row i - 1 (0 before the first row of the page) to its own. The end of a null row has
+an adjustment added that is larger than any end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Bytes, FixedWidth
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.status import check
+from lance_duck.encoding.v20.array import Array
+from lance_duck.encoding.v20.kernels import unravel_ends
+from lance_duck.encoding.v20.runs import Runs
+from lance_duck.errors import CorruptError
+from lance_duck.store.request import Request
+
+Ints = NDArray[np.int64]
+
+NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of variable length.
+
+    Attributes:
+        offsets: int64, one more than rows: where each begins among the items of all of them; from 0, ascending.
+        validity: One byte (0 or 1) a row, None when none is null.
+        item_starts: int64, first item of each run of rows; ascending and disjoint with its stop.
+        item_stops: int64.
+    """
+
+    offsets: Ints
+    validity: Bytes | None
+    item_starts: Ints
+    item_stops: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Stored ends.
+
+    Attributes:
+        values: Unsigned integers.
+        adjustment: What is added to the end of a null row, at least 1.
+        limit: No end is larger, at most `NO_LIMIT`.
+    """
+
+    values: Array
+    adjustment: int
+    limit: int = NO_LIMIT
+
+    @property
+    def capacity(self) -> int | None:
+        """Ends that are stored."""
+        return self.values.capacity
+
+    def read(self, runs: Runs) -> Request[Rows]:
+        """Read runs of rows.
+
+        Raises:
+            CorruptError: Ends descend or exceed the limit.
+        """
+        firsts = runs.starts == 0
+        found = yield from self.values.read(Runs(np.where(firsts, 0, runs.starts - 1), runs.stops))
+        if not isinstance(found.block, FixedWidth) or found.block.bits not in (8, 16, 32, 64):
+            raise CorruptError("ends of variable-length rows", expected="unsigned integers")
+        stored = np.frombuffer(found.block.data, f"<u{found.block.bits // 8}").astype(np.uint64, copy=False)
+        count = runs.count
+        offsets, validity = np.empty(count + 1, np.int64), np.empty(count, np.uint8)
+        starts, stops = np.empty(len(firsts), np.int64), np.empty(len(firsts), np.int64)
+        adjustment, limit = np.uint64(self.adjustment), np.uint64(self.limit)
+        status = unravel_ends(
+            readonly(stored), firsts, runs.counts, adjustment, limit, offsets, validity, starts, stops
+        )
+        check(status, "binary or list", "row")
+        return Rows(offsets, None if validity.all() else validity, starts, stops)

@@ -1,0 +1,156 @@
+"""Flat and constant arrays.
+
+bits_per_value 1            eight values to a byte, lowest bit first
+bits_per_value 8, 16, …     values, little-endian
+compression "zstd", "lz4"   the whole buffer is compressed
+
+A constant array has no buffer: its value is in the description.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_duck.encoding.block import Bytes, FixedWidth
+from lance_duck.encoding.kernels.flat import join_bytes
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.status import check
+from lance_duck.encoding.v20.array import MAX_COUNT, Array, Values
+from lance_duck.encoding.v20.buffers import PageBuffers, StoredBuffer, byte_extents
+from lance_duck.encoding.v20.compression import decompress
+from lance_duck.encoding.v20.kernels import unpack_runs
+from lance_duck.encoding.v20.recent import Recent
+from lance_duck.encoding.v20.runs import Runs
+from lance_duck.errors import CorruptError
+from lance_duck.store.request import Request
+from lance_duck.wire.pb import encodings20_pb2 as pb
+
+MAX_BITS = 1 << 31
+
+
+def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> Array:
+    """The reader of a flat array.
+
+    Raises:
+        CorruptError: The buffer is missing.
+        UnsupportedError: A width of several bits that is not whole bytes, or an unknown compression.
+    """
+    buffer = buffers.find(message.buffer)
+    bits = message.bits_per_value
+    if not (bits == 1 or (bits % 8 == 0 and 0 < bits <= MAX_BITS)):
+        raise buffers.unsupported("flat values of this width", f"{bits} bits")
+    scheme = message.compression.scheme if message.HasField("compression") else "none"
+    if bits == 1:
+        if scheme not in ("none", ""):
+            raise buffers.unsupported("compressed bits", scheme)
+        return FlatBits(buffer)
+    if scheme in ("none", ""):
+        return FlatBytes(buffer, bits)
+    if scheme not in ("zstd", "lz4"):
+        raise buffers.unsupported("compression", scheme)
+    return FlatCompressed(buffer, bits, scheme, buffers.recent)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatBytes:
+    """Uncompressed values of `bits` bits, whole bytes; only what is asked for is read."""
+
+    buffer: StoredBuffer
+    bits: int
+
+    @property
+    def capacity(self) -> int:
+        """Values in the buffer."""
+        return self.buffer.size // (self.bits // 8)
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """FixedWidth values, a view of the file where they are neighbours."""
+        starts, stops = byte_extents(runs, self.bits)
+        data = yield from self.buffer.read(starts, stops)
+        count = runs.count
+        return Values(FixedWidth(self.bits, data, count), None, count)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatBits:
+    """Bits."""
+
+    buffer: StoredBuffer
+
+    @property
+    def capacity(self) -> int:
+        """Bits in the buffer."""
+        return self.buffer.size * 8
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """FixedWidth of one bit, a byte (0 or 1) each."""
+        data, places = yield from self.buffer.read_around(*byte_extents(runs, 1))
+        count = runs.count
+        if len(places) == 1:
+            skip = int(runs.starts[0]) % 8
+            out = np.unpackbits(data, count=skip + count, bitorder="little")[skip:]
+        else:
+            out = np.empty(count, np.uint8)
+            check(unpack_runs(readonly(data), places * 8 + runs.starts % 8, runs.counts, 1, False, out), "flat")
+        return Values(FixedWidth(1, out, count), None, count)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatCompressed:
+    """Values of whole bytes in a buffer that can only be read as a whole."""
+
+    buffer: StoredBuffer
+    bits: int
+    scheme: str
+    recent: Recent
+
+    @property
+    def capacity(self) -> None:
+        """Unknown before it is decompressed."""
+        return None
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """FixedWidth values."""
+        count = runs.count
+        if count == 0:
+            return Values(FixedWidth(self.bits, np.empty(0, np.uint8), 0), None, 0)
+        data = yield from self._decompressed()
+        if runs.stop > len(data) // (self.bits // 8):
+            raise self.buffer.too_short(runs.stop * (self.bits // 8), len(data))
+        starts, stops = byte_extents(runs, self.bits)
+        if len(starts) == 1:
+            return Values(FixedWidth(self.bits, data[int(starts[0]) : int(stops[0])], count), None, count)
+        out = np.empty(count * (self.bits // 8), np.uint8)
+        join_bytes(readonly(data), starts, stops - starts, out)
+        return Values(FixedWidth(self.bits, out, count), None, count)
+
+    def _decompressed(self) -> Request[Bytes]:
+        data = self.recent.get(self.buffer.offset)
+        if data is None:
+            packed = yield from self.buffer.read_all()
+            data = decompress(self.scheme, packed)
+            self.recent.put(self.buffer.offset, data)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One value many times."""
+
+    value: bytes
+
+    @property
+    def capacity(self) -> None:
+        """As many as one likes."""
+        return None
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """FixedWidth values."""
+        yield from ()
+        count = runs.count
+        if count > MAX_COUNT:
+            raise CorruptError("more values than one read can give", expected=f"at most {MAX_COUNT}", found=count)
+        data = np.tile(np.frombuffer(self.value, np.uint8), count)
+        return Values(FixedWidth(len(self.value) * 8, data, count), None, count)

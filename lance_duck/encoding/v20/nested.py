@@ -1,0 +1,124 @@
+"""Values of several parts in one page.
+
+fixed_size_list    the items of all lists, one after the other
+packed_struct      rows of fields back to back, little-endian, no padding
+
+Neither has validity of its own; the items of a list may be nullable arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.encoding.block import Block, Bytes, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.v20.array import Array, Values
+from lance_duck.encoding.v20.buffers import StoredBuffer
+from lance_duck.encoding.v20.flat import FlatBytes
+from lance_duck.encoding.v20.runs import Runs
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.store.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeListArray:
+    """Lists of `dimension` items each.
+
+    Attributes:
+        item_type: Arrow type of the items, for the slots of nulls that have no bytes.
+    """
+
+    items: Array
+    dimension: int
+    item_type: pa.DataType
+
+    @property
+    def capacity(self) -> int | None:
+        """Lists whose items can be stored."""
+        return None if self.items.capacity is None else self.items.capacity // self.dimension
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """FixedSizeList values."""
+        items = yield from self.items.read(runs.scaled(self.dimension))
+        count = runs.count
+        if items.block is None:
+            zeros = zero_block(self.item_type, items.count)
+            nulls = np.zeros(items.count, np.uint8)
+            return Values(FixedSizeList(self.dimension, zeros, nulls, count), None, count)
+        return Values(FixedSizeList(self.dimension, items.block, items.validity, count), None, count)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedField:
+    """A field of a packed struct: `bits` a value, `dimension` values when it is a fixed-size list."""
+
+    bits: int
+    dimension: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes in a row."""
+        return self.bits // 8 * (1 if self.dimension is None else self.dimension)
+
+    def block(self, data: Bytes, count: int) -> Block:
+        """The values of the field in `count` rows."""
+        if self.dimension is None:
+            return FixedWidth(self.bits, data, count)
+        items = FixedWidth(self.bits, data, count * self.dimension)
+        return FixedSizeList(self.dimension, items, None, count)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStructArray:
+    """Rows of fixed-width fields."""
+
+    fields: tuple[PackedField, ...]
+    buffer: StoredBuffer
+
+    @property
+    def row_size(self) -> int:
+        """Bytes in a row, at least 1."""
+        return sum(field.size for field in self.fields)
+
+    @property
+    def capacity(self) -> int:
+        """Rows in the buffer."""
+        return self.buffer.size // self.row_size
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """PackedStruct values."""
+        rows = yield from FlatBytes(self.buffer, self.row_size * 8).read(runs)
+        if not isinstance(rows.block, FixedWidth):
+            raise CorruptError("rows of a packed struct", where=self.buffer.where)
+        table = rows.block.data.reshape(rows.count, self.row_size)
+        blocks: list[Block] = []
+        at = 0
+        for field in self.fields:
+            column = np.ascontiguousarray(table[:, at : at + field.size]).reshape(-1)
+            blocks.append(field.block(column, rows.count))
+            at += field.size
+        return Values(PackedStruct(tuple(blocks), rows.count), None, rows.count)
+
+
+def zero_block(arrow_type: pa.DataType, count: int) -> Block:
+    """A block of `count` value slots that are all null.
+
+    Raises:
+        UnsupportedError: Values of this type do not live in a fixed-size list.
+    """
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return zero_block(arrow_type.storage_type, count)
+    if pa.types.is_boolean(arrow_type):
+        return FixedWidth(1, np.zeros(count, np.uint8), count)
+    if pa.types.is_fixed_size_list(arrow_type):
+        dimension = arrow_type.list_size
+        return FixedSizeList(dimension, zero_block(arrow_type.value_type, count * dimension), None, count)
+    if arrow_type in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        return VariableWidth(np.zeros(count + 1, np.int32), np.empty(0, np.uint8))
+    try:
+        bits = arrow_type.bit_width
+    except ValueError:
+        raise UnsupportedError("null items of this type", found=arrow_type) from None
+    return FixedWidth(bits, np.zeros(count * bits // 8, np.uint8), count)

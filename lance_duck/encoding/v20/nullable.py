@@ -1,0 +1,51 @@
+"""Arrays with nulls: a validity array (bits, 1 = valid) beside the values, or no bytes at all when all are null."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.v20.array import MAX_COUNT, Array, Values, both_valid
+from lance_duck.encoding.v20.runs import Runs
+from lance_duck.errors import CorruptError
+from lance_duck.store.request import Request, gather
+
+
+@dataclass(frozen=True, slots=True)
+class SomeNulls:
+    """Values, some of them null."""
+
+    validity: Array
+    values: Array
+
+    @property
+    def capacity(self) -> int | None:
+        """Values that both parts can hold."""
+        known = [c for c in (self.validity.capacity, self.values.capacity) if c is not None]
+        return min(known, default=None)
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """The values, with their validity."""
+        flags, values = yield from gather([self.validity.read(runs), self.values.read(runs)])
+        if not isinstance(flags.block, FixedWidth) or flags.block.bits != 1:
+            raise CorruptError("validity of a nullable array", expected="values of one bit")
+        if values.block is None:
+            return values
+        return Values(values.block, both_valid(flags.block.data, values.validity), values.count)
+
+
+@dataclass(frozen=True, slots=True)
+class AllNulls:
+    """Nothing but nulls."""
+
+    @property
+    def capacity(self) -> None:
+        """As many as one likes."""
+        return None
+
+    def read(self, runs: Runs) -> Request[Values]:
+        """All null."""
+        yield from ()
+        if runs.count > MAX_COUNT:
+            raise CorruptError("more nulls than one read can give", expected=f"at most {MAX_COUNT}", found=runs.count)
+        return Values(None, None, runs.count)

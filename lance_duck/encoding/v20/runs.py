@@ -1,0 +1,98 @@
+"""Which values of a page to read: runs of neighbours, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+
+Ints = NDArray[np.int64]
+Rows = slice | NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Values starts[i] up to, not including, stops[i]; no run is empty, ascending, with a gap between neighbours.
+
+    Attributes:
+        starts: int64.
+        stops: int64, as many.
+    """
+
+    starts: Ints
+    stops: Ints
+
+    @property
+    def counts(self) -> Ints:
+        """Values in each run, int64."""
+        return self.stops - self.starts
+
+    @property
+    def count(self) -> int:
+        """Values in all runs."""
+        return int(self.counts.sum())
+
+    @property
+    def stop(self) -> int:
+        """One past the last value, 0 when there is none."""
+        return int(self.stops[-1]) if len(self.stops) else 0
+
+    def scaled(self, factor: int) -> Runs:
+        """The runs of parts when each value has `factor` parts; the product fits int64 (the caller has checked)."""
+        return Runs(self.starts * factor, self.stops * factor)
+
+    def shifted(self, by: int) -> Runs:
+        """The same runs counted from another origin."""
+        return Runs(self.starts + by, self.stops + by) if by else self
+
+    def clipped(self, start: int, stop: int) -> Runs:
+        """The part inside start:stop, counted from `start`."""
+        first = int(np.searchsorted(self.stops, start, side="right"))
+        last = int(np.searchsorted(self.starts, stop, side="left"))
+        if first >= last:
+            return NOTHING
+        starts = np.maximum(self.starts[first:last], start) - start
+        return Runs(starts, np.minimum(self.stops[first:last], stop) - start)
+
+
+NOTHING = Runs(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def span(start: int, stop: int) -> Runs:
+    """All values of start:stop."""
+    if start >= stop:
+        return NOTHING
+    return Runs(np.array([start], np.int64), np.array([stop], np.int64))
+
+
+def merged(starts: Ints, stops: Ints) -> Runs:
+    """Runs from ascending extents that may be empty or touch each other."""
+    filled = stops > starts
+    if not filled.all():
+        starts, stops = starts[filled], stops[filled]
+    if len(starts) < 2:
+        return Runs(starts, stops)
+    apart = starts[1:] > stops[:-1]
+    return Runs(starts[np.concatenate(([True], apart))], stops[np.concatenate((apart, [True]))])
+
+
+def runs_of_rows(rows: Rows, num_rows: int) -> Runs:
+    """Runs of the rows of a column of `num_rows`.
+
+    Raises:
+        InvalidInputError: A row outside the column, a step other than 1, rows that do not ascend.
+    """
+    if isinstance(rows, slice):
+        start, stop = rows.start or 0, num_rows if rows.stop is None else rows.stop
+        if rows.step not in (None, 1) or not 0 <= start <= stop <= num_rows:
+            raise InvalidInputError("row range outside of the column", expected=f"within 0:{num_rows}", found=rows)
+        return span(start, stop)
+    rows = rows.astype(np.int64, copy=False)
+    if len(rows) == 0:
+        return NOTHING
+    if rows[0] < 0 or rows[-1] >= num_rows or not (rows[1:] > rows[:-1]).all():
+        raise InvalidInputError("row offsets of a take", expected=f"ascending, within 0:{num_rows}")
+    return merged(rows, rows + 1)
