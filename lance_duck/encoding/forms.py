@@ -55,6 +55,12 @@ def justified(counts: NDArray[np.int64], most: NDArray[np.int64], encoding: str)
     return int(counts.sum())
 
 
+def words_at(data: Bytes, places: NDArray[np.int64], word: np.dtype[Any]) -> NDArray[Any]:
+    """The words that begin at the byte offsets `places`, which the caller has checked."""
+    words: NDArray[Any] = data[places[:, None] + np.arange(word.itemsize)].reshape(-1).view(word)
+    return words
+
+
 def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
     """`values` when they are FixedWidth of `bits` bits, or CorruptError."""
     if not isinstance(values, FixedWidth):
