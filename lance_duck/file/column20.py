@@ -22,21 +22,10 @@ from lance_duck.encoding.v20.buffers import PageBuffers
 from lance_duck.encoding.v20.registry import parse_encoding
 from lance_duck.encoding.v20.runs import Rows, runs_of_rows
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.blob20 import DESCRIPTORS, BlobNode
+from lance_duck.file.lists20 import ListNode, ListPage, TextNode, list_pages
 from lance_duck.file.metadata import ColumnMetadata
-from lance_duck.file.nodes20 import (
-    DESCRIPTORS,
-    BlobNode,
-    LeafNode,
-    ListNode,
-    ListPage,
-    MissingNode,
-    Node,
-    StructNode,
-    TextNode,
-    list_pages,
-    storage_type,
-    value_pages,
-)
+from lance_duck.file.nodes20 import LeafNode, MissingNode, Node, StructNode, storage_type, value_pages
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb

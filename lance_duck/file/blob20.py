@@ -1,0 +1,67 @@
+"""Blobs of 2.0 files: bytes that lie outside of the pages, found by descriptors.
+
+A descriptor is a row of a packed struct:
+
+    offset | size | field
+    0      | 8    | position in the file
+    8      | 8    | bytes
+
+(1, 0) is a null, (0, 0) an empty value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.encoding.arrow import block_to_arrow
+from lance_duck.encoding.block import VariableWidth
+from lance_duck.encoding.v20.runs import Runs
+from lance_duck.errors import CorruptError
+from lance_duck.file.nodes20 import LeafNode, storage_type, wrapped
+from lance_duck.store.request import ByteRange, ByteSource, Request
+
+DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+"""Where the bytes of a blob lie in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobNode:
+    """Byte strings that lie elsewhere in the file."""
+
+    arrow_type: pa.DataType
+    descriptors: LeafNode
+    source: ByteSource
+    where: str
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the descriptors."""
+        return self.descriptors.num_rows
+
+    @property
+    def is_dictionary(self) -> bool:
+        """No."""
+        return False
+
+    def read(self, runs: Runs) -> Request[pa.Array]:
+        """The bytes of the rows."""
+        found = yield from self.descriptors.read(runs)
+        positions, sizes = (found.field(i).to_numpy() for i in range(2))
+        end = np.uint64(self.source.size)
+        filled = sizes > 0
+        if (positions[filled] > end).any() or (sizes[filled] > end - positions[filled]).any():
+            raise CorruptError("blob beyond the end of the file", where=self.where, expected=f"within {end} bytes")
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        if int(offsets[-1]) > self.source.size:
+            raise CorruptError("blobs overlap", where=self.where, expected=f"within {end} bytes", found=offsets[-1])
+        extents = zip(positions[filled].tolist(), sizes[filled].tolist(), strict=True)
+        parts = yield [ByteRange(self.source, position, size) for position, size in extents]
+        data = np.concatenate(parts) if parts else np.empty(0, np.uint8)
+        valid = filled | (positions != 1)
+        block = VariableWidth(offsets, data)
+        array = block_to_arrow(block, storage_type(self.arrow_type), None if valid.all() else valid, self.where)
+        return wrapped(array, self.arrow_type)

@@ -1,0 +1,149 @@
+"""Lists of 2.0 files: their ends are read first, then the rows of their items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow import block_to_arrow, validity_buffer
+from lance_duck.encoding.block import Bytes, VariableWidth
+from lance_duck.encoding.v20.buffers import PageBuffers
+from lance_duck.encoding.v20.ends import Ends, Ints
+from lance_duck.encoding.v20.ends import Rows as EndRows
+from lance_duck.encoding.v20.recent import Recent
+from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_encoding
+from lance_duck.encoding.v20.runs import Runs, merged
+from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.file.metadata import ColumnMetadata
+from lance_duck.file.nodes20 import MAX_ROWS, LeafNode, Node, storage_type, wrapped
+from lance_duck.store.request import Request, gather
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Lists start:stop of a column, whose items begin at row `first_item` of the item's column."""
+
+    start: int
+    stop: int
+    first_item: int
+    ends: Ends
+
+
+def list_pages(column: ColumnMetadata) -> tuple[ListPage, ...]:
+    """Pages of the ends of lists; empty ones are left out."""
+    recent = Recent()
+    pages: list[ListPage] = []
+    at = first_item = 0
+    for page in column.pages:
+        buffers = PageBuffers(page, column.buffers, recent)
+        if page.num_rows > MAX_ROWS - at:
+            raise buffers.corrupt("rows of a page", found=page.num_rows)
+        if page.num_rows:
+            context = Context(buffers, page.num_rows, pa.uint64())
+            ends = list_from_proto(parse_encoding(page.encoding, buffers), context)
+            pages.append(ListPage(at, at + page.num_rows, first_item, ends))
+            first_item += ends.limit
+        at += page.num_rows
+    if first_item > MAX_ROWS:
+        raise CorruptError("items of a list column", expected=f"at most {MAX_ROWS}", found=first_item)
+    return tuple(pages)
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """Lists: their ends, in pages, and the node of their items."""
+
+    arrow_type: pa.DataType
+    pages: tuple[ListPage, ...]
+    items: Node
+    where: str
+
+    @property
+    def num_rows(self) -> int:
+        """Lists of all pages."""
+        return self.pages[-1].stop if self.pages else 0
+
+    @property
+    def is_dictionary(self) -> bool:
+        """No."""
+        return False
+
+    def read(self, runs: Runs) -> Request[pa.Array]:
+        """Lists of the rows: first their ends, then the rows of the items between."""
+        rows = yield from read_ends(self.pages, runs)
+        items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
+        storage = storage_type(self.arrow_type)
+        offsets = pa.py_buffer(list_offsets(rows.offsets, storage, self.where))
+        array = pa.Array.from_buffers(storage, runs.count, [validity_buffer(rows.validity), offsets], children=[items])
+        return wrapped(array, self.arrow_type)
+
+
+@dataclass(frozen=True, slots=True)
+class TextNode:
+    """Strings that are stored as lists of bytes."""
+
+    arrow_type: pa.DataType
+    pages: tuple[ListPage, ...]
+    items: LeafNode
+    where: str
+
+    @property
+    def num_rows(self) -> int:
+        """Strings of all pages."""
+        return self.pages[-1].stop if self.pages else 0
+
+    @property
+    def is_dictionary(self) -> bool:
+        """No."""
+        return False
+
+    def read(self, runs: Runs) -> Request[pa.Array]:
+        """Strings of the rows."""
+        rows = yield from read_ends(self.pages, runs)
+        items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
+        data = np.frombuffer(items.buffers()[1] or b"", np.uint8, len(items), items.offset)
+        block = VariableWidth(rows.offsets, data)
+        return wrapped(block_to_arrow(block, storage_type(self.arrow_type), rows.validity, self.where), self.arrow_type)
+
+
+def read_ends(pages: tuple[ListPage, ...], runs: Runs) -> Request[EndRows]:
+    """Rows of variable length of several pages; items are counted over all pages."""
+    parts = [(page, runs.clipped(page.start, page.stop)) for page in pages]
+    parts = [(page, part) for page, part in parts if len(part.starts)]
+    found = yield from gather([page.ends.read(part) for page, part in parts])
+    if not found:
+        return EndRows(np.zeros(1, np.int64), None, np.empty(0, np.int64), np.empty(0, np.int64))
+    bases = accumulate((int(rows.offsets[-1]) for rows in found), initial=0)
+    offsets = [rows.offsets[1:] + base for rows, base in zip(found, bases, strict=False)]
+    validity: Bytes | None = None
+    if any(rows.validity is not None for rows in found):
+        validity = np.concatenate([_flags(rows) for rows in found])
+    return EndRows(
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+        validity,
+        np.concatenate([rows.item_starts + page.first_item for rows, (page, _) in zip(found, parts, strict=True)]),
+        np.concatenate([rows.item_stops + page.first_item for rows, (page, _) in zip(found, parts, strict=True)]),
+    )
+
+
+def _flags(rows: EndRows) -> Bytes:
+    return np.ones(len(rows.offsets) - 1, np.uint8) if rows.validity is None else rows.validity
+
+
+def list_offsets(offsets: Ints, storage: pa.DataType, where: str) -> NDArray[np.int32] | Ints:
+    """Offsets of the width that the Arrow type has.
+
+    Raises:
+        InvalidInputError: More items than 32 bits can count.
+    """
+    if pa.types.is_large_list(storage):
+        return offsets
+    if int(offsets[-1]) > np.iinfo(np.int32).max:
+        raise InvalidInputError(
+            "too many items for 32-bit offsets", where=where, found=int(offsets[-1]), remedy="read fewer rows at once"
+        )
+    return offsets.astype(np.int32)
