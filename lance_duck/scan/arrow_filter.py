@@ -77,7 +77,7 @@ def _recorded_paths(expression: pc.Expression) -> tuple[Path, ...] | None:
     try:
         payload = expression.__reduce__()[1][0]
         schema = pa.ipc.open_file(pa.py_buffer(payload)).schema
-        return _paths(_metadata_pairs(schema))
+        return _paths(metadata_pairs(schema))
     except (pa.ArrowException, ValueError, TypeError, LookupError, AttributeError, struct.error):
         return None
 
@@ -113,7 +113,7 @@ class _CSchema(ctypes.Structure):
     )
 
 
-def _metadata_pairs(schema: pa.Schema) -> list[tuple[str, str]]:
+def metadata_pairs(schema: pa.Schema) -> list[tuple[str, str]]:
     """Metadata in order and with repeated keys, which pyarrow's own view of it drops."""
     exported = _CSchema()
     schema._export_to_c(ctypes.addressof(exported))

@@ -1,0 +1,155 @@
+"""What DuckDB 1.x asks of a pyarrow dataset, in DuckDB's own meaning.
+
+DuckDB 1.x pushes its filters down as pyarrow expressions but means its own semantics: NaN equals itself and is greater
+than all other floats, where pyarrow thinks otherwise. So such an expression is read from its pickled form (the tree in
+prefix notation, see `scan.arrow_filter`) into a predicate tree and never evaluated by pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.arrow_filter import metadata_pairs
+from lance_duck.scan.predicate import Compare, Constant, In, IsNull, Not, Op, Path, Predicate, all_of, any_of
+
+
+class ByCaller:
+    """A method that is another one when it is looked up on the class.
+
+    `dataset.scanner(...)` is what people call. DuckDB 1.x calls `type(dataset).scanner(dataset, ...)`, and so reaches
+    the second function.
+    """
+
+    def __init__(self, on_instance: Callable[..., Any], on_class: Callable[..., Any]) -> None:
+        self._on_instance = on_instance
+        self._on_class = on_class
+        self.__doc__ = on_instance.__doc__
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> Callable[..., Any]:
+        if instance is None:
+            return self._on_class
+        return cast("Callable[..., Any]", self._on_instance.__get__(instance, owner))
+
+
+def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predicate:
+    """The predicate that DuckDB 1.x meant by an expression.
+
+    Args:
+        expression: What it pushed.
+        schema: Columns of the table.
+
+    Raises:
+        UnsupportedError: The expression is not one that DuckDB pushes, or pyarrow pickles it in a form unknown here.
+    """
+    try:
+        payload = expression.__reduce__()[1][0]
+        file = pa.ipc.open_file(pa.py_buffer(payload))
+        reading = _Reading(iter(metadata_pairs(file.schema)), file.get_batch(0), schema)
+        return reading.predicate(reading.tree())
+    except (pa.ArrowException, ValueError, TypeError, LookupError, AttributeError, StopIteration) as error:
+        raise UnsupportedError(
+            "filter that DuckDB pushed down is not understood",
+            where=str(expression),
+            remedy="use duckdb 2.0 or newer, or report this filter",
+        ) from error
+
+
+_OPS: Final[dict[str, Op]] = {
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+_END: Final = ("end", ())
+
+
+@dataclass
+class _Reading:
+    """One expression on its way to a predicate.
+
+    Attributes:
+        pairs: Its nodes in prefix notation.
+        constants: One row; literals and options name a column of it.
+        schema: Columns of the table.
+    """
+
+    pairs: Iterator[tuple[str, str]]
+    constants: pa.RecordBatch
+    schema: pa.Schema
+
+    def tree(self) -> tuple[str, Any]:
+        """The next node: (function, arguments), ("field", path), ("literal", scalar), ("options", dict) or the end."""
+        kind, value = next(self.pairs)
+        if kind == "call":
+            arguments = []
+            while (argument := self.tree()) != _END:
+                arguments.append(argument)
+            return value, arguments
+        if kind == "field_ref":
+            return "field", (value,)
+        if kind == "nested_field_ref":
+            return "field", tuple(next(self.pairs)[1] for _ in range(int(value)))
+        if kind == "literal":
+            return "literal", self.constants.column(int(value))[0]
+        if kind == "options":
+            return "options", dict(self.constants.column(int(value))[0].items())
+        if kind == "end":
+            return _END
+        raise ValueError(kind)
+
+    def predicate(self, node: tuple[str, Any]) -> Predicate:
+        function, arguments = node
+        if function in _OPS:
+            path, constant = _field(arguments[0]), _literal(arguments[1])
+            return Compare(_OPS[function], path, constant.cast(self._type(path)))
+        if function in ("and_kleene", "or_kleene"):
+            combine = all_of if function == "and_kleene" else any_of
+            return combine(*(self.predicate(argument) for argument in arguments))
+        if function == "invert":
+            return Not(self.predicate(arguments[0]))
+        if function == "literal":
+            return Constant(arguments.as_py())
+        return self._test(function, arguments)
+
+    def _test(self, function: str, arguments: list[tuple[str, Any]]) -> Predicate:
+        path = _field(arguments[0])
+        options = arguments[1][1] if len(arguments) > 1 else {}
+        if function == "is_valid":
+            return Not(IsNull(path))
+        if function == "is_null" and not options["nan_is_null"].as_py():
+            return IsNull(path)
+        type_ = self._type(path)
+        if function == "is_nan":
+            return Compare("=", path, pa.scalar(float("nan"), type_))
+        if function == "is_in":
+            return In(path, options["value_set"].values.cast(type_))
+        raise ValueError(function)
+
+    def _type(self, path: Path) -> pa.DataType:
+        """Type in which values of a column are compared."""
+        type_ = self.schema.field(path[0]).type
+        for part in path[1:]:
+            type_ = type_.field(part).type
+        if pa.types.is_dictionary(type_):
+            type_ = type_.value_type
+        return pa.float32() if pa.types.is_float16(type_) else type_
+
+
+def _field(node: tuple[str, Any]) -> Path:
+    if node[0] != "field":
+        raise ValueError(node[0])
+    return cast("Path", node[1])
+
+
+def _literal(node: tuple[str, Any]) -> pa.Scalar:
+    if node[0] != "literal":
+        raise ValueError(node[0])
+    return node[1]
