@@ -9,6 +9,7 @@ from lance_duck.encoding.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.flat import Flat
 from lance_duck.encoding.fsst import Fsst
+from lance_duck.encoding.general import General
 from lance_duck.encoding.rle import Rle
 from lance_duck.encoding.variable import Variable
 from lance_duck.errors import CorruptError, UnsupportedError
@@ -35,6 +36,7 @@ _READERS: Final[dict[str, Callable[[Any], Codec]]] = {
     "variable": Variable.from_proto,
     "fsst": lambda message: Fsst.from_proto(message, codec_from_proto),
     "rle": Rle.from_proto,
+    "general": lambda message: General.from_proto(message, codec_from_proto),
     "inline_bitpacking": InlineBitpacking.from_proto,
     "out_of_line_bitpacking": OutOfLineBitpacking.from_proto,
 }

@@ -1,0 +1,179 @@
+"""General compression around another encoding: LZ4 blocks or ZSTD frames, each behind its raw length.
+
+    scheme   offset   size   field
+    LZ4      0        4      raw length
+             4               LZ4 block
+    ZSTD     0        8      raw length
+             8               ZSTD frame; a buffer may also be a bare frame
+
+In a miniblock chunk the first buffer is compressed, the others are not. In full zip each value is.
+
+A raw length is believed as far as its bytes can justify it. LZ4 gives at most 255 bytes for each of its own. ZSTD may
+give far more, so that only `ZSTD_TRUST` times the bytes are allocated at once; beyond that, and for bare frames, memory
+grows with what really comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Bytes, VariableWidth
+from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.forms import MAX_INT32, variable_values, words_at
+from lance_duck.encoding.kernels import lz4
+from lance_duck.encoding.kernels.flat import join_bytes
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.status import check
+from lance_duck.encoding.kernels.variable import ascending_within
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+LZ4_RATIO: Final = 255
+ZSTD_TRUST: Final = 256
+ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+ZSTD_RESERVED_BIT: Final = 0x08
+STEP: Final = 1 << 20
+"""Bytes that a frame of unknown length is decompressed to at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class General:
+    """Compressed buffers of another encoding.
+
+    Attributes:
+        scheme: "lz4" or "zstd".
+        inner: Codec of the decompressed bytes.
+    """
+
+    scheme: str
+    inner: Codec
+
+    @classmethod
+    def from_proto(cls, message: pb.General, codec: Callable[[pb.CompressiveEncoding], Codec]) -> General:
+        """Raises UnsupportedError for an unknown scheme."""
+        schemes = {pb.COMPRESSION_ALGORITHM_LZ4: "lz4", pb.COMPRESSION_ALGORITHM_ZSTD: "zstd"}
+        scheme = message.compression.scheme
+        if scheme not in schemes:
+            raise UnsupportedError("compression scheme", where="page encoding", expected="LZ4 or ZSTD", found=scheme)
+        return cls(schemes[scheme], codec(message.values))
+
+    @property
+    def num_buffers(self) -> int:
+        """Those of the inner encoding."""
+        return self.inner.num_buffers
+
+    def decode_chunks(self, chunks: Chunks) -> Block:
+        """Decompresses the first buffer of each chunk."""
+        return self.inner.decode_chunks(self._decompress_first(chunks))
+
+    def decode_block(self, buffer: Bytes, count: int) -> Block:
+        """Decompresses the buffer."""
+        raw, _ = self._decompress(buffer, np.zeros(1, np.int64), np.array([len(buffer)], np.int64))
+        return self.inner.decode_block(raw, count)
+
+    def decode_blocks(self, chunks: Chunks) -> Block:
+        """Decompresses each chunk's buffer."""
+        return self.inner.decode_blocks(self._decompress_first(chunks))
+
+    def decode_values(self, values: Block) -> Block:
+        """Decompresses each value; a value without bytes stays so."""
+        block = variable_values(values, "general")
+        if not ascending_within(readonly(block.offsets), len(block.data)):
+            raise CorruptError("offsets are not ascending inside their data", where="general encoding")
+        offsets = block.offsets.astype(np.int64)
+        data, sizes = self._decompress(block.data, offsets[:-1], np.diff(offsets))
+        ends: NDArray[Any] = np.zeros(len(offsets), np.int32 if len(data) <= MAX_INT32 else np.int64)
+        np.cumsum(sizes, out=ends[1:])
+        return self.inner.decode_values(VariableWidth(ends, data))
+
+    def _decompress_first(self, chunks: Chunks) -> Chunks:
+        raw, raw_sizes = self._decompress(chunks.data, chunks.starts[0], chunks.sizes[0])
+        sizes = np.vstack([raw_sizes, chunks.sizes[1:]])
+        rest_sizes = chunks.sizes[1:].ravel()
+        data = np.empty(len(raw) + int(rest_sizes.sum()), np.uint8) if len(rest_sizes) else raw
+        if len(rest_sizes):
+            data[: len(raw)] = raw
+            join_bytes(readonly(chunks.data), chunks.starts[1:].ravel(), rest_sizes, data[len(raw) :])
+        flat_sizes = sizes.ravel()
+        starts = (np.cumsum(flat_sizes) - flat_sizes).reshape(sizes.shape)
+        return Chunks(data, starts, sizes, chunks.counts)
+
+    def _decompress(
+        self, data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]
+    ) -> tuple[Bytes, NDArray[np.int64]]:
+        """Raw bytes of the buffers, joined, and how many each gave."""
+        return (_lz4 if self.scheme == "lz4" else _zstd)(data, starts, sizes)
+
+
+def _lz4(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64]]:
+    full = sizes > 0
+    if (sizes[full] < 4).any():
+        raise CorruptError("a buffer is shorter than its raw length", where="general encoding (LZ4)")
+    raw_sizes = np.zeros(len(sizes), np.int64)
+    raw_sizes[full] = words_at(data, starts[full], np.dtype("<u4"))
+    excess = raw_sizes > sizes * LZ4_RATIO
+    if excess.any():
+        buffer = int(excess.argmax())
+        raise _excess("LZ4", int(sizes[buffer]), int(raw_sizes[buffer]))
+    ends = np.cumsum(raw_sizes[full])
+    total = int(ends[-1]) if len(ends) else 0
+    out = np.empty(total + lz4.SLACK, np.uint8)
+    check(lz4.decompress_blocks(readonly(data), starts[full] + 4, sizes[full] - 4, ends, out), "LZ4", "buffer")
+    return out[:total], raw_sizes
+
+
+def _zstd(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64]]:
+    extents = zip(starts.tolist(), sizes.tolist(), strict=True)
+    parts = [_zstd_buffer(data[start : start + size]) for start, size in extents]
+    raw_sizes = np.array([len(part) for part in parts], np.int64)
+    if len(parts) == 1:
+        return parts[0], raw_sizes
+    return np.concatenate(parts) if parts else np.empty(0, np.uint8), raw_sizes
+
+
+def _zstd_buffer(buffer: Bytes) -> Bytes:
+    if len(buffer) == 0:
+        return buffer
+    head = buffer[:8].tobytes()
+    if len(head) < 8 or (head[:4] == ZSTD_MAGIC and not head[4] & ZSTD_RESERVED_BIT):
+        return _zstd_stream(buffer, None)
+    raw_size = int.from_bytes(head, "little")
+    if raw_size > len(buffer) * ZSTD_TRUST + STEP:
+        return _zstd_stream(buffer[8:], raw_size)
+    try:
+        raw = pa.Codec("zstd").decompress(buffer[8:], decompressed_size=raw_size)
+    except OSError as error:
+        raise CorruptError(f"bad frame ({error})", where="general encoding (ZSTD)") from error
+    return np.frombuffer(raw, np.uint8)
+
+
+def _zstd_stream(frame: Bytes, raw_size: int | None) -> Bytes:
+    """What the frame gives, at most STEP bytes beyond `raw_size`, which it must be when given."""
+    parts, size = [], 0
+    try:
+        stream = pa.CompressedInputStream(pa.BufferReader(frame), "zstd")
+        while part := stream.read(STEP):
+            parts.append(part)
+            size += len(part)
+            if raw_size is not None and size > raw_size:
+                break
+    except OSError as error:
+        raise CorruptError(f"bad frame ({error})", where="general encoding (ZSTD)") from error
+    if raw_size is not None and size != raw_size:
+        raise _excess("ZSTD", len(frame), raw_size)
+    return np.frombuffer(b"".join(parts), np.uint8)
+
+
+def _excess(scheme: str, size: int, raw_size: int) -> CorruptError:
+    return CorruptError(
+        "raw length does not fit the compressed bytes",
+        where=f"general encoding ({scheme})",
+        expected=f"what {size} bytes can give",
+        found=raw_size,
+    )
