@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
+from lance_duck.encoding.blob_layout import BlobReader
 from lance_duck.encoding.chunks import ChunkShape
+from lance_duck.encoding.constant_layout import ConstantLayout, ConstantReader
+from lance_duck.encoding.fullzip import FullZipLayout, FullZipReader
 from lance_duck.encoding.layers import parse_layers
 from lance_duck.encoding.miniblock import MiniBlockLayout, MiniBlockReader
 from lance_duck.encoding.page import Page, PageReader
@@ -13,6 +16,7 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 PAGE_LAYOUT = "lance.encodings21.PageLayout"
+_MAX_CONTROL_BITS = 32
 
 
 def open_page(page: Page) -> PageReader:
@@ -29,10 +33,23 @@ def open_page(page: Page) -> PageReader:
         layout.ParseFromString(page.encoding.value)
     except DecodeError as error:
         raise CorruptError("page layout is not a protobuf message", where=page.where) from error
+    return _open(page, layout)
+
+
+def _open(page: Page, layout: pb.PageLayout) -> PageReader:
     kind = layout.WhichOneof("layout")
     if kind == "mini_block_layout":
         return MiniBlockReader(page, _mini_block(layout.mini_block_layout, page.where))
-    raise UnsupportedError("page layout", where=page.where, found=kind)
+    if kind == "full_zip_layout":
+        return FullZipReader(page, _full_zip(layout.full_zip_layout, page.where))
+    if kind == "constant_layout":
+        return ConstantReader(page, _constant(layout.constant_layout, page.where))
+    if kind == "blob_layout":
+        inner = layout.blob_layout.inner_layout
+        if inner.WhichOneof("layout") == "blob_layout":
+            raise CorruptError("blob page inside of a blob page", where=page.where)
+        return BlobReader(page, _open(page, inner), parse_layers(layout.blob_layout.layers, page.where))
+    raise UnsupportedError("page layout", where=page.where, expected="one of 2.1 or 2.2", found=kind)
 
 
 def _mini_block(message: pb.MiniBlockLayout, where: str) -> MiniBlockLayout:
@@ -55,4 +72,40 @@ def _mini_block(message: pb.MiniBlockLayout, where: str) -> MiniBlockLayout:
         message.num_dictionary_items,
         message.num_items,
         message.repetition_index_depth,
+    )
+
+
+def _full_zip(message: pb.FullZipLayout, where: str) -> FullZipLayout:
+    layers = parse_layers(message.layers, where)
+    details = message.WhichOneof("details")
+    if details is None or not message.HasField("value_compression"):
+        raise CorruptError("full-zip page without a value encoding", where=where)
+    is_fixed = details == "bits_per_value"
+    bits = message.bits_per_value if is_fixed else message.bits_per_offset
+    if bits % 8 or bits == 0 or (not is_fixed and bits not in (32, 64)):
+        raise UnsupportedError("full-zip values", where=where, found=f"{details} {bits}")
+    if (message.bits_rep > 0) != (layers.max_rep > 0):
+        raise CorruptError("repetition levels of a page and its lists disagree", where=where)
+    if message.bits_rep + message.bits_def > _MAX_CONTROL_BITS:
+        raise CorruptError("bits of a control word", where=where, expected=f"<= {_MAX_CONTROL_BITS}")
+    return FullZipLayout(
+        layers,
+        message.bits_rep,
+        message.bits_def,
+        bits // 8,
+        is_fixed,
+        codec_from_proto(message.value_compression),
+        message.num_items,
+        message.num_visible_items,
+    )
+
+
+def _constant(message: pb.ConstantLayout, where: str) -> ConstantLayout:
+    return ConstantLayout(
+        parse_layers(message.layers, where),
+        message.inline_value if message.HasField("inline_value") else None,
+        codec_from_proto(message.rep_compression) if message.HasField("rep_compression") else None,
+        codec_from_proto(message.def_compression) if message.HasField("def_compression") else None,
+        message.num_rep_values,
+        message.num_def_values,
     )

@@ -7,6 +7,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from lance_duck.encoding.page import Rows
+from lance_duck.file.column20 import open_column20
+from lance_duck.file.mixed import MixedColumn, located_in, versions
 from lance_duck.file.nested import Locate, NestedColumn
 from lance_duck.store.request import Request
 from lance_duck.wire.schema import Field
@@ -15,15 +17,15 @@ __all__ = ["ColumnReader", "Locate", "Rows", "open_column"]
 
 
 class ColumnReader(Protocol):
-    """Reads one top-level column of a fragment. Safe to use from several threads.
+    """Reads one top-level column of a fragment. Safe to use from several threads."""
 
-    Attributes:
-        arrow_type: Type of the arrays that `read` gives.
-        num_rows: Rows of the fragment, deleted ones among them.
-    """
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Type of the arrays that `read` gives."""
 
-    arrow_type: pa.DataType
-    num_rows: int
+    @property
+    def num_rows(self) -> int:
+        """Rows of the fragment, deleted ones among them."""
 
     def read(self, rows: Rows) -> Request[pa.Array]:
         """Rows of the column.
@@ -50,4 +52,12 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
         CorruptError: The pages do not have `num_rows` rows.
         UnsupportedError: A type that is not read.
     """
-    return NestedColumn(field, locate, num_rows, arrow_type or field.to_arrow(scan=True).type)
+    arrow_type = arrow_type or field.to_arrow(scan=True).type
+    kinds = versions(field, locate)
+    if (2, 0) not in kinds:
+        return NestedColumn(field, locate, num_rows, arrow_type)
+    if len(kinds) == 1:
+        return open_column20(field, locate, num_rows, arrow_type)
+    older = open_column20(field, located_in(locate, field, older=True), num_rows, arrow_type)
+    newer = NestedColumn(field, located_in(locate, field, older=False), num_rows, arrow_type)
+    return MixedColumn(field, locate, num_rows, arrow_type, older, newer)

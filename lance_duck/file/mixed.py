@@ -1,0 +1,84 @@
+"""A struct whose fields lie in files of different versions: each version is read on its own and the parts joined."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from lance_duck.encoding.page import Rows
+from lance_duck.errors import UnsupportedError
+from lance_duck.file.nested import Locate
+from lance_duck.store.request import Request, gather
+from lance_duck.wire.schema import Field
+
+
+class Part(Protocol):
+    """Reads the fields in files of one kind; the others come as nulls."""
+
+    def read(self, rows: Rows) -> Request[pa.Array]:
+        """Rows of the column."""
+
+
+class MixedColumn:
+    """Reads a struct from 2.0 files and later ones.
+
+    Args:
+        field: The struct.
+        locate: Where its fields are.
+        num_rows: Rows of the fragment.
+        arrow_type: What to give.
+        older: Reader of the fields in 2.0 files.
+        newer: Reader of the fields in later files; structs of 2.0 have no nulls, so that theirs are those that count.
+    """
+
+    def __init__(
+        self, field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType, older: Part, newer: Part
+    ) -> None:
+        self.arrow_type = arrow_type
+        self.num_rows = num_rows
+        self._field = field
+        self._older, self._newer = older, newer
+        self._locate = locate
+        _check(field, locate)
+
+    def is_dictionary(self) -> bool:
+        """False."""
+        return False
+
+    def read(self, rows: Rows) -> Request[pa.Array]:
+        """Read rows from both kinds of files."""
+        older, newer = yield from gather([self._older.read(rows), self._newer.read(rows)])
+        return self._join(self._field, older, newer)
+
+    def _join(self, field: Field, older: pa.Array, newer: pa.Array) -> pa.Array:
+        kinds = versions(field, self._locate)
+        if kinds <= {(2, 0)}:
+            return older
+        if (2, 0) not in kinds:
+            return newer
+        children = [self._join(child, older.field(i), newer.field(i)) for i, child in enumerate(field.children)]
+        return pa.Array.from_buffers(newer.type, len(newer), [newer.buffers()[0]], children=children)
+
+
+def versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
+    """Versions of the files that hold parts of a field."""
+    places = (locate(f.id) for f in field.walk())
+    return {place[0].version for place in places if place is not None}
+
+
+def located_in(locate: Locate, field: Field, older: bool) -> Locate:
+    """`locate` for the fields in 2.0 files only, or in later files only."""
+    found = {f.id: locate(f.id) for f in field.walk()}
+    kept = {i: place for i, place in found.items() if place is not None and (place[0].version == (2, 0)) == older}
+    return kept.get
+
+
+def _check(field: Field, locate: Locate) -> None:
+    if len(versions(field, locate)) == 1 or not versions(field, locate):
+        return
+    kinds = versions(field, locate)
+    if (2, 0) in kinds and field.logical_type != "struct":
+        raise UnsupportedError("parts of a list in files of version 2.0 and later", where=f"column {field.name}")
+    for child in field.children:
+        _check(child, locate)
