@@ -110,10 +110,20 @@ def _parts_agree(left: pa.Array, right: pa.Array) -> bool:
         return all(_agree(a, b) for a, b in zip(left.flatten(), right.flatten(), strict=True))
     if pa.types.is_fixed_size_list(type_):
         return _agree(left.flatten(), right.flatten())
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_map(type_):
+    if pa.types.is_map(type_):
+        return all(_agree(a, b) for a, b in zip(_map_parts(left, valid), _map_parts(right, valid), strict=True))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         sizes = [np.diff(np.asarray(a.offsets))[valid] for a in (left, right)]
         return np.array_equal(*sizes) and _agree(left.flatten(), right.flatten())
     return bool(left.equals(right))
+
+
+def _map_parts(array: pa.MapArray, valid: np.ndarray) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return the sizes of the valid maps, and their keys and items."""
+    offsets = np.asarray(array.offsets)
+    sizes = np.diff(offsets)[valid]
+    places = np.repeat(offsets[:-1][valid] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    return pa.array(sizes), array.keys.take(places), array.items.take(places)
 
 
 def _mask(array: pa.Array) -> np.ndarray:

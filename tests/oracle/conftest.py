@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 from oracle.cases import Cases
 
+os.environ.setdefault("LANCE_LOG", "error")
 KINDS = ("column", "nested", "life cycle", "surface")
 
 
