@@ -1,0 +1,87 @@
+"""A set of small numbers as bits, with rank and select over blocks of 512 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+
+_BLOCK_BYTES = 64
+_BLOCK_BITS = _BLOCK_BYTES * 8
+_PIECE = 4096
+
+
+class Bitset:
+    """Numbers below `size` whose bit is set, least significant bit first.
+
+    Args:
+        data: At least size / 8 bytes.
+        size: Bits that count; later ones are passed over.
+        where: For messages.
+
+    Raises:
+        CorruptError: There are fewer bits than `size`.
+    """
+
+    def __init__(self, data: bytes, size: int, where: str) -> None:
+        if size > len(data) * 8:
+            raise CorruptError("bitmap is cut short", where=where, expected=f"{size} bits", found=len(data) * 8)
+        self.size = size
+        used = (size + 7) // 8
+        blocks = max(1, -(-used // _BLOCK_BYTES))
+        padded = np.zeros(blocks * _BLOCK_BYTES, np.uint8)
+        padded[:used] = np.frombuffer(data, np.uint8, used)
+        if size % 8:
+            padded[used - 1] &= (1 << size % 8) - 1
+        self._blocks = padded.reshape(blocks, _BLOCK_BYTES)
+        counts = np.bitwise_count(self._blocks.view(np.uint64)).sum(axis=1, dtype=np.int64)
+        self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+    @property
+    def count(self) -> int:
+        """Bits that are set."""
+        return int(self._before[-1])
+
+    def select_range(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the start-th … (stop - 1)-th number, ascending."""
+        if start >= stop:
+            return np.empty(0, np.int64)
+        first = int(np.searchsorted(self._before, start, side="right")) - 1
+        last = int(np.searchsorted(self._before, stop, side="left"))
+        bits = np.unpackbits(self._blocks[first:last].reshape(-1), bitorder="little")
+        found = np.flatnonzero(bits).astype(np.int64, copy=False) + first * _BLOCK_BITS
+        skip = start - int(self._before[first])
+        return found[skip : skip + stop - start]
+
+    def select(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number at each place of the ascending list of numbers; places may come in any order."""
+        if not len(places):
+            return np.empty(0, np.int64)
+        low, high = int(places.min()), int(places.max())
+        if high - low <= 64 * len(places):
+            return self.select_range(low, high + 1)[places - low]
+        return np.concatenate([self._select_apart(places[i : i + _PIECE]) for i in range(0, len(places), _PIECE)])
+
+    def rank_of_set(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each number (0 <= number < size), -1 where its bit is not set."""
+        pieces = [self._rank_piece(numbers[i : i + _PIECE]) for i in range(0, len(numbers), _PIECE)]
+        return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+
+    def _select_apart(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        block = np.searchsorted(self._before, places, side="right") - 1
+        bits = np.unpackbits(self._blocks[block], axis=1, bitorder="little")
+        ranks = np.cumsum(bits, axis=1, dtype=np.int16)
+        wanted = (places - self._before[block] + 1).astype(np.int16)
+        found: NDArray[np.int64] = np.argmax(ranks == wanted[:, None], axis=1) + block * _BLOCK_BITS
+        return found
+
+    def _rank_piece(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        block, bit = numbers // _BLOCK_BITS, numbers % _BLOCK_BITS
+        rows = self._blocks[block]
+        byte, shift = bit // 8, (bit % 8).astype(np.uint8)
+        own = rows[np.arange(len(rows)), byte]
+        before = np.where(np.arange(_BLOCK_BYTES) < byte[:, None], rows, 0)
+        below = own & ((np.uint8(1) << shift) - np.uint8(1))
+        rank = np.bitwise_count(before).sum(axis=1, dtype=np.int64) + np.bitwise_count(below) + self._before[block]
+        return np.where((own >> shift) & 1, rank, -1)

@@ -1,0 +1,117 @@
+"""Deletion vectors: which rows of a fragment are gone.
+
+_deletions/*.arrow    Arrow IPC file, one column of 32-bit offsets in any order, perhaps compressed
+_deletions/*.bin      portable 32-bit roaring bitmap of offsets
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.rows.roaring import roaring_values
+
+MAX_ROWS = 1 << 32
+
+
+class DeletionVector:
+    """The deleted rows of one fragment.
+
+    Args:
+        deleted: uint32, strictly ascending offsets of the deleted rows.
+    """
+
+    def __init__(self, deleted: NDArray[np.uint32]) -> None:
+        self.deleted = deleted
+        deleted.setflags(write=False)
+
+    @property
+    def count(self) -> int:
+        """Number of deleted rows."""
+        return len(self.deleted)
+
+    def count_in(self, start: int, stop: int) -> int:
+        """Number of deleted rows among the offsets start … stop - 1."""
+        low, high = self._places(start, stop)
+        return high - low
+
+    def mask(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Return for each offset start … stop - 1 whether the row lives."""
+        live = np.ones(stop - start, np.bool_)
+        low, high = self._places(start, stop)
+        live[self.deleted[low:high].astype(np.int64) - start] = False
+        return live
+
+    def live_offsets(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return the offsets start … stop - 1 of rows that live, ascending."""
+        if self.count_in(start, stop) == 0:
+            return np.arange(start, stop, dtype=np.int64)
+        return np.flatnonzero(self.mask(start, stop)).astype(np.int64, copy=False) + start
+
+    def contains(self, offsets: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return for each offset, in any order, whether the row is deleted."""
+        if not self.count:
+            return np.zeros(len(offsets), np.bool_)
+        wanted = offsets.astype(np.int64, copy=False)
+        places = np.searchsorted(self._wide, wanted)
+        return np.asarray(self._wide[np.minimum(places, self.count - 1)] == wanted)
+
+    def nth_live(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the offset of each n-th living row, counted from 0; the caller keeps places inside the fragment."""
+        wanted = places.astype(np.int64, copy=False)
+        return wanted + np.searchsorted(self._live_before, wanted, side="right")
+
+    @cached_property
+    def _wide(self) -> NDArray[np.int64]:
+        return self.deleted.astype(np.int64)
+
+    @cached_property
+    def _live_before(self) -> NDArray[np.int64]:
+        return self._wide - np.arange(self.count)
+
+    def _places(self, start: int, stop: int) -> tuple[int, int]:
+        low, high = np.searchsorted(self._wide, (start, stop))
+        return int(low), int(high)
+
+
+def read_deletion_vector(
+    data: bytes, suffix: str, where: str, physical_rows: int | None = None, expected: int | None = None
+) -> DeletionVector:
+    """Parse a deletion file.
+
+    Args:
+        data: The whole file.
+        suffix: "arrow" or "bin".
+        where: Its name, for messages.
+        physical_rows: Rows of the fragment, where known: every offset is below.
+        expected: Deleted rows that the manifest claims, where it does.
+
+    Raises:
+        CorruptError: It is not such a file, or says other than the manifest.
+    """
+    limit = MAX_ROWS if physical_rows is None else physical_rows
+    offsets = roaring_values(data, where, limit) if suffix == "bin" else _arrow_offsets(data, where)
+    if len(offsets) and int(offsets[-1]) >= limit:
+        raise CorruptError("deleted row out of range", where=where, expected=f"< {limit}", found=int(offsets[-1]))
+    if expected is not None and len(offsets) != expected:
+        raise CorruptError("number of deleted rows", where=where, expected=expected, found=len(offsets))
+    return DeletionVector(offsets)
+
+
+def _arrow_offsets(data: bytes, where: str) -> NDArray[np.uint32]:
+    try:
+        with pa.ipc.open_file(pa.py_buffer(data)) as file:
+            table = file.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise CorruptError("broken Arrow file of deleted rows", where=where, found=str(error)) from error
+    types = (pa.uint32(), pa.int32())
+    if table.num_columns != 1 or table.schema.types[0] not in types or table.column(0).null_count:
+        raise CorruptError(
+            "unexpected columns in a deletion file", where=where, expected="one of uint32", found=table.schema.types
+        )
+    return np.unique(table.column(0).to_numpy().view(np.uint32))

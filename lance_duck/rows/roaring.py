@@ -1,0 +1,117 @@
+"""Portable 32-bit roaring bitmaps, read strictly: bytes that contradict themselves are refused, never trusted.
+
+    cookie      u32: 12346, then u32 number of containers; or 12347 | (containers - 1) << 16
+    run flags   only after 12347: one bit a container, least significant first, whole bytes
+    header      a container: u16 upper half of its values, u16 number of values - 1
+    offsets     after 12346, or with at least 4 containers: u32 a container; not needed to read in order
+    containers  runs: u16 count, count x (u16 first, u16 length - 1)
+                up to 4096 values: u16 each, ascending
+                more: 8192 bytes, one bit a value, least significant first
+
+All little-endian. The ordinary library trusts the number of values in the header, which is why it does not read them
+here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+
+_PLAIN_COOKIE = 12346
+_RUN_COOKIE = 12347
+_OFFSETS_FROM = 4
+_ARRAY_MAX = 4096
+_BITSET_BYTES = 8192
+
+_U16 = np.dtype("<u2")
+_Values = NDArray[np.uint32]
+
+
+def roaring_values(data: bytes, where: str, limit: int) -> _Values:
+    """Return the values of a bitmap, uint32, strictly ascending.
+
+    Args:
+        data: The bitmap, and nothing after it.
+        where: For messages.
+        limit: More values than this are refused before they are laid out in memory.
+
+    Raises:
+        CorruptError: The bytes are no such bitmap.
+    """
+    reader = _Reader(data, where)
+    count, is_run, has_offsets = reader.containers()
+    header = reader.array(2 * count).reshape(count, 2).astype(np.uint32)
+    keys, cards = header[:, 0], header[:, 1] + 1
+    total = int(cards.sum(dtype=np.int64))
+    if total > limit:
+        raise reader.corrupt(f"bitmap has {total} values, at most {limit} make sense")
+    if count > 1 and not np.all(keys[1:] > keys[:-1]):
+        raise reader.corrupt("containers out of order")
+    if has_offsets:
+        reader.take(4 * count)
+    values = np.empty(total, np.uint32)
+    end = 0
+    for key, card, run in zip(keys.tolist(), cards.tolist(), is_run.tolist(), strict=True):
+        low = reader.runs(card) if run else reader.plain(card)
+        values[end : end + card] = low
+        values[end : end + card] += np.uint32(key << 16)
+        end += card
+    return values
+
+
+class _Reader:
+    def __init__(self, data: bytes, where: str) -> None:
+        self._data = data
+        self._at = 0
+        self._where = where
+
+    def corrupt(self, what: str) -> CorruptError:
+        return CorruptError("broken roaring bitmap", where=self._where, found=what)
+
+    def take(self, size: int) -> bytes:
+        found = self._data[self._at : self._at + size]
+        if len(found) != size:
+            raise self.corrupt("it is cut short")
+        self._at += size
+        return found
+
+    def array(self, count: int) -> NDArray[np.uint16]:
+        return np.frombuffer(self.take(2 * count), _U16)
+
+    def containers(self) -> tuple[int, NDArray[np.bool_], bool]:
+        cookie = int.from_bytes(self.take(4), "little")
+        if cookie == _PLAIN_COOKIE:
+            count = int.from_bytes(self.take(4), "little")
+            if count > 1 << 16:
+                raise self.corrupt(f"{count} containers")
+            return count, np.zeros(count, np.bool_), True
+        if cookie & 0xFFFF != _RUN_COOKIE:
+            raise self.corrupt(f"cookie {cookie}")
+        count = (cookie >> 16) + 1
+        flags = np.frombuffer(self.take((count + 7) // 8), np.uint8)
+        is_run = np.unpackbits(flags, bitorder="little")[:count].astype(np.bool_)
+        return count, is_run, count >= _OFFSETS_FROM
+
+    def plain(self, card: int) -> NDArray[np.integer]:
+        if card > _ARRAY_MAX:
+            bits = np.unpackbits(np.frombuffer(self.take(_BITSET_BYTES), np.uint8), bitorder="little")
+            values = np.flatnonzero(bits)
+            if len(values) != card:
+                raise self.corrupt(f"{len(values)} bits in a container of {card} values")
+            return values
+        low = self.array(card)
+        if not np.all(low[1:] > low[:-1]):
+            raise self.corrupt("values out of order")
+        return low
+
+    def runs(self, card: int) -> NDArray[np.integer]:
+        count = int.from_bytes(self.take(2), "little")
+        pairs = self.array(2 * count).reshape(count, 2).astype(np.int64)
+        first, length = pairs[:, 0], pairs[:, 1] + 1
+        end = first + length
+        if int(length.sum()) != card or np.any(end > 1 << 16) or np.any(first[1:] < end[:-1]):
+            raise self.corrupt("runs overlap or miss the number of values")
+        before = np.cumsum(length) - length
+        return np.repeat(first - before, length) + np.arange(card)

@@ -1,0 +1,77 @@
+"""From stable row ids to row addresses.
+
+The index holds the segments of all fragments with their lowest and highest id, not one entry a row. An id may be listed
+twice: in an old fragment, where its row is deleted, and in the one that the row moved to; only a row that lives counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.rows.deletion import DeletionVector
+from lance_duck.rows.row_ids import RowIdSequence, row_addresses
+from lance_duck.rows.segment import Ids, Segment
+
+
+class RowIdIndex:
+    """Finds rows by their stable id.
+
+    Args:
+        fragments: Id and row ids of each fragment.
+        deletions: Deletion vector of a fragment, by its place in `fragments`; asked only for fragments with hits.
+    """
+
+    def __init__(
+        self, fragments: Sequence[tuple[int, RowIdSequence]], deletions: Callable[[int], DeletionVector | None]
+    ) -> None:
+        self._ids = [fragment_id for fragment_id, _ in fragments]
+        self._deletions = deletions
+        self._segments: list[Segment] = []
+        owners: list[int] = []
+        bases: list[int] = []
+        for place, (_, sequence) in enumerate(fragments):
+            for segment, base in zip(sequence.segments, sequence.bounds.tolist(), strict=False):
+                if segment.count:
+                    self._segments.append(segment)
+                    owners.append(place)
+                    bases.append(base)
+        self._owners, self._bases = owners, bases
+        self._lows = np.array([s.low for s in self._segments], np.uint64)
+        self._highs = np.array([s.high for s in self._segments], np.uint64)
+
+    def __len__(self) -> int:
+        """Number of segments."""
+        return len(self._segments)
+
+    def addresses(self, ids: NDArray[np.integer]) -> tuple[Ids, NDArray[np.bool_]]:
+        """Return the address of each id, in any order, and whether such a row lives; where none does it is 0."""
+        wanted = ids.astype(np.uint64, copy=False)
+        order = np.argsort(wanted, kind="stable")
+        ascending = wanted[order]
+        found = np.zeros(len(wanted), np.uint64)
+        lives = np.zeros(len(wanted), np.bool_)
+        first = np.searchsorted(ascending, self._lows, side="left")
+        last = np.searchsorted(ascending, self._highs, side="right")
+        for i in np.flatnonzero(first < last).tolist():
+            begin, end = int(first[i]), int(last[i])
+            self._look(i, ascending[begin:end], found[begin:end], lives[begin:end])
+        result, alive = np.empty_like(found), np.empty_like(lives)
+        result[order], alive[order] = found, lives
+        return result, alive
+
+    def _look(self, i: int, ids: Ids, found: Ids, lives: NDArray[np.bool_]) -> None:
+        places = self._segments[i].find(ids)
+        hits = np.flatnonzero((places >= 0) & ~lives)
+        if not len(hits):
+            return
+        offsets = places[hits] + self._bases[i]
+        owner = self._owners[i]
+        deletions = self._deletions(owner)
+        if deletions is not None:
+            live = ~deletions.contains(offsets)
+            hits, offsets = hits[live], offsets[live]
+        found[hits] = row_addresses(self._ids[owner], offsets)
+        lives[hits] = True

@@ -1,0 +1,97 @@
+"""Row addresses, and the stable row ids of a fragment.
+
+A row address is fragment id * 2^32 + offset in the fragment. A stable row id is any number; a fragment lists those of
+its rows in a `RowIdSequence`: segments one after the other, one id for each physical row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.rows.segment import Ids, Places, Segment, segment_from_proto
+from lance_duck.wire.pb import rowids_pb2
+
+OFFSET_BITS = 32
+
+
+def row_addresses(fragment_id: int, offsets: NDArray[np.integer]) -> Ids:
+    """Return the addresses of rows of a fragment."""
+    return offsets.astype(np.uint64) | np.uint64(fragment_id << OFFSET_BITS)
+
+
+def split_addresses(addresses: Ids) -> tuple[Places, Places]:
+    """Return fragment ids and offsets of row addresses."""
+    offsets = addresses & np.uint64((1 << OFFSET_BITS) - 1)
+    return (addresses >> np.uint64(OFFSET_BITS)).astype(np.int64), offsets.astype(np.int64)
+
+
+class RowIdSequence:
+    """The stable row ids of a fragment's physical rows, in order.
+
+    Args:
+        segments: Runs of ids.
+    """
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.segments = tuple(segments)
+        self.bounds = np.cumsum([0, *(s.count for s in segments)], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self.bounds[-1])
+
+    def slice(self, start: int, stop: int) -> Ids:
+        """Return the ids of rows start … stop - 1, uint64; the caller keeps them inside the fragment."""
+        first = int(np.searchsorted(self.bounds, start, side="right")) - 1
+        pieces = []
+        for segment, begin in zip(self.segments[first:], self.bounds[first:].tolist(), strict=False):
+            if begin >= stop:
+                break
+            pieces.append(segment.slice(max(start - begin, 0), min(stop - begin, segment.count)))
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
+
+    def take(self, offsets: NDArray[np.integer]) -> Ids:
+        """Return the ids of rows at some offsets, in any order; the caller keeps them inside the fragment."""
+        wanted = offsets.astype(np.int64, copy=False)
+        if len(self.segments) == 1:
+            return self.segments[0].take(wanted)
+        owner = np.searchsorted(self.bounds, wanted, side="right") - 1
+        found = np.empty(len(wanted), np.uint64)
+        for i in np.unique(owner).tolist():
+            mine = owner == i
+            found[mine] = self.segments[i].take(wanted[mine] - self.bounds[i])
+        return found
+
+
+def read_row_ids(data: bytes, where: str, physical_rows: int | None = None) -> RowIdSequence:
+    """Parse a serialized RowIdSequence.
+
+    Args:
+        data: The message.
+        where: For messages.
+        physical_rows: Rows of the fragment, where known.
+
+    Raises:
+        CorruptError: It is broken, or has another number of ids than the fragment has rows.
+    """
+    try:
+        proto = rowids_pb2.RowIdSequence.FromString(data)
+    except DecodeError as error:
+        raise CorruptError("broken sequence of row ids", where=where) from error
+    segments = [segment_from_proto(s, where) for s in proto.segments]
+    check_length(sum(s.count for s in segments), physical_rows, "row ids", where)
+    return RowIdSequence(segments)
+
+
+def check_length(count: int, physical_rows: int | None, what: str, where: str) -> None:
+    """Refuse a sequence that is not as long as its fragment, or longer than a fragment can be, with CorruptError."""
+    if physical_rows is not None and count != physical_rows:
+        raise CorruptError(f"number of {what}", where=where, expected=physical_rows, found=count)
+    if count > 1 << OFFSET_BITS:
+        raise CorruptError(f"number of {what}", where=where, expected=f"at most {1 << OFFSET_BITS}", found=count)

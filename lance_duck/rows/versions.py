@@ -1,0 +1,61 @@
+"""Row versions: in which version of the table each row was created or last updated.
+
+A `RowDatasetVersionSequence` is runs of rows with one version; of the span of a run only the number of ids counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.rows.row_ids import check_length
+from lance_duck.rows.segment import segment_from_proto
+from lance_duck.wire.pb import rowids_pb2
+
+
+class VersionSequence:
+    """One version for each physical row of a fragment.
+
+    Args:
+        lengths: int64, rows of each run.
+        versions: uint64, version of each run.
+    """
+
+    def __init__(self, lengths: NDArray[np.int64], versions: NDArray[np.uint64]) -> None:
+        self._bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        self._versions = versions
+
+    def __len__(self) -> int:
+        return int(self._bounds[-1])
+
+    def slice(self, start: int, stop: int) -> NDArray[np.uint64]:
+        """Return the versions of rows start … stop - 1; the caller keeps them inside the fragment."""
+        lengths = np.diff(np.clip(self._bounds, start, stop))
+        return np.repeat(self._versions, lengths)
+
+    def take(self, offsets: NDArray[np.integer]) -> NDArray[np.uint64]:
+        """Return the versions of rows at some offsets, in any order; the caller keeps them inside the fragment."""
+        wanted = offsets.astype(np.int64, copy=False)
+        return self._versions[np.searchsorted(self._bounds, wanted, side="right") - 1]
+
+
+def read_versions(data: bytes, where: str, physical_rows: int | None = None) -> VersionSequence:
+    """Parse a serialized RowDatasetVersionSequence.
+
+    Args:
+        data: The message.
+        where: For messages.
+        physical_rows: Rows of the fragment, where known.
+
+    Raises:
+        CorruptError: It is broken, or has another number of versions than the fragment has rows.
+    """
+    try:
+        proto = rowids_pb2.RowDatasetVersionSequence.FromString(data)
+    except DecodeError as error:
+        raise CorruptError("broken sequence of row versions", where=where) from error
+    lengths = [segment_from_proto(run.span, where).count for run in proto.runs]
+    check_length(sum(lengths), physical_rows, "row versions", where)
+    return VersionSequence(np.array(lengths, np.int64), np.array([run.version for run in proto.runs], np.uint64))

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_duck.errors import CorruptError
+from lance_duck.rows import read_versions
+from lance_duck.wire.pb import rowids_pb2
+
+
+def message(runs: list[tuple[int, int]]) -> bytes:
+    spans = [{"span": {"range": {"start": 40, "end": 40 + n}}, "version": v} for n, v in runs]
+    return rowids_pb2.RowDatasetVersionSequence(runs=spans).SerializeToString()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**64 - 1)), max_size=6), st.data())
+def test_runs_give_each_row_its_version(runs: list[tuple[int, int]], data: st.DataObject) -> None:
+    rows = [v for n, v in runs for _ in range(n)]
+    sequence = read_versions(message(runs), "here", len(rows))
+    start = data.draw(st.integers(0, len(rows)))
+    stop = data.draw(st.integers(start, len(rows)))
+    assert sequence.slice(start, stop).tolist() == rows[start:stop]
+    places = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=10)) if rows else []
+    assert sequence.take(np.array(places, np.int64)).tolist() == [rows[p] for p in places]
+
+
+def test_the_ids_of_a_span_do_not_matter_but_their_number_does() -> None:
+    span = {"range_with_bitmap": {"start": 0, "end": 8, "bitmap": b"\x0f"}}
+    data = rowids_pb2.RowDatasetVersionSequence(runs=[{"span": span, "version": 3}]).SerializeToString()
+    assert read_versions(data, "here", 4).slice(0, 4).tolist() == [3, 3, 3, 3]
+    with pytest.raises(CorruptError):
+        read_versions(data, "here", 8)
