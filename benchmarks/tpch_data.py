@@ -125,7 +125,7 @@ def _supplier(rng: np.random.Generator, words: _Pool, letters: _Pool, count: int
             "s_address": letters.take(count, 10, 40),
             "s_nationkey": nation.astype(np.int32),
             "s_phone": _phone(rng, nation),
-            "s_acctbal": _money(rng.integers(-99_999, 1_000_000, count)),
+            "s_acctbal": money(rng.integers(-99_999, 1_000_000, count)),
             "s_comment": comments,
         }
     )
@@ -147,7 +147,7 @@ def _part(rng: np.random.Generator, words: _Pool, count: int) -> pa.Table:
             "p_container": pc.binary_join_element_wise(
                 *(_pick(c, rng.integers(0, len(c), count)) for c in CONTAINERS), " "
             ),
-            "p_retailprice": _money(_retail_price(key)),
+            "p_retailprice": money(_retail_price(key)),
             "p_comment": words.take(count, 5, 22),
         }
     )
@@ -160,7 +160,7 @@ def _partsupp(rng: np.random.Generator, words: _Pool, parts: int, suppliers: int
             "ps_partkey": part,
             "ps_suppkey": _supplier_of(part, place, suppliers),
             "ps_availqty": rng.integers(1, 10_000, parts * 4).astype(np.int32),
-            "ps_supplycost": _money(rng.integers(100, 100_001, parts * 4)),
+            "ps_supplycost": money(rng.integers(100, 100_001, parts * 4)),
             "ps_comment": words.take(parts * 4, 49, 198),
         }
     )
@@ -175,7 +175,7 @@ def _customer(rng: np.random.Generator, words: _Pool, letters: _Pool, count: int
             "c_address": letters.take(count, 10, 40),
             "c_nationkey": nation.astype(np.int32),
             "c_phone": _phone(rng, nation),
-            "c_acctbal": _money(rng.integers(-99_999, 1_000_000, count)),
+            "c_acctbal": money(rng.integers(-99_999, 1_000_000, count)),
             "c_mktsegment": _pick(SEGMENTS, rng.integers(0, 5, count)),
             "c_comment": words.take(count, 29, 116),
         }
@@ -199,7 +199,7 @@ def _orders_and_lines(
             "o_orderkey": key,
             "o_custkey": customer,
             "o_orderstatus": _pick("FOP", np.where(open_lines == 0, 0, np.where(open_lines == per_order, 1, 2))),
-            "o_totalprice": _money(np.add.reduceat(price, first[:-1])),
+            "o_totalprice": money(np.add.reduceat(price, first[:-1])),
             "o_orderdate": _dates(date),
             "o_orderpriority": _pick(PRIORITIES, rng.integers(0, 5, count)),
             "o_clerk": _numbered("Clerk#", rng.integers(1, max(2, count // 1500), count)),
@@ -235,10 +235,10 @@ def _lines(
             "l_partkey": part,
             "l_suppkey": _supplier_of(part, rng.integers(0, 4, count), suppliers),
             "l_linenumber": np.arange(count) - np.repeat(first[:-1], per_order) + 1,
-            "l_quantity": _money(quantity * 100),
-            "l_extendedprice": _money(price),
-            "l_discount": _money(discount),
-            "l_tax": _money(tax),
+            "l_quantity": money(quantity * 100),
+            "l_extendedprice": money(price),
+            "l_discount": money(discount),
+            "l_tax": money(tax),
             "l_returnflag": _pick("RAN", returned),
             "l_linestatus": _pick("FO", (ship > CURRENT).astype(np.int64)),
             "l_shipdate": _dates(ship),
@@ -282,8 +282,8 @@ def _phone(rng: np.random.Generator, nation: Ints) -> pa.Array:
     return pc.binary_join_element_wise(text(nation + 10), *map(text, blocks), "-")
 
 
-def _money(cents: Ints) -> pa.Array:
-    """decimal(15, 2) from hundredths."""
+def money(cents: Ints) -> pa.Array:
+    """Return decimal(15, 2) from hundredths."""
     words = np.empty((len(cents), 2), np.int64)
     words[:, 0], words[:, 1] = cents, cents >> 63
     return pa.Array.from_buffers(pa.decimal128(15, 2), len(cents), [None, pa.py_buffer(words)])

@@ -1,0 +1,23 @@
+"""Run benchmarks by name, or all of them: python -m benchmarks [scan take …] [-- options for each]."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+ALL = ("scan", "take", "open_table", "sql", "memory", "tpch")
+
+
+def main() -> None:
+    """Run each benchmark in a process of its own."""
+    arguments = sys.argv[1:]
+    split = arguments.index("--") if "--" in arguments else len(arguments)
+    names, passed = arguments[:split], arguments[split + 1 :]
+    if unknown := set(names) - set(ALL):
+        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
+    for name in names or ALL:
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *passed], check=True)
+
+
+if __name__ == "__main__":
+    main()

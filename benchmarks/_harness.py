@@ -1,0 +1,136 @@
+"""What the benchmarks share: interleaved timing, ratios, the printed table and the data folder.
+
+A ratio is our time over a peer's in the same round, and the median over the rounds is printed: below 1 we are faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+OURS = "lance-duck"
+DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Seconds of each contestant, round by round; the first contestant is ours."""
+
+    name: str
+    seconds: Mapping[str, Sequence[float]]
+
+    def median(self, contestant: str) -> float:
+        return statistics.median(self.seconds[contestant])
+
+    def ratio(self, peer: str) -> float:
+        """Return the median over the rounds of our time over the peer's."""
+        pairs = zip(self.seconds[OURS], self.seconds[peer], strict=True)
+        return statistics.median(ours / theirs for ours, theirs in pairs)
+
+
+def race(name: str, contestants: Mapping[str, Callable[[], object]], rounds: int) -> Case:
+    """Run each contestant once to warm up, then all of them in every round, a different one first each time."""
+    names = list(contestants)
+    for contestant in names:
+        contestants[contestant]()
+    seconds: dict[str, list[float]] = {contestant: [] for contestant in names}
+    for turn in range(rounds):
+        at = turn % len(names)
+        for contestant in names[at:] + names[:at]:
+            gc.collect()
+            begin = time.perf_counter()
+            contestants[contestant]()
+            seconds[contestant].append(time.perf_counter() - begin)
+    return Case(name, seconds)
+
+
+def options(question: str, rows: int, rounds: int = 7) -> argparse.ArgumentParser:
+    """Return the parser that every benchmark extends."""
+    parser = argparse.ArgumentParser(description=question, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--rows", type=int, default=rows, help="rows of the table")
+    parser.add_argument("--rounds", type=int, default=rounds, help="timed rounds after a warm-up")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    return parser
+
+
+def chosen(names: Iterable[str], only: str) -> list[str]:
+    return [name for name in names if only in name]
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
+
+
+def report(question: str, cases: Sequence[Case], target: Path | None = None) -> None:
+    """Print times, ratios and their geometric means, and write them as JSON where asked."""
+    if not cases:
+        return
+    peers = [name for name in cases[0].seconds if name != OURS]
+    table = Table(title=f"{question}\n{machine()}", title_justify="left", title_style="bold")
+    table.add_column("case")
+    table.add_column(f"{OURS} ms", justify="right")
+    for peer in peers:
+        table.add_column(f"{peer} ms", justify="right")
+        table.add_column("ratio", justify="right")
+    for case in cases:
+        cells = [case.name, f"{case.median(OURS) * 1e3:,.2f}"]
+        for peer in peers:
+            ratio = case.ratio(peer)
+            colour = "green" if ratio <= 1 else "red"
+            cells += [f"{case.median(peer) * 1e3:,.2f}", f"[{colour}]{ratio:.2f}[/]"]
+        table.add_row(*cells)
+    table.add_section()
+    means = {peer: geometric_mean(case.ratio(peer) for case in cases) for peer in peers}
+    table.add_row("geometric mean", "", *(cell for peer in peers for cell in ("", f"[bold]{means[peer]:.2f}[/]")))
+    Console(width=None if os.isatty(1) else 120).print(table)
+    if target is not None:
+        figures: dict[str, Any] = {"question": question, "machine": machine(), "geometric_mean": means, "cases": {}}
+        for case in cases:
+            figures["cases"][case.name] = {
+                "seconds": {name: case.median(name) for name in case.seconds},
+                "ratio": {peer: case.ratio(peer) for peer in peers},
+            }
+        target.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+def machine() -> str:
+    """Return one line that says where and with what a figure was measured."""
+    libraries = ("pylance", "duckdb", "pyarrow", "numpy", "numba")
+    with_what = ", ".join(f"{name} {version(name)}" for name in libraries)
+    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}; {with_what}"
+
+
+def touch(batches: Iterable[pa.RecordBatch]) -> int:
+    """Consume batches and read one byte of every page of memory they hold, so that lazy mapping counts as work."""
+    total = 0
+    for batch in batches:
+        total += batch.num_rows
+        for column in batch.columns:
+            _touch(column)
+    return total
+
+
+def _touch(column: pa.Array) -> None:
+    for buffer in column.buffers():
+        if buffer is not None and buffer.size:
+            np.frombuffer(buffer, np.uint8)[::4096].max()
+    if pa.types.is_dictionary(column.type):
+        _touch(column.dictionary)

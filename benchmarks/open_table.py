@@ -1,0 +1,51 @@
+"""How fast does a table open, with 1, 100 and 1000 versions, and with many fragments?"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import OURS, chosen, options, race, report
+
+
+def write(path: Path, versions: int, fragments: int, rows: int) -> None:
+    """Write a table of `fragments` files whose last version is number `versions`."""
+    data = pa.table({"id": range(rows), "word": [f"w{i % 100}" for i in range(rows)]})
+    dataset = lance.write_dataset(data, path, max_rows_per_file=max(1, rows // fragments))
+    for i in range(versions - 1):
+        dataset.update_config({"step": str(i)})
+
+
+def main() -> None:
+    """Open, count and read one row with handles that hold nothing yet."""
+    arguments = options(__doc__ or "", rows=10_000, rounds=15).parse_args()
+    shapes = {"1 version": (1, 1), "100 versions": (100, 1), "1000 versions": (1000, 1), "1000 fragments": (1, 1000)}
+    cases = []
+    for shape in chosen(shapes, arguments.only):
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "t.lance")
+            write(Path(path), *shapes[shape], arguments.rows)
+            asked = ("open and count", "open and read a row", "open version 1")
+            cases += [race(f"{shape}, {what}", contestants(path, what), arguments.rounds) for what in asked]
+    report("Open", cases, arguments.json)
+
+
+def contestants(path: str, what: str) -> dict[str, Callable[[], object]]:
+    """Return what each side does for a case."""
+    actions: dict[str, Callable[[Any], object]] = {
+        "open and count": lambda opened: opened(path).count_rows(),
+        "open and read a row": lambda opened: opened(path).take([7]),
+        "open version 1": lambda opened: opened(path, version=1).schema,
+    }
+    return {OURS: partial(actions[what], ld.dataset), "pylance": partial(actions[what], lance.dataset)}
+
+
+if __name__ == "__main__":
+    main()
