@@ -19,7 +19,7 @@ from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_enc
 from lance_duck.encoding.v20.runs import Runs, merged
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.file.metadata import ColumnMetadata
-from lance_duck.file.nodes20 import MAX_ROWS, LeafNode, Node, storage_type, wrapped
+from lance_duck.file.nodes20 import MAX_ROWS, LeafNode, Node, located, storage_type, wrapped
 from lance_duck.store.request import Request, gather
 
 
@@ -31,6 +31,7 @@ class ListPage:
     stop: int
     first_item: int
     ends: Ends
+    where: str
 
 
 def list_pages(column: ColumnMetadata) -> tuple[ListPage, ...]:
@@ -45,7 +46,7 @@ def list_pages(column: ColumnMetadata) -> tuple[ListPage, ...]:
         if page.num_rows:
             context = Context(buffers, page.num_rows, pa.uint64())
             ends = list_from_proto(parse_encoding(page.encoding, buffers), context)
-            pages.append(ListPage(at, at + page.num_rows, first_item, ends))
+            pages.append(ListPage(at, at + page.num_rows, first_item, ends, page.where))
             first_item += ends.limit
         at += page.num_rows
     if first_item > MAX_ROWS:
@@ -114,7 +115,7 @@ def read_ends(pages: tuple[ListPage, ...], runs: Runs) -> Request[EndRows]:
     """Rows of variable length of several pages; items are counted over all pages."""
     parts = [(page, runs.clipped(page.start, page.stop)) for page in pages]
     parts = [(page, part) for page, part in parts if len(part.starts)]
-    found = yield from gather([page.ends.read(part) for page, part in parts])
+    found = yield from gather([located(page.ends.read(part), page.where) for page, part in parts])
     if not found:
         return EndRows(np.zeros(1, np.int64), None, np.empty(0, np.int64), np.empty(0, np.int64))
     bases = accumulate((int(rows.offsets[-1]) for rows in found), initial=0)

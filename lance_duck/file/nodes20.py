@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -14,8 +14,11 @@ from lance_duck.encoding.v20.dictionary import DictionaryArray
 from lance_duck.encoding.v20.recent import Recent
 from lance_duck.encoding.v20.registry import Context, array_from_proto, parse_encoding
 from lance_duck.encoding.v20.runs import Runs
+from lance_duck.errors import FormatError
 from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.store.request import Request, gather
+
+T = TypeVar("T")
 
 MAX_ROWS = 2**62
 
@@ -42,6 +45,7 @@ class ValuePage:
     start: int
     stop: int
     values: Array
+    where: str
 
 
 def value_pages(column: ColumnMetadata, arrow_type: pa.DataType) -> tuple[ValuePage, ...]:
@@ -56,7 +60,7 @@ def value_pages(column: ColumnMetadata, arrow_type: pa.DataType) -> tuple[ValueP
         if page.num_rows:
             context = Context(buffers, page.num_rows, arrow_type)
             array = array_from_proto(parse_encoding(page.encoding, buffers), context)
-            pages.append(ValuePage(at, at + page.num_rows, array))
+            pages.append(ValuePage(at, at + page.num_rows, array, page.where))
         at += page.num_rows
     return tuple(pages)
 
@@ -83,7 +87,7 @@ class LeafNode:
         """Values of the rows."""
         parts = [(page, runs.clipped(page.start, page.stop)) for page in self.pages]
         parts = [(page, part) for page, part in parts if len(part.starts)]
-        found = yield from gather([page.values.read(part) for page, part in parts])
+        found = yield from gather([located(page.values.read(part), page.where) for page, part in parts])
         storage = storage_type(self.arrow_type)
         arrays = [
             pa.nulls(values.count, storage)
@@ -134,6 +138,16 @@ class StructNode:
         children = yield from gather([child.read(runs) for child in self.children])
         storage = storage_type(self.arrow_type)
         return wrapped(pa.Array.from_buffers(storage, runs.count, [None], children=children), self.arrow_type)
+
+
+def located(request: Request[T], where: str) -> Request[T]:
+    """The same request; errors about bytes that do not name the page say `where`."""
+    try:
+        return (yield from request)
+    except FormatError as error:
+        if not str(error.where).startswith(where):
+            error.where = where if error.where is None else f"{where}: {error.where}"
+        raise
 
 
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:

@@ -1,26 +1,36 @@
-"""General compression and FSST, as 2.0 pages use them."""
+"""General compression and FSST, as 2.0 pages use them: one buffer, one symbol table for the page."""
 
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
-from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.block import Bytes, VariableWidth
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.fsst import Fsst
+from lance_duck.encoding.general import General
 from lance_duck.encoding.registry import codec_from_proto
+from lance_duck.encoding.variable import Variable
 from lance_duck.errors import CorruptError
-from lance_duck.wire.pb import encodings21_pb2 as pb21
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+_OFFSET_BITS = 64
 
 
 def decompress(scheme: str, packed: Bytes) -> Bytes:
-    """The bytes of a compressed buffer."""
-    head = 8 if scheme == "zstd" else 4
-    size = int.from_bytes(packed[:head].tobytes(), "little")
-    if size > len(packed) * 1000:
-        raise CorruptError("size")
-    codec = pa.Codec("zstd" if scheme == "zstd" else "lz4_raw")
-    return np.frombuffer(codec.decompress(packed[head:].tobytes(), size), np.uint8)
+    """The bytes of a compressed buffer.
+
+    Args:
+        scheme: "zstd" or "lz4".
+        packed: Raw length and compressed bytes (see `encoding.general`).
+
+    Raises:
+        CorruptError: The bytes are not what the scheme says.
+    """
+    buffer = VariableWidth(np.array([0, len(packed)], np.int64), packed)
+    values = General(scheme, Variable(_OFFSET_BITS)).decode_values(buffer)
+    if not isinstance(values, VariableWidth):
+        raise CorruptError("compressed buffer", where=f"{scheme} compression")
+    return values.data
 
 
 def fsst_codec(table: bytes) -> Codec:
@@ -29,6 +39,6 @@ def fsst_codec(table: bytes) -> Codec:
     Raises:
         CorruptError: It is no symbol table.
     """
-    offsets = pb21.CompressiveEncoding(flat=pb21.Flat(bits_per_value=64))
-    plain = pb21.CompressiveEncoding(variable=pb21.Variable(offsets=offsets))
-    return Fsst.from_proto(pb21.Fsst(symbol_table=table, values=plain), codec_from_proto)
+    offsets = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=_OFFSET_BITS))
+    plain = pb.CompressiveEncoding(variable=pb.Variable(offsets=offsets))
+    return Fsst.from_proto(pb.Fsst(symbol_table=table, values=plain), codec_from_proto)

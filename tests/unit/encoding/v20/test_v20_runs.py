@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_duck.encoding.v20.runs import Runs, merged, runs_of_rows, span
+from lance_duck.errors import InvalidInputError
+
+
+def rows(runs: Runs) -> list[int]:
+    return [i for a, b in zip(runs.starts.tolist(), runs.stops.tolist(), strict=True) for i in range(a, b)]
+
+
+@given(st.sets(st.integers(0, 60)), st.integers(0, 60), st.integers(0, 60))
+def test_runs_hold_the_rows_and_clip_to_a_page(chosen: set[int], one: int, other: int) -> None:
+    array = np.array(sorted(chosen), np.int64)
+    runs = runs_of_rows(array, 61)
+    assert rows(runs) == array.tolist()
+    assert runs.count == len(array)
+    assert (runs.starts[1:] > runs.stops[:-1]).all()
+    first, last = min(one, other), max(one, other)
+    assert rows(runs.clipped(first, last)) == [i - first for i in sorted(chosen) if first <= i < last]
+
+
+def test_slices_become_one_run() -> None:
+    assert rows(runs_of_rows(slice(3, 6), 10)) == [3, 4, 5]
+    assert rows(runs_of_rows(slice(None), 3)) == [0, 1, 2]
+    assert rows(runs_of_rows(slice(4, 4), 10)) == []
+
+
+@pytest.mark.parametrize("bad", [slice(0, 11), slice(-1, 2), slice(5, 4), slice(0, 4, 2)])
+def test_slices_outside_of_the_column_are_refused(bad: slice) -> None:
+    with pytest.raises(InvalidInputError):
+        runs_of_rows(bad, 10)
+
+
+@pytest.mark.parametrize("bad", [[-1, 2], [3, 10], [4, 4], [5, 3]])
+def test_rows_that_do_not_ascend_inside_the_column_are_refused(bad: list[int]) -> None:
+    with pytest.raises(InvalidInputError):
+        runs_of_rows(np.array(bad), 10)
+
+
+def test_touching_and_empty_extents_are_merged() -> None:
+    runs = merged(np.array([0, 2, 2, 5, 9]), np.array([2, 2, 4, 6, 9]))
+    assert (runs.starts.tolist(), runs.stops.tolist()) == ([0, 5], [4, 6])
+
+
+def test_parts_of_values_are_runs_too() -> None:
+    assert rows(span(1, 3).scaled(2)) == [2, 3, 4, 5]
+    assert rows(span(1, 3).shifted(4)) == [5, 6]
