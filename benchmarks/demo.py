@@ -1,0 +1,158 @@
+"""What `make demo` shows: the tables of this repository, queried in DuckDB."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+
+import lance_duck as ld
+
+GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
+SHOP, TABLES = GOLDEN / "tpch" / "tables", GOLDEN / "tables"
+
+console = Console()
+
+
+def main() -> None:
+    """Walk through what a newcomer wants to see."""
+    begin = time.perf_counter()
+    tables()
+    connection = ld.connect(str(SHOP))
+    queries(connection)
+    time_travel(connection)
+    vectors(connection)
+    python()
+    seconds = time.perf_counter() - begin
+    console.print(f"\nAll of this took {seconds:.1f} s. Next: README.md, and [bold]lance-duck --help[/] in .venv/bin.")
+
+
+def tables() -> None:
+    """The tables of a folder, from their manifests alone."""
+    heading(
+        "A folder of Lance tables, written by pylance 14 (the eight of TPC-H, tiny)", f"ld.dataset('{short(SHOP)}/…')"
+    )
+    drawing = grid("table", "rows", "columns", "data files", "version", "bytes")
+    for path in sorted(SHOP.glob("*.lance")):
+        dataset = ld.dataset(str(path))
+        files = [file for fragment in dataset.get_fragments() for file in fragment.data_files()]
+        size = sum(file.file_size_bytes or 0 for file in files)
+        cells = (dataset.count_rows(), len(dataset.schema.names), len(files), dataset.version, size)
+        drawing.add_row(path.stem, *(f"{cell:,}" for cell in cells))
+    console.print(drawing)
+
+
+def queries(connection: ld.Connection) -> None:
+    """SQL over them: each table is a name."""
+    heading("Each table is a name in DuckDB", f"con = ld.connect('{short(SHOP)}')")
+    console.print(
+        "The first query also loads the compiled kernels; on a fresh machine it compiles them once.", style="dim"
+    )
+    sql(connection, (GOLDEN / "tpch" / "queries" / "q01.sql").read_text(encoding="utf-8").strip().rstrip(";"))
+    sql(
+        connection,
+        """SELECT n_name AS nation, count(*) AS orders, sum(o_totalprice) AS total
+FROM orders
+JOIN customer ON o_custkey = c_custkey
+JOIN nation ON c_nationkey = n_nationkey
+WHERE o_orderdate >= DATE '1995-01-01'
+GROUP BY nation ORDER BY total DESC LIMIT 3""",
+    )
+    sql(connection, "SELECT count(*) AS lines FROM lineitem", "from the manifest: no data file is opened")
+    sql(
+        connection,
+        "SELECT l_orderkey, l_quantity, l_comment FROM lineitem LIMIT 3",
+        "stops after the first small batch",
+    )
+
+
+def time_travel(connection: ld.Connection) -> None:
+    """Old versions, by number and by tag."""
+    path = TABLES / "history.lance"
+    heading("Time travel", f"ld.dataset('{short(path)}').versions()")
+    dataset = ld.dataset(str(path))
+    tags = {entry["version"]: name for name, entry in dataset.tags.list().items()}
+    drawing = grid("version", "timestamp", "rows", "columns", "tag")
+    for entry in dataset.versions():
+        version = entry["version"]
+        at = ld.dataset(str(path), version=version)
+        cells = (str(version), f"{entry['timestamp']:%Y-%m-%d %H:%M:%S}", f"{at.count_rows():,}")
+        drawing.add_row(*cells, ", ".join(at.schema.names), tags.get(version, ""))
+    console.print(drawing)
+    name = str(path)
+    sql(
+        connection,
+        f"SELECT word, count(*) AS rows FROM lance_scan('{name}', version := 3) GROUP BY word ORDER BY rows DESC LIMIT 3",
+    )
+    sql(connection, f"SELECT count(*) AS rows FROM lance_scan('{name}', tag := 'first')")
+
+
+def vectors(connection: ld.Connection) -> None:
+    """Fixed-size lists are DuckDB arrays."""
+    heading("Vectors are DuckDB arrays", "")
+    path = TABLES / "vectors.lance"
+    sql(
+        connection,
+        f"""SELECT id, round(array_distance(v128, (SELECT v128 FROM '{path}' WHERE id = 7)), 3) AS distance
+FROM '{path}' ORDER BY distance LIMIT 3""",
+    )
+
+
+def python() -> None:
+    """The same table as a pyarrow dataset."""
+    path = SHOP / "orders.lance"
+    code = "ds.to_table(columns=['o_orderkey', 'o_orderdate'], filter=\"o_orderpriority = '1-URGENT'\", limit=3)"
+    heading("A table is a pyarrow.dataset.Dataset", f"ds = ld.dataset('{short(path)}'); {code}")
+    begin = time.perf_counter()
+    found = ld.dataset(str(path)).to_table(
+        columns=["o_orderkey", "o_orderdate"], filter="o_orderpriority = '1-URGENT'", limit=3
+    )
+    show(found, time.perf_counter() - begin)
+
+
+def sql(connection: ld.Connection, query: str, note: str = "") -> None:
+    """Run a query and print it with its answer."""
+    shown = query.replace(str(GOLDEN.parents[1]) + "/", "")
+    console.print()
+    console.print(Syntax(shown, "sql", background_color="default", word_wrap=True))
+    begin = time.perf_counter()
+    answer = connection.sql(query).to_arrow_table()
+    show(answer, time.perf_counter() - begin, note)
+
+
+def show(answer: pa.Table, seconds: float, note: str = "") -> None:
+    """Print an answer with the time it took."""
+    drawing = grid(*answer.schema.names)
+    for row in answer.to_pylist():
+        drawing.add_row(*(str(value) for value in row.values()))
+    console.print(drawing)
+    console.print(
+        f"{answer.num_rows} rows, {seconds * 1e3:,.1f} ms{'; ' + note if note else ''}", style="dim", markup=False
+    )
+
+
+def heading(title: str, code: str) -> None:
+    """Print the title of a part, and the Python that it takes."""
+    console.print()
+    console.print(Panel(f"[bold]{title}[/]" + (f"\n[cyan]{code}[/]" if code else ""), expand=False))
+
+
+def grid(*columns: str) -> Table:
+    drawing = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        drawing.add_column(name, overflow="fold")
+    return drawing
+
+
+def short(path: Path) -> Path:
+    """Return the path from the root of the repository."""
+    return path.relative_to(GOLDEN.parents[1])
+
+
+if __name__ == "__main__":
+    main()

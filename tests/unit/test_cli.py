@@ -1,0 +1,167 @@
+"""The command line, on the golden tables."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+import lance_duck.__main__ as entry
+from lance_duck import cli
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+HISTORY = str(GOLDEN / "tables" / "history.lance")
+SHOP = str(GOLDEN / "tpch" / "tables")
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    result = CliRunner().invoke(cli.app, list(arguments), input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def rows(*arguments: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(run(*arguments).stdout)))
+
+
+def objects(*arguments: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
+
+
+def test_help_names_every_command() -> None:
+    text = run("--help").stdout
+    assert all(name in text for name in ("info", "schema", "head", "sql", "versions", "files"))
+
+
+def test_version_is_shown() -> None:
+    assert run("--version").stdout.startswith("lance-duck ")
+
+
+def test_info_counts_rows_and_files() -> None:
+    (found,) = objects("info", HISTORY)
+    assert (found["version"], found["rows"], found["tags"]) == (6, 1, {"first": 1, "stable": 4})
+    (old,) = objects("info", HISTORY, "--tag", "stable")
+    assert (old["version"], old["latest_version"], old["rows"], old["deleted_rows"]) == (4, 6, 14, 4)
+    assert old["formats"] == ["2.2"]
+
+
+def test_info_in_a_pipe_is_csv() -> None:
+    found = {row["field"]: row["value"] for row in rows("info", HISTORY)}
+    assert found["version"] == "6"
+    assert json.loads(found["tags"]) == {"first": 1, "stable": 4}
+
+
+def test_schema_lists_columns() -> None:
+    assert rows("schema", HISTORY, "--version", "1") == [
+        {"column": "id", "type": "int64", "nullable": "true"},
+        {"column": "word", "type": "string", "nullable": "true"},
+    ]
+
+
+def test_head_shows_the_first_rows_of_a_version() -> None:
+    assert rows("head", HISTORY, "-n", "2", "--tag", "first") == [{"id": "0", "word": "w0"}, {"id": "1", "word": "w1"}]
+    assert objects("head", HISTORY, "--version", "1", "-n", "1") == [{"id": 0, "word": "w0"}]
+
+
+def test_versions_carry_tags() -> None:
+    found = objects("versions", HISTORY)
+    assert [entry["version"] for entry in found] == [1, 2, 3, 4, 5, 6]
+    assert [entry["tags"] for entry in found] == ["first", "", "", "stable", "", ""]
+
+
+def test_files_lists_data_and_deletion_files() -> None:
+    found = objects("files", str(GOLDEN / "tables" / "deletions.lance"))
+    assert [entry["deleted"] for entry in found] == [4, 7500, 14998, 0]
+    assert [str(entry["deletion_file"]).rsplit(".")[-1] for entry in found] == ["arrow", "bin", "bin", "None"]
+    assert all(entry["format"] == "2.2" and str(entry["path"]).endswith(".lance") for entry in found)
+
+
+def test_sql_over_a_folder_knows_every_table() -> None:
+    query = (
+        "SELECT n_name FROM nation JOIN region ON n_regionkey = r_regionkey WHERE r_name = 'ASIA' ORDER BY 1 LIMIT 2"
+    )
+    assert rows("sql", SHOP, query) == [{"n_name": "CHINA"}, {"n_name": "INDIA"}]
+
+
+def test_sql_over_one_table_takes_a_version() -> None:
+    assert objects("sql", HISTORY, "SELECT count(*) AS n FROM history", "--version", "1") == [{"n": 10}]
+
+
+def test_sql_is_read_from_standard_input() -> None:
+    assert run("sql", HISTORY, "-", stdin="SELECT id FROM history").stdout == "id\n100\n"
+
+
+def test_two_versions_at_once_are_refused() -> None:
+    with pytest.raises(ValueError, match="more than one version"):
+        run("info", HISTORY, "--version", "1", "--tag", "first")
+
+
+def test_wrong_usage_is_exit_code_2() -> None:
+    assert run("info").exit_code == 2
+    assert run("nonsense").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("info", "nowhere.lance"),
+        ("head", HISTORY, "--version", "99"),
+        ("sql", HISTORY, "SELECT nothing FROM history"),
+        ("sql", "nowhere", "SELECT 1"),
+        ("sql", HISTORY, "SELEC"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_1(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["lance-duck", *arguments])
+    with pytest.raises(SystemExit) as leaving:
+        entry.main()
+    assert leaving.value.code == 1
+    streams = capsys.readouterr()
+    assert streams.err.startswith("lance-duck: ")
+    assert streams.err.count("\n") == 1
+
+
+def test_without_its_libraries_the_command_line_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; from lance_duck.__main__ import main; main()"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert found.stderr == "lance-duck: the command line needs typer and rich; pip install 'lance-duck[cli]'\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, ""),
+        (True, "true"),
+        (1.5, "1.5"),
+        (float("nan"), "nan"),
+        ("a,b", "a,b"),
+        (b"\x00\xff", "00ff"),
+        (Decimal("12.30"), "12.30"),
+        (datetime.date(2024, 2, 29), "2024-02-29"),
+        ([1, None, "x"], '[1, null, "x"]'),
+        ({"a": b"\x01"}, '{"a": "01"}'),
+    ],
+)
+def test_values_in_csv(value: object, shown: str) -> None:
+    assert cli.text(value) == shown
+
+
+def test_a_terminal_gets_a_table_cut_to_size() -> None:
+    screen = io.StringIO()
+    found = [{"id": i, "word": "[red]w"} for i in range(5)]
+    cli.show_table(found, ["id", "word"], 3, Console(file=screen, width=60))
+    assert screen.getvalue().count("[red]w") == 3
+    assert "first 3 rows" in screen.getvalue()
