@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow import block_to_arrow
+from lance_duck.encoding.jsonb import jsonb_to_text
 from lance_duck.encoding.page import Leaf, Levels, PageReader, Rows
 from lance_duck.encoding.repdef import Entries, Structure
 from lance_duck.encoding.rows import expand_ranges, slice_bounds
@@ -40,14 +41,22 @@ class LeafColumn:
         structure: Layers that the schema gives it.
         num_rows: Rows that it must have.
         arrow_type: Storage type of the values.
+        is_json: Whether the values are JSONB to be given as text.
     """
 
     def __init__(
-        self, file: LanceFile, column: int, structure: Structure, num_rows: int, arrow_type: pa.DataType
+        self,
+        file: LanceFile,
+        column: int,
+        structure: Structure,
+        num_rows: int,
+        arrow_type: pa.DataType,
+        is_json: bool = False,
     ) -> None:
         self._where = f"{file.source.path}: column {column}"
         self.structure = structure
         self._arrow_type = arrow_type
+        self._is_json = is_json
         self._stride = structure.strides[-1]
         if self._stride != 1 and structure.max_rep:
             raise UnsupportedError("lists and fixed-size lists of structs in one column", where=self._where)
@@ -129,7 +138,8 @@ class LeafColumn:
             if leaf.layers.max_rep:
                 slots = slots[slots <= leaf.layers.max_visible]
             valid = slots == 0
-        return block_to_arrow(leaf.block, self._arrow_type, valid, self._where)
+        block = jsonb_to_text(leaf.block, self._where) if self._is_json else leaf.block
+        return block_to_arrow(block, self._arrow_type, valid, self._where)
 
     def _entries(self, leaves: list[Leaf]) -> Entries:
         if len(self.structure.lists) == 1:

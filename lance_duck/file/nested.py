@@ -32,12 +32,14 @@ class Node:
         leaf: Place of its physical column among the leaves, for a leaf that is there.
         guide: Leaf and layer that tell its structure; None when no leaf is there below it.
         children: Fields below it.
+        is_valid: Whether a struct without a guide is there: empty structs have no levels and are never null.
     """
 
     arrow_type: pa.DataType
     leaf: int | None
     guide: tuple[int, int] | None
     children: tuple[Node, ...]
+    is_valid: bool = False
 
 
 class NestedColumn:
@@ -65,9 +67,12 @@ class NestedColumn:
             values = found[node.leaf].values
             self._expect(len(values), slots)
             return _with_type(values, node.arrow_type)
+        storage = storage_type(node.arrow_type)
+        if node.is_valid:
+            children = [self._assemble(child, found, slots) for child in node.children]
+            return _with_type(pa.Array.from_buffers(storage, slots, [None], children=children), node.arrow_type)
         if node.guide is None:
             return pa.nulls(slots, node.arrow_type)
-        storage = storage_type(node.arrow_type)
         if pa.types.is_struct(storage) or pa.types.is_fixed_size_list(storage):
             return _with_type(self._items(node, storage, found, slots), node.arrow_type)
         return _with_type(self._list(node, storage, found, slots), node.arrow_type)
@@ -133,10 +138,12 @@ class _Builder:
     def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> Node:
         """Node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
         place = self.locate(field.id)
+        if place is not None and field.logical_type == "struct" and not field.children:
+            return Node(arrow_type, None, None, (), is_valid=True)
         if place is not None or not field.children:
             if place is None:
                 return Node(arrow_type, None, None, ())
-            return self._leaf(place, arrow_type, ((*around, (False, 1))))
+            return self._leaf(field, place, arrow_type, ((*around, (False, 1))))
         storage = storage_type(arrow_type)
         layer = _layer(storage, field)
         first = len(self.leaves)
@@ -144,16 +151,18 @@ class _Builder:
         parts = zip(field.children, _child_types(storage, field), strict=True)
         children = tuple(self.build(child, child_type, inside) for child, child_type in parts)
         if len(self.leaves) == first:
-            return Node(arrow_type, None, None, ())
+            return Node(arrow_type, None, None, children, is_valid=any(child.is_valid for child in children))
         depth = len(self.leaves[first].structure.lists)
         return Node(arrow_type, None, (first, depth - 1 - len(around)), children)
 
     def _leaf(
-        self, place: tuple[LanceFile, int], arrow_type: pa.DataType, layers: tuple[tuple[bool, int], ...]
+        self, field: Field, place: tuple[LanceFile, int], arrow_type: pa.DataType, layers: tuple[tuple[bool, int], ...]
     ) -> Node:
         structure = Structure(tuple(a for a, _ in reversed(layers)), tuple(d for _, d in reversed(layers)))
         file, column = place
-        self.leaves.append(LeafColumn(file, column, structure, self.num_rows, storage_type(arrow_type)))
+        storage = storage_type(arrow_type)
+        is_json = field.is_json and not pa.types.is_binary(storage) and not pa.types.is_large_binary(storage)
+        self.leaves.append(LeafColumn(file, column, structure, self.num_rows, storage, is_json))
         return Node(arrow_type, len(self.leaves) - 1, (len(self.leaves) - 1, 0), ())
 
 
