@@ -12,6 +12,7 @@ from lance_duck.encoding.codec import Chunks
 from lance_duck.errors import CorruptError, UnsupportedError
 
 MAX_INT32: Final = (1 << 31) - 1
+MAX_VALUES: Final = 1 << 48
 WORDS: Final[dict[int, np.dtype[Any]]] = {
     8: np.dtype("u1"),
     16: np.dtype("<u2"),
@@ -27,7 +28,9 @@ def no_form(encoding: str, form: str) -> UnsupportedError:
 
 
 def one_chunk(buffer: Bytes, count: int) -> Chunks:
-    """One buffer as one chunk."""
+    """One buffer as one chunk. Raises CorruptError for a count that no buffer can hold."""
+    if not 0 <= count <= MAX_VALUES:
+        raise CorruptError("number of values", where="page", expected=f"0 to {MAX_VALUES}", found=count)
     starts = np.zeros((1, 1), np.int64)
     return Chunks(buffer, starts, np.array([[len(buffer)]], np.int64), np.array([count], np.int64))
 

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from lance_duck.encoding.bitpacking import InlineBitpacking, OutOfLineBitpacking
+from lance_duck.encoding.byte_stream_split import ByteStreamSplit
 from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.fixed_size_list import FixedSizeListCodec
 from lance_duck.encoding.flat import Flat
 from lance_duck.encoding.fsst import Fsst
 from lance_duck.encoding.general import General
+from lance_duck.encoding.packed_struct import PackedStruct, VariablePackedStruct
 from lance_duck.encoding.rle import Rle
 from lance_duck.encoding.variable import Variable
 from lance_duck.errors import CorruptError, UnsupportedError
@@ -37,6 +40,10 @@ _READERS: Final[dict[str, Callable[[Any], Codec]]] = {
     "fsst": lambda message: Fsst.from_proto(message, codec_from_proto),
     "rle": Rle.from_proto,
     "general": lambda message: General.from_proto(message, codec_from_proto),
+    "byte_stream_split": ByteStreamSplit.from_proto,
+    "fixed_size_list": lambda message: FixedSizeListCodec.from_proto(message, codec_from_proto),
+    "packed_struct": lambda message: PackedStruct.from_proto(message, codec_from_proto),
+    "variable_packed_struct": lambda message: VariablePackedStruct.from_proto(message, codec_from_proto),
     "inline_bitpacking": InlineBitpacking.from_proto,
     "out_of_line_bitpacking": OutOfLineBitpacking.from_proto,
 }

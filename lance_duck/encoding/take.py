@@ -1,54 +1,111 @@
-"""Choosing values of a block."""
+"""Rows of a block: by place, and a range of them without a copy."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-
-
-def slice_block(block: Block, start: int, stop: int) -> Block:
-    """Values start to stop, without a copy; 0 <= start <= stop <= block.count."""
-    count = stop - start
-    if count == block.count:
-        return block
-    if isinstance(block, FixedWidth):
-        width = max(block.bits // 8, 1)
-        return FixedWidth(block.bits, block.data[start * width : stop * width], count)
-    if isinstance(block, VariableWidth):
-        return VariableWidth(block.offsets[start : stop + 1], block.data)
-    if isinstance(block, Dictionary):
-        return Dictionary(block.indices[start:stop], block.items)
-    if isinstance(block, FixedSizeList):
-        first, last = start * block.dimension, stop * block.dimension
-        validity = None if block.validity is None else block.validity[first:last]
-        return FixedSizeList(block.dimension, slice_block(block.items, first, last), validity, count)
-    return PackedStruct(tuple(slice_block(field, start, stop) for field in block.fields), count)
+from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.forms import MAX_INT32
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.take import gather_fixed, gather_variable, select_extents
+from lance_duck.encoding.kernels.variable import ascending_within
+from lance_duck.errors import CorruptError
 
 
 def take(block: Block, indices: NDArray[np.int64]) -> Block:
-    """The values at `indices`, each within the block."""
-    count = len(indices)
-    if isinstance(block, FixedWidth):
-        width = max(block.bits // 8, 1)
-        data = block.data[: block.count * width].reshape(block.count, width)[indices].reshape(-1)
-        return FixedWidth(block.bits, data, count)
-    if isinstance(block, VariableWidth):
-        return _take_variable(block, indices)
-    if isinstance(block, Dictionary):
-        return Dictionary(block.indices[indices], block.items)
-    if isinstance(block, FixedSizeList):
-        inner = (indices[:, None] * block.dimension + np.arange(block.dimension)).reshape(-1)
-        validity = None if block.validity is None else block.validity[inner]
-        return FixedSizeList(block.dimension, take(block.items, inner), validity, count)
-    return PackedStruct(tuple(take(field, indices) for field in block.fields), count)
+    """The values at `indices`, in their order; an index may come more than once.
+
+    Args:
+        block: Any block.
+        indices: int64 (n,).
+
+    Returns:
+        A block of the same kind and n values, with memory of its own except for a dictionary's items.
+
+    Raises:
+        CorruptError: An index is outside the block, or the block is smaller than it says.
+    """
+    count = block.count
+    if len(indices) and not 0 <= indices.min() <= indices.max() < count:
+        raise CorruptError(
+            "a row outside its page", where="take", expected=f"0 to {count - 1}", found=(indices.min(), indices.max())
+        )
+    return _take(block, indices)
+
+
+def slice_block(block: Block, start: int, stop: int) -> Block:
+    """The values from `start` to `stop` as views. Raises CorruptError when the block does not have them."""
+    count = block.count
+    if not 0 <= start <= stop <= count:
+        raise CorruptError("rows outside their page", where="slice", expected=f"0 to {count}", found=(start, stop))
+    return _slice(block, start, stop)
+
+
+def _take(block: Block, indices: NDArray[np.int64]) -> Block:
+    match block:
+        case FixedWidth(bits, data):
+            return FixedWidth(bits, _take_bytes(data, _width(bits), indices), len(indices))
+        case VariableWidth():
+            return _take_variable(block, indices)
+        case Dictionary(places, items):
+            return Dictionary(places[indices], items)
+        case FixedSizeList(dimension, items, validity):
+            taken = None if validity is None else _take_bytes(validity, dimension, indices)
+            return FixedSizeList(dimension, _take_items(items, dimension, indices), taken, len(indices))
+        case PackedStruct(fields):
+            return PackedStruct(tuple(take(field, indices) for field in fields), len(indices))
+
+
+def _take_bytes(data: Bytes, width: int, indices: NDArray[np.int64]) -> Bytes:
+    if len(indices) and len(data) < (int(indices.max()) + 1) * width:
+        raise CorruptError("a block is smaller than it says", where="take", found=f"{len(data)} bytes")
+    out = np.empty(len(indices) * width, np.uint8)
+    gather_fixed(readonly(data), indices * width, width, out)
+    return out
+
+
+def _take_items(items: Block, dimension: int, indices: NDArray[np.int64]) -> Block:
+    """The items of the lists at `indices`: lists of fixed width are gathered whole."""
+    if isinstance(items, FixedWidth):
+        data = _take_bytes(items.data, _width(items.bits) * dimension, indices)
+        return FixedWidth(items.bits, data, len(indices) * dimension)
+    return take(items, (indices[:, None] * dimension + np.arange(dimension)).reshape(-1))
 
 
 def _take_variable(block: VariableWidth, indices: NDArray[np.int64]) -> VariableWidth:
-    begin = block.offsets[indices].astype(np.int64)
-    sizes = block.offsets[indices + 1] - begin
-    offsets = np.zeros(len(indices) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    places = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], sizes)
-    return VariableWidth(offsets, block.data[places])
+    stored = readonly(block.offsets)
+    if not ascending_within(stored, len(block.data)):
+        raise CorruptError("offsets are not ascending inside their data", where="take")
+    starts = np.empty(len(indices), np.int64)
+    ends = np.empty(len(indices) + 1, np.int64)
+    select_extents(stored, indices, starts, ends)
+    total = int(ends[-1])
+    offsets: NDArray[Any] = ends.astype(np.int32) if total <= MAX_INT32 else ends
+    out = np.empty(total, np.uint8)
+    gather_variable(readonly(block.data), starts, offsets, out)
+    return VariableWidth(offsets, out)
+
+
+def _slice(block: Block, start: int, stop: int) -> Block:
+    match block:
+        case FixedWidth(bits, data):
+            width = _width(bits)
+            return FixedWidth(bits, data[start * width : stop * width], stop - start)
+        case VariableWidth(offsets, data):
+            return VariableWidth(offsets[start : stop + 1], data)
+        case Dictionary(places, items):
+            return Dictionary(places[start:stop], items)
+        case FixedSizeList(dimension, items, validity):
+            first, last = start * dimension, stop * dimension
+            kept = None if validity is None else validity[first:last]
+            return FixedSizeList(dimension, slice_block(items, first, last), kept, stop - start)
+        case PackedStruct(fields):
+            return PackedStruct(tuple(slice_block(field, start, stop) for field in fields), stop - start)
+
+
+def _width(bits: int) -> int:
+    """Bytes of a value."""
+    return 1 if bits == 1 else bits // 8

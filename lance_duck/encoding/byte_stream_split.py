@@ -1,0 +1,68 @@
+"""Byte stream split: all first bytes of a buffer's n values, then all second bytes, and so on.
+
+offset   size   field
+k * n    n      byte k of each value, lowest byte first; k < bits / 8
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Bytes, FixedWidth
+from lance_duck.encoding.codec import Chunks
+from lance_duck.encoding.forms import WORDS, justified, no_form, one_chunk
+from lance_duck.encoding.kernels.byte_stream_split import join_streams
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.errors import UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class ByteStreamSplit:
+    """Bytes of values, sorted by their place in the value.
+
+    Attributes:
+        bits: Bits of a value, 32 or 64.
+    """
+
+    bits: int
+
+    @classmethod
+    def from_proto(cls, message: pb.ByteStreamSplit) -> ByteStreamSplit:
+        """Raises UnsupportedError unless values are flat 32 or 64 bits."""
+        if message.values.WhichOneof("compression") != "flat" or message.values.flat.data.scheme:
+            raise no_form("byte stream split", "nested")
+        bits = message.values.flat.bits_per_value
+        if bits not in (32, 64):
+            raise UnsupportedError(
+                "byte stream split values of this width", where="page encoding", found=f"{bits} bits"
+            )
+        return cls(bits)
+
+    @property
+    def num_buffers(self) -> int:
+        """1."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> FixedWidth:
+        """Puts the values of all chunks together."""
+        total = justified(chunks.counts, chunks.sizes[0] // (self.bits // 8), "byte stream split")
+        out: NDArray[Any] = np.empty(total, WORDS[self.bits])
+        join_streams(readonly(chunks.data), chunks.starts[0], chunks.counts, out)
+        return FixedWidth(self.bits, out.view(np.uint8), total)
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
+        """Values of one buffer."""
+        return self.decode_chunks(one_chunk(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
+        """The same as decode_chunks."""
+        return self.decode_chunks(chunks)
+
+    def decode_values(self, values: Block) -> Block:
+        """Raises UnsupportedError: single values are never split."""
+        raise no_form("byte stream split", "per-value")

@@ -1,0 +1,116 @@
+"""Kernels that gather values from anywhere in their data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.kernels.jit import kernel
+from lance_duck.encoding.kernels.memory import (
+    copy,
+    load_u8,
+    load_u16,
+    load_u32,
+    load_u64,
+    store_u8,
+    store_u16,
+    store_u32,
+    store_u64,
+)
+from lance_duck.encoding.kernels.variable import Offsets
+
+
+@kernel
+def gather_fixed(data: Bytes, starts: NDArray[np.int64], width: int, out: Bytes) -> None:
+    """Copies `width` bytes from each start.
+
+    Args:
+        data: Holds the values; the caller has checked 0 <= starts <= len(data) - width.
+        starts: Byte offset of each value.
+        width: Bytes of a value.
+        out: len(starts) * width bytes, written.
+    """
+    count = len(starts)
+    if width == 1:
+        for i in range(count):
+            store_u8(out, i, load_u8(data, starts[i]))
+    elif width == 2:
+        for i in range(count):
+            store_u16(out, i * 2, load_u16(data, starts[i]))
+    elif width == 4:
+        for i in range(count):
+            store_u32(out, i * 4, load_u32(data, starts[i]))
+    elif width == 8:
+        for i in range(count):
+            store_u64(out, i * 8, load_u64(data, starts[i]))
+    elif width == 16:
+        for i in range(count):
+            store_u64(out, i * 16, load_u64(data, starts[i]))
+            store_u64(out, i * 16 + 8, load_u64(data, starts[i] + 8))
+    else:
+        for i in range(count):
+            copy(out, i * width, data, starts[i], width)
+
+
+def gather_fixed_reference(data: Bytes, starts: NDArray[np.int64], width: int, out: Bytes) -> None:
+    """The same, plainly."""
+    out.reshape(len(starts), width)[:] = data[starts[:, None] + np.arange(width)]
+
+
+@kernel
+def gather_variable(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, out: Bytes) -> None:
+    """Copies offsets[i + 1] - offsets[i] bytes from each start to out[offsets[i]:].
+
+    Args:
+        data: Holds the values; the caller has checked their extents. A value without bytes may start anywhere.
+        starts: Byte offset of each value.
+        offsets: Number of values + 1, ascending from 0.
+        out: offsets[-1] bytes, written.
+    """
+    whole = len(data) - 8
+    room = len(out) - 8
+    for i in range(len(starts)):
+        place: Any = np.int64(offsets[i])
+        size = np.int64(offsets[i + 1]) - place
+        start = starts[i]
+        if size <= 32 and start >= 0 and start + size <= whole and place + size <= room:
+            for j in range(0, size, 8):
+                store_u64(out, place + j, load_u64(data, start + j))
+        elif size > 0:
+            copy(out, place, data, start, size)
+
+
+def gather_variable_reference(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, out: Bytes) -> None:
+    """The same, plainly."""
+    for i, start in enumerate(starts.tolist()):
+        place, end = int(offsets[i]), int(offsets[i + 1])
+        if end > place:
+            out[place:end] = data[start : start + end - place]
+
+
+@kernel
+def select_extents(offsets: Offsets, indices: NDArray[np.int64], starts: NDArray[np.int64], ends: Offsets) -> None:
+    """Where the values at `indices` begin, and where they end when they are put one after the other.
+
+    Args:
+        offsets: Of all values; the caller has checked the indices against them.
+        indices: Chosen values.
+        starts: len(indices), written.
+        ends: len(indices) + 1, int64, written.
+    """
+    ends[0] = 0
+    for i in range(len(indices)):
+        starts[i] = offsets[indices[i]]
+        ends[i + 1] = ends[i] + (offsets[indices[i] + 1] - offsets[indices[i]])
+
+
+def select_extents_reference(
+    offsets: Offsets, indices: NDArray[np.int64], starts: NDArray[np.int64], ends: Offsets
+) -> None:
+    """The same, plainly."""
+    starts[:] = offsets[indices]
+    ends[0] = 0
+    np.cumsum(offsets[indices + 1].astype(np.int64) - starts, out=ends[1:])

@@ -1,0 +1,199 @@
+"""Packed structs: the fields of a row next to each other.
+
+Fixed: each field has whole bytes; a row is the fields in order. The rows are flat values.
+
+Variable (full zip only): a row is a value of variable width, with its fields in order,
+
+    size            field
+    bits / 8        a field of fixed width
+    4 or 8          a field of variable width: its length
+    length                                     and its bytes
+
+and each field is then compressed by an encoding of its own, value by value. A row without bytes is null: its fields are
+zeros and empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding import block as blocks
+from lance_duck.encoding.block import Block, Bytes, FixedWidth, VariableWidth
+from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.flat import Flat
+from lance_duck.encoding.forms import no_form, variable_values
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.packed_struct import NULL_ROW, find_fields
+from lance_duck.encoding.kernels.status import check
+from lance_duck.encoding.kernels.take import gather_fixed, gather_variable
+from lance_duck.encoding.kernels.variable import ascending_within
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class PackedStruct:
+    """Rows of fields of fixed width.
+
+    Attributes:
+        widths: Bytes of each field.
+        rows: Codec of the rows: flat, of all fields' bits.
+    """
+
+    widths: tuple[int, ...]
+    rows: Flat
+
+    @classmethod
+    def from_proto(cls, message: pb.PackedStruct, codec: Callable[[pb.CompressiveEncoding], Codec]) -> PackedStruct:
+        """Raises UnsupportedError for rows that are not flat and fields that are not whole bytes."""
+        rows = codec(message.values)
+        if not isinstance(rows, Flat):
+            raise no_form("packed struct", "nested")
+        bits = list(message.bits_per_value)
+        if not bits or any(b % 8 or not b for b in bits):
+            raise UnsupportedError("packed struct fields of these widths", where="page encoding", found=f"{bits} bits")
+        if sum(bits) != rows.bits:
+            raise CorruptError("width of packed rows", where="page encoding", expected=sum(bits), found=rows.bits)
+        return cls(tuple(b // 8 for b in bits), rows)
+
+    @property
+    def num_buffers(self) -> int:
+        """1."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> blocks.PackedStruct:
+        """Fields of all chunks."""
+        return self._split(self.rows.decode_chunks(chunks))
+
+    def decode_block(self, buffer: Bytes, count: int) -> blocks.PackedStruct:
+        """Fields of the rows in one buffer."""
+        return self._split(self.rows.decode_block(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> Block:
+        """Raises UnsupportedError: levels are numbers."""
+        raise no_form("packed struct", "level")
+
+    def decode_values(self, values: Block) -> blocks.PackedStruct:
+        """Fields of single rows."""
+        return self._split(self.rows.decode_values(values))
+
+    def _split(self, rows: FixedWidth) -> blocks.PackedStruct:
+        stride = self.rows.bits // 8
+        fields: list[Block] = []
+        place = 0
+        for width in self.widths:
+            starts = np.arange(rows.count, dtype=np.int64) * stride + place
+            data = np.empty(rows.count * width, np.uint8)
+            gather_fixed(readonly(rows.data), starts, width, data)
+            fields.append(FixedWidth(width * 8, data, rows.count))
+            place += width
+        return blocks.PackedStruct(tuple(fields), rows.count)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedField:
+    """A field of a variable packed struct.
+
+    Attributes:
+        fixed: Bytes of a value, or 0 when values have a length of their own.
+        length: Bytes of that length, 4 or 8, or 0.
+        codec: What the values were compressed with.
+    """
+
+    fixed: int
+    length: int
+    codec: Codec
+
+
+@dataclass(frozen=True, slots=True)
+class VariablePackedStruct:
+    """Rows of fields of which some are of variable width.
+
+    Attributes:
+        fields: The fields, in order.
+    """
+
+    fields: tuple[PackedField, ...]
+
+    @classmethod
+    def from_proto(
+        cls, message: pb.VariablePackedStruct, codec: Callable[[pb.CompressiveEncoding], Codec]
+    ) -> VariablePackedStruct:
+        """Raises CorruptError for a field without a layout, UnsupportedError for widths that are not whole bytes."""
+        if not message.fields:
+            raise CorruptError("no fields", where="page encoding", expected="a variable packed struct with fields")
+        return cls(tuple(_field(field, codec(field.value)) for field in message.fields))
+
+    @property
+    def num_buffers(self) -> int:
+        """1."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> Block:
+        """Raises UnsupportedError: there is only the per-value form."""
+        raise no_form("variable packed struct", "miniblock")
+
+    def decode_block(self, buffer: Bytes, count: int) -> Block:
+        """Raises UnsupportedError: there is only the per-value form."""
+        raise no_form("variable packed struct", "block")
+
+    def decode_blocks(self, chunks: Chunks) -> Block:
+        """Raises UnsupportedError: there is only the per-value form."""
+        raise no_form("variable packed struct", "level")
+
+    def decode_values(self, values: Block) -> blocks.PackedStruct:
+        """Fields of single rows, each decoded by its own codec."""
+        rows = variable_values(values, "variable packed struct")
+        data = readonly(rows.data)
+        if not ascending_within(readonly(rows.offsets), len(data)):
+            raise CorruptError("offsets are not ascending inside their data", where="variable packed struct encoding")
+        fixed = np.array([field.fixed for field in self.fields], np.int64)
+        lengths = np.array([field.length for field in self.fields], np.int64)
+        starts = np.empty((len(self.fields), rows.count), np.int64)
+        sizes = np.empty_like(starts)
+        status = find_fields(data, rows.offsets.astype(np.int64), fixed, lengths, starts, sizes)
+        check(status, "variable packed struct", "row")
+        found = zip(self.fields, starts, sizes, strict=True)
+        fields = tuple(field.codec.decode_values(_gather(data, field, *place)) for field, *place in found)
+        return blocks.PackedStruct(fields, rows.count)
+
+
+def _field(message: pb.VariablePackedStruct.FieldEncoding, codec: Codec) -> PackedField:
+    kind = message.WhichOneof("layout")
+    if kind is None:
+        raise CorruptError("a field without a layout", where="page encoding", expected="bits of a value or a length")
+    if kind == "bits_per_length":
+        if message.bits_per_length not in (32, 64):
+            raise UnsupportedError(
+                "length width", where="page encoding", expected="32 or 64", found=message.bits_per_length
+            )
+        return PackedField(0, message.bits_per_length // 8, codec)
+    bits = message.bits_per_value
+    if not 0 < bits <= 1 << 34 or bits % 8:
+        raise UnsupportedError("packed struct field of this width", where="page encoding", found=f"{bits} bits")
+    return PackedField(bits // 8, 0, codec)
+
+
+def _gather(data: Bytes, field: PackedField, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Block:
+    """The bytes of one field; find_fields has checked the places."""
+    count = len(starts)
+    if field.fixed:
+        present = starts != NULL_ROW
+        out = np.empty(count * field.fixed, np.uint8)
+        if present.all():
+            gather_fixed(data, starts, field.fixed, out)
+        else:
+            out[:] = 0
+            kept = np.empty(int(present.sum()) * field.fixed, np.uint8)
+            gather_fixed(data, starts[present], field.fixed, kept)
+            out.reshape(count, field.fixed)[present] = kept.reshape(-1, field.fixed)
+        return FixedWidth(field.fixed * 8, out, count)
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    out = np.empty(int(offsets[-1]), np.uint8)
+    gather_variable(data, starts, offsets, out)
+    return VariableWidth(offsets, out)
