@@ -23,9 +23,9 @@ from lance_duck.encoding.v20.registry import parse_encoding
 from lance_duck.encoding.v20.runs import Rows, runs_of_rows
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.blob20 import DESCRIPTORS, BlobNode
-from lance_duck.file.lists20 import ListNode, ListPage, TextNode, list_pages
+from lance_duck.file.lists20 import ListNode, ListPages, TextNode, list_pages
 from lance_duck.file.metadata import ColumnMetadata
-from lance_duck.file.nodes20 import LeafNode, MissingNode, Node, StructNode, storage_type, value_pages
+from lance_duck.file.nodes20 import LeafNode, MissingNode, Node, StructNode, storage_type
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
@@ -106,7 +106,7 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> Node:
         return _open_text(field, file, index, arrow_type)
     if field.children and field.logical_type.startswith(("list", "large_list", "map")) and column.pages:
         raise CorruptError("page of a list column", where=where, expected="list", found=kind)
-    return LeafNode(arrow_type, value_pages(column, field.arrow_type), where)
+    return LeafNode(column, field.arrow_type, arrow_type, where)
 
 
 def _open_parent(field: Field, locate: Locate, arrow_type: pa.DataType) -> Node:
@@ -141,27 +141,26 @@ def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, column: Co
     if not pa.types.is_list(storage) and not pa.types.is_large_list(storage):
         raise UnsupportedError("list column of this type", where=where, found=arrow_type)
     items = _open(field.children[0], locate, storage.value_type)
-    pages = list_pages(column)
+    pages = list_pages(column, where)
     _check_items(pages, items, where)
     return ListNode(arrow_type, pages, items, where)
 
 
-def _check_items(pages: tuple[ListPage, ...], items: Node, where: str) -> None:
-    claimed = pages[-1].first_item + pages[-1].ends.limit if pages else 0
-    if items.num_rows is not None and claimed > items.num_rows:
-        raise CorruptError("items of a list column", where=where, expected=f"at least {claimed}", found=items.num_rows)
+def _check_items(pages: ListPages, items: Node, where: str) -> None:
+    if items.num_rows is not None and pages.num_items > items.num_rows:
+        raise CorruptError("items of a list column", where=where, expected=pages.num_items, found=items.num_rows)
 
 
 def _open_text(field: Field, file: LanceFile, index: int, arrow_type: pa.DataType) -> Node:
     where = f"{file.source.path}: column {index} ({field.name})"
-    items = LeafNode(pa.uint8(), value_pages(file.column(index + 1), pa.uint8()), where)
-    pages = list_pages(file.column(index))
+    items = LeafNode(file.column(index + 1), pa.uint8(), pa.uint8(), where)
+    pages = list_pages(file.column(index), where)
     _check_items(pages, items, where)
     return TextNode(arrow_type, pages, items, where)
 
 
 def _open_blob(field: Field, column: ColumnMetadata, where: str, file: LanceFile, arrow_type: pa.DataType) -> Node:
-    descriptors = LeafNode(DESCRIPTORS, value_pages(column, DESCRIPTORS), where)
+    descriptors = LeafNode(column, DESCRIPTORS, DESCRIPTORS, where)
     if pa.types.is_struct(arrow_type):
         if arrow_type != DESCRIPTORS:
             raise InvalidInputError(f"form of blob column {field.name!r}", expected=DESCRIPTORS, found=arrow_type)

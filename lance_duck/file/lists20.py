@@ -19,39 +19,73 @@ from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_enc
 from lance_duck.encoding.v20.runs import Runs, merged
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.file.metadata import ColumnMetadata
-from lance_duck.file.nodes20 import MAX_ROWS, LeafNode, Node, located, storage_type, wrapped
+from lance_duck.file.nodes20 import MAX_ROWS, LeafNode, Node, located, page_bounds, storage_type, wrapped
 from lance_duck.store.request import Request, gather
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
-    """Lists start:stop of a column, whose items begin at row `first_item` of the item's column."""
+class ListPages:
+    """Pages of the ends of lists.
 
-    start: int
-    stop: int
-    first_item: int
-    ends: Ends
-    where: str
+    Attributes:
+        bounds: int64, first list of each page and one past the last.
+        items: int64, the same of the rows of the item's column.
+        ends: Ends of each page.
+        where: Each page, for messages.
+    """
+
+    bounds: Ints
+    items: Ints
+    ends: tuple[Ends, ...]
+    where: tuple[str, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Lists of all pages."""
+        return int(self.bounds[-1])
+
+    @property
+    def num_items(self) -> int:
+        """Items of all lists."""
+        return int(self.items[-1])
+
+    def read(self, runs: Runs) -> Request[EndRows]:
+        """Runs of lists; their items are counted over all pages."""
+        parts = runs.split(self.bounds)
+        found = yield from gather([located(self.ends[page].read(part), self.where[page]) for page, part in parts])
+        if not found:
+            return EndRows(np.zeros(1, np.int64), None, np.empty(0, np.int64), np.empty(0, np.int64))
+        bases = accumulate((int(rows.offsets[-1]) for rows in found), initial=0)
+        offsets = [rows.offsets[1:] + base for rows, base in zip(found, bases, strict=False)]
+        validity: Bytes | None = None
+        if any(rows.validity is not None for rows in found):
+            validity = np.concatenate([_flags(rows) for rows in found])
+        firsts = [self.items[page] for page, _ in parts]
+        return EndRows(
+            np.concatenate([np.zeros(1, np.int64), *offsets]),
+            validity,
+            np.concatenate([rows.item_starts + first for rows, first in zip(found, firsts, strict=True)]),
+            np.concatenate([rows.item_stops + first for rows, first in zip(found, firsts, strict=True)]),
+        )
 
 
-def list_pages(column: ColumnMetadata) -> tuple[ListPage, ...]:
-    """Pages of the ends of lists; empty ones are left out."""
+def list_pages(column: ColumnMetadata, where: str) -> ListPages:
+    """Open the pages of a list column.
+
+    Raises:
+        CorruptError: A page is none of lists, or they claim more rows than a file can have.
+    """
     recent = Recent()
-    pages: list[ListPage] = []
-    at = first_item = 0
+    bounds = page_bounds(column, where)
+    ends = []
     for page in column.pages:
         buffers = PageBuffers(page, column.buffers, recent)
-        if page.num_rows > MAX_ROWS - at:
-            raise buffers.corrupt("rows of a page", found=page.num_rows)
-        if page.num_rows:
-            context = Context(buffers, page.num_rows, pa.uint64())
-            ends = list_from_proto(parse_encoding(page.encoding, buffers), context)
-            pages.append(ListPage(at, at + page.num_rows, first_item, ends, page.where))
-            first_item += ends.limit
-        at += page.num_rows
-    if first_item > MAX_ROWS:
-        raise CorruptError("items of a list column", expected=f"at most {MAX_ROWS}", found=first_item)
-    return tuple(pages)
+        encoding = parse_encoding(page.encoding, buffers)
+        ends.append(list_from_proto(encoding, Context(buffers, page.num_rows, pa.uint64())))
+    if sum(end.limit for end in ends) > MAX_ROWS:
+        raise CorruptError("items of a list column", where=where, expected=f"at most {MAX_ROWS}")
+    items = np.cumsum([0, *(end.limit for end in ends)], dtype=np.int64)
+    return ListPages(bounds, items, tuple(ends), tuple(page.where for page in column.pages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +93,14 @@ class ListNode:
     """Lists: their ends, in pages, and the node of their items."""
 
     arrow_type: pa.DataType
-    pages: tuple[ListPage, ...]
+    pages: ListPages
     items: Node
     where: str
 
     @property
     def num_rows(self) -> int:
         """Lists of all pages."""
-        return self.pages[-1].stop if self.pages else 0
+        return self.pages.num_rows
 
     @property
     def is_dictionary(self) -> bool:
@@ -75,7 +109,7 @@ class ListNode:
 
     def read(self, runs: Runs) -> Request[pa.Array]:
         """Lists of the rows: first their ends, then the rows of the items between."""
-        rows = yield from read_ends(self.pages, runs)
+        rows = yield from self.pages.read(runs)
         items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
         storage = storage_type(self.arrow_type)
         offsets = pa.py_buffer(list_offsets(rows.offsets, storage, self.where))
@@ -88,14 +122,14 @@ class TextNode:
     """Strings that are stored as lists of bytes."""
 
     arrow_type: pa.DataType
-    pages: tuple[ListPage, ...]
+    pages: ListPages
     items: LeafNode
     where: str
 
     @property
     def num_rows(self) -> int:
         """Strings of all pages."""
-        return self.pages[-1].stop if self.pages else 0
+        return self.pages.num_rows
 
     @property
     def is_dictionary(self) -> bool:
@@ -104,31 +138,11 @@ class TextNode:
 
     def read(self, runs: Runs) -> Request[pa.Array]:
         """Strings of the rows."""
-        rows = yield from read_ends(self.pages, runs)
+        rows = yield from self.pages.read(runs)
         items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
         data = np.frombuffer(items.buffers()[1] or b"", np.uint8, len(items), items.offset)
         block = VariableWidth(rows.offsets, data)
         return wrapped(block_to_arrow(block, storage_type(self.arrow_type), rows.validity, self.where), self.arrow_type)
-
-
-def read_ends(pages: tuple[ListPage, ...], runs: Runs) -> Request[EndRows]:
-    """Rows of variable length of several pages; items are counted over all pages."""
-    parts = [(page, runs.clipped(page.start, page.stop)) for page in pages]
-    parts = [(page, part) for page, part in parts if len(part.starts)]
-    found = yield from gather([located(page.ends.read(part), page.where) for page, part in parts])
-    if not found:
-        return EndRows(np.zeros(1, np.int64), None, np.empty(0, np.int64), np.empty(0, np.int64))
-    bases = accumulate((int(rows.offsets[-1]) for rows in found), initial=0)
-    offsets = [rows.offsets[1:] + base for rows, base in zip(found, bases, strict=False)]
-    validity: Bytes | None = None
-    if any(rows.validity is not None for rows in found):
-        validity = np.concatenate([_flags(rows) for rows in found])
-    return EndRows(
-        np.concatenate([np.zeros(1, np.int64), *offsets]),
-        validity,
-        np.concatenate([rows.item_starts + page.first_item for rows, (page, _) in zip(found, parts, strict=True)]),
-        np.concatenate([rows.item_stops + page.first_item for rows, (page, _) in zip(found, parts, strict=True)]),
-    )
 
 
 def _flags(rows: EndRows) -> Bytes:

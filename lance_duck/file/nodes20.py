@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from lance_duck.encoding.arrow import block_to_arrow
 from lance_duck.encoding.v20.array import Array
 from lance_duck.encoding.v20.buffers import PageBuffers
 from lance_duck.encoding.v20.dictionary import DictionaryArray
+from lance_duck.encoding.v20.ends import Ints
 from lance_duck.encoding.v20.recent import Recent
 from lance_duck.encoding.v20.registry import Context, array_from_proto, parse_encoding
 from lance_duck.encoding.v20.runs import Runs
-from lance_duck.errors import FormatError
+from lance_duck.errors import CorruptError, FormatError
 from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.store.request import Request, gather
 
@@ -38,64 +40,72 @@ class Node(Protocol):
         """Read runs of rows, which the caller has checked against num_rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValuePage:
-    """Rows start:stop of a column."""
-
-    start: int
-    stop: int
-    values: Array
-    where: str
-
-
-def value_pages(column: ColumnMetadata, arrow_type: pa.DataType) -> tuple[ValuePage, ...]:
-    """Pages of a column of values of `arrow_type`; empty ones are left out."""
-    recent = Recent()
-    pages: list[ValuePage] = []
-    at = 0
-    for page in column.pages:
-        buffers = PageBuffers(page, column.buffers, recent)
-        if page.num_rows > MAX_ROWS - at:
-            raise buffers.corrupt("rows of a page", found=page.num_rows)
-        if page.num_rows:
-            context = Context(buffers, page.num_rows, arrow_type)
-            array = array_from_proto(parse_encoding(page.encoding, buffers), context)
-            pages.append(ValuePage(at, at + page.num_rows, array, page.where))
-        at += page.num_rows
-    return tuple(pages)
-
-
-@dataclass(frozen=True, slots=True)
 class LeafNode:
-    """Values, in pages."""
+    """Values, in pages, which are opened when they are needed.
 
-    arrow_type: pa.DataType
-    pages: tuple[ValuePage, ...]
-    where: str
+    Args:
+        column: The physical column.
+        stored_type: Arrow type that the values have in the file.
+        arrow_type: What to give.
+        where: Column, for messages.
+
+    Raises:
+        CorruptError: The pages claim more rows than a file can have.
+    """
+
+    def __init__(self, column: ColumnMetadata, stored_type: pa.DataType, arrow_type: pa.DataType, where: str) -> None:
+        self.arrow_type = arrow_type
+        self._stored_type = stored_type
+        self._where = where
+        self._column = column
+        self._bounds = page_bounds(column, where)
+        self._arrays: list[Array | None] = [None] * len(column.pages)
+        self._recent = Recent()
 
     @property
     def num_rows(self) -> int:
         """Rows of all pages."""
-        return self.pages[-1].stop if self.pages else 0
+        return int(self._bounds[-1])
 
     @property
     def is_dictionary(self) -> bool:
         """Whether all pages hold distinct values and indices."""
-        return bool(self.pages) and all(isinstance(page.values, DictionaryArray) for page in self.pages)
+        pages = range(len(self._arrays))
+        return bool(pages) and all(isinstance(self._array(page), DictionaryArray) for page in pages)
 
     def read(self, runs: Runs) -> Request[pa.Array]:
         """Values of the rows."""
-        parts = [(page, runs.clipped(page.start, page.stop)) for page in self.pages]
-        parts = [(page, part) for page, part in parts if len(part.starts)]
-        found = yield from gather([located(page.values.read(part), page.where) for page, part in parts])
+        parts = runs.split(self._bounds)
+        pages = self._column.pages
+        found = yield from gather([located(self._array(page).read(part), pages[page].where) for page, part in parts])
         storage = storage_type(self.arrow_type)
         arrays = [
             pa.nulls(values.count, storage)
             if values.block is None
-            else block_to_arrow(values.block, storage, values.validity, self.where)
+            else block_to_arrow(values.block, storage, values.validity, self._where)
             for values in found
         ]
         return wrapped(_joined(arrays, storage), self.arrow_type)
+
+    def _array(self, index: int) -> Array:
+        array = self._arrays[index]
+        if array is None:
+            page = self._column.pages[index]
+            buffers = PageBuffers(page, self._column.buffers, self._recent)
+            context = Context(buffers, page.num_rows, self._stored_type)
+            array = self._arrays[index] = array_from_proto(parse_encoding(page.encoding, buffers), context)
+        return array
+
+
+def page_bounds(column: ColumnMetadata, where: str) -> Ints:
+    """First row of each page and one past the last, int64.
+
+    Raises:
+        CorruptError: More rows than a file can have.
+    """
+    if column.num_rows > MAX_ROWS:
+        raise CorruptError("rows of a column", where=where, expected=f"at most {MAX_ROWS}", found=column.num_rows)
+    return np.cumsum([0, *(page.num_rows for page in column.pages)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,18 +44,20 @@ class Runs:
         """The runs of parts when each value has `factor` parts; the product fits int64 (the caller has checked)."""
         return Runs(self.starts * factor, self.stops * factor)
 
-    def shifted(self, by: int) -> Runs:
-        """The same runs counted from another origin."""
-        return Runs(self.starts + by, self.stops + by) if by else self
+    def split(self, bounds: Ints) -> list[tuple[int, Runs]]:
+        """The runs in each page that has any, counted from its start.
 
-    def clipped(self, start: int, stop: int) -> Runs:
-        """The part inside start:stop, counted from `start`."""
-        first = int(np.searchsorted(self.stops, start, side="right"))
-        last = int(np.searchsorted(self.starts, stop, side="left"))
-        if first >= last:
-            return NOTHING
-        starts = np.maximum(self.starts[first:last], start) - start
-        return Runs(starts, np.minimum(self.stops[first:last], stop) - start)
+        Args:
+            bounds: int64 (k + 1,), ascending: page i has the values bounds[i] up to bounds[i + 1].
+        """
+        firsts = np.searchsorted(self.stops, bounds[:-1], side="right")
+        lasts = np.searchsorted(self.starts, bounds[1:], side="left")
+        parts: list[tuple[int, Runs]] = []
+        for page in np.flatnonzero((firsts < lasts) & (bounds[:-1] < bounds[1:])).tolist():
+            chosen, start, stop = slice(firsts[page], lasts[page]), bounds[page], bounds[page + 1]
+            starts = np.maximum(self.starts[chosen], start) - start
+            parts.append((page, Runs(starts, np.minimum(self.stops[chosen], stop) - start)))
+        return parts
 
 
 NOTHING = Runs(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -13,15 +13,18 @@ def rows(runs: Runs) -> list[int]:
     return [i for a, b in zip(runs.starts.tolist(), runs.stops.tolist(), strict=True) for i in range(a, b)]
 
 
-@given(st.sets(st.integers(0, 60)), st.integers(0, 60), st.integers(0, 60))
-def test_runs_hold_the_rows_and_clip_to_a_page(chosen: set[int], one: int, other: int) -> None:
+@given(st.sets(st.integers(0, 60)), st.lists(st.integers(0, 61), max_size=5))
+def test_runs_hold_the_rows_and_split_by_pages(chosen: set[int], cuts: list[int]) -> None:
     array = np.array(sorted(chosen), np.int64)
     runs = runs_of_rows(array, 61)
     assert rows(runs) == array.tolist()
     assert runs.count == len(array)
     assert (runs.starts[1:] > runs.stops[:-1]).all()
-    first, last = min(one, other), max(one, other)
-    assert rows(runs.clipped(first, last)) == [i - first for i in sorted(chosen) if first <= i < last]
+    bounds = np.array([0, *sorted(cuts), 61])
+    parts = runs.split(bounds)
+    assert [i + bounds[page] for page, part in parts for i in rows(part)] == array.tolist()
+    for page, part in parts:
+        assert 0 < part.count <= part.stop <= bounds[page + 1] - bounds[page]
 
 
 def test_slices_become_one_run() -> None:
@@ -49,4 +52,3 @@ def test_touching_and_empty_extents_are_merged() -> None:
 
 def test_parts_of_values_are_runs_too() -> None:
     assert rows(span(1, 3).scaled(2)) == [2, 3, 4, 5]
-    assert rows(span(1, 3).shifted(4)) == [5, 6]
