@@ -50,7 +50,8 @@ class LanceDuckError(Exception):
 
     def _message(self) -> str:
         text = self.what if self.where is None else f"{self.where}: {self.what}"
-        facts = [f"{name} {fact}" for name, fact in (("expected", self.expected), ("found", self.found)) if fact is not None]
+        named = {"expected": self.expected, "found": self.found}
+        facts = [f"{name} {fact}" for name, fact in named.items() if fact is not None]
         if facts:
             text += ": " + ", ".join(facts)
         return f"{text}; {self.remedy}" if self.remedy else text

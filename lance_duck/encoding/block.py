@@ -20,7 +20,7 @@ class FixedWidth:
 
     Attributes:
         bits: 1, or a multiple of 8.
-        data: uint8, C-contiguous, little-endian values, count * bits / 8 bytes; for bits == 1 one byte (0 or 1) a value.
+        data: uint8, C-contiguous, little-endian values, count * bits / 8 bytes; for bits == 1 a byte (0 or 1) a value.
         count: Number of values.
     """
 
