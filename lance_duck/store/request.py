@@ -2,7 +2,8 @@
 
 A `Request[T]` is a generator. It yields lists of `ByteRange`, is sent the bytes of each (in the same order), and
 returns a T. Requests compose: `gather` drives many in lock-step, so that one round of reads serves all columns of a
-batch, and `run` is the only place where bytes are fetched. A decoder therefore reads the same on a memory map and on S3.
+batch, and `run` is the only place where bytes are fetched. A decoder therefore reads the same on a memory map and on
+S3.
 """
 
 from __future__ import annotations
