@@ -40,7 +40,7 @@ class Store(Protocol):
 
     @property
     def can_list(self) -> bool:
-        """Whether `list` works; plain web servers cannot."""
+        """Whether `entries` and `names` work; plain web servers cannot."""
 
     def get(self, path: str) -> bytes:
         """Return the whole file. Raises NotFoundError."""
@@ -57,17 +57,20 @@ class Store(Protocol):
             CorruptError: The file is not of the given size.
         """
 
-    def list(self, directory: str) -> Iterator[Entry]:
+    def entries(self, directory: str) -> Iterator[Entry]:
         """Yield the files directly in a directory, by name; none when there is no such directory.
 
         Names come in lexical order, lazily on object stores, where a thousand cost one request.
         """
 
     def names(self, directory: str) -> Iterator[str]:
-        """Yield the names alone of what `list` yields, cheaper where sizes cost extra."""
+        """Yield the names alone of what `entries` yields, cheaper where sizes cost extra."""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
+
+    def folders(self) -> list[str] | None:
+        """Names of the directories directly below the root, in order; None when the root does not exist."""
 
 
 def normal_path(path: str, where: str) -> str:

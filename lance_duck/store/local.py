@@ -142,8 +142,8 @@ class LocalStore:
         """See `Store.open`."""
         return MappedFile(self._place(path), size)
 
-    def list(self, directory: str) -> Iterator[Entry]:
-        """See `Store.list`."""
+    def entries(self, directory: str) -> Iterator[Entry]:
+        """See `Store.entries`."""
         place = self._place(directory)
         for name in self.names(directory):
             try:
@@ -165,6 +165,14 @@ class LocalStore:
     def exists(self, path: str) -> bool:
         """See `Store.exists`."""
         return os.path.isfile(self._place(path))
+
+    def folders(self) -> list[str] | None:
+        """See `Store.folders`."""
+        try:
+            with _translated(self.uri), os.scandir(self._root) as found:
+                return sorted(entry.name for entry in found if entry.is_dir())
+        except NotFoundError:
+            return None
 
     def _place(self, path: str) -> str:
         if "\0" in path or not path:

@@ -109,8 +109,8 @@ class ObjectStore:
         """See `Store.open`."""
         return ObjectFile(self._client, self._key(path), self._where(path), size)
 
-    def list(self, directory: str) -> Iterator[Entry]:
-        """See `Store.list`."""
+    def entries(self, directory: str) -> Iterator[Entry]:
+        """See `Store.entries`."""
         key = self._key(directory) + "/"
         cut = len(key) - len(directory.strip("/")) - 1
         pages = _call(self._where(directory), lambda: iter(obstore.list(self._client, key, chunk_size=1000)))
@@ -122,7 +122,7 @@ class ObjectStore:
 
     def names(self, directory: str) -> Iterator[str]:
         """See `Store.names`."""
-        for entry in self.list(directory):
+        for entry in self.entries(directory):
             yield entry.path.rpartition("/")[2]
 
     def exists(self, path: str) -> bool:
@@ -133,6 +133,13 @@ class ObjectStore:
         except NotFoundError:
             return False
         return True
+
+    def folders(self) -> list[str] | None:
+        """See `Store.folders`; a bucket's root exists even when it holds nothing."""
+        found = _call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
+        if self._prefix and not found["common_prefixes"] and not found["objects"]:
+            return None
+        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"])
 
     def _key(self, path: str) -> str:
         normal = normal_path(path, self.uri)

@@ -17,6 +17,7 @@ from lance_duck.errors import UnsupportedError
 
 DELETION_FILES = 1
 STABLE_ROW_IDS = 2
+SPILLED_ROW_LINEAGE = 2048
 
 _NAMES = {
     0: "deletion files",

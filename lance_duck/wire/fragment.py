@@ -192,8 +192,10 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
     deletion = deletion_from_proto(proto.deletion_file, where) if proto.HasField("deletion_file") else None
     if deletion is not None:
         _check_deleted(deletion.num_deleted_rows, proto, where)
-    if proto.id >= 1 << 32:
-        raise CorruptError("fragment id out of range", where=where, expected="< 2^32", found=proto.id)
+    if max(proto.id, proto.physical_rows) >= 1 << 32:
+        raise CorruptError(
+            "fragment out of range", where=where, expected="id and rows < 2^32", found=(proto.id, proto.physical_rows)
+        )
     return Fragment(
         proto.id,
         tuple([data_file_from_proto(f, where) for f in proto.files]),

@@ -1,0 +1,186 @@
+"""Tags and branches of a table: small JSON files beside its main branch."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lance_duck.errors import CorruptError, NotFoundError
+from lance_duck.store import Store, join_uri, open_store
+from lance_duck.wire import paths
+
+MAIN = "main"
+
+_BRANCH_NAME = re.compile(r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")
+_TREE_PART = f"/{paths.TREE}/"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A name for a version.
+
+    Attributes:
+        branch: Branch that the version is of; None: main.
+        manifest_size: Bytes of its manifest.
+    """
+
+    branch: str | None
+    version: int
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    manifest_size: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The tag as pylance shows it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A line of versions of its own.
+
+    Attributes:
+        parent_branch: Branch that it was made from; None: main.
+        branch_identifier: (parent version, identifier) of it and the branches that it came from.
+        parent_version: Version that it was made from.
+        create_at: Seconds since the epoch.
+    """
+
+    parent_branch: str | None
+    branch_identifier: list[tuple[int, str]]
+    parent_version: int
+    create_at: int | None = None
+    manifest_size: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The branch as pylance shows it."""
+        return asdict(self)
+
+
+def list_tags(store: Store) -> dict[str, Tag]:
+    """Return the tags of the table at the root of a store, by name."""
+    return {name: read_tag(store, name) for name in _names(store, paths.TAGS)}
+
+
+def read_tag(store: Store, name: str) -> Tag:
+    """Return a tag.
+
+    Raises:
+        NotFoundError: There is none of this name.
+        CorruptError: Its file is broken.
+    """
+    path = paths.tag_file(name)
+    raw = _read(store, path, name, "tag") if _BRANCH_NAME.match(name) else None
+    if raw is None:
+        raise NotFoundError(f"no tag {name!r}", where=store.uri, expected=_choice(store, paths.TAGS))
+    where = join_uri(store.uri, path)
+    return Tag(
+        branch=_optional(raw, "branch", str, where),
+        version=_needed(raw, "version", where),
+        created_at=_time(raw.get("createdAt")),
+        updated_at=_time(raw.get("updatedAt")),
+        manifest_size=_optional(raw, "manifestSize", int, where),
+        metadata=_optional(raw, "metadata", dict, where) or {},
+    )
+
+
+def list_branches(store: Store) -> dict[str, Branch]:
+    """Return the branches of the table at the root of a store, by name; main is not among them."""
+    return {name: read_branch(store, name) for name in _names(store, paths.BRANCHES)}
+
+
+def read_branch(store: Store, name: str) -> Branch:
+    """Return a branch.
+
+    Raises:
+        NotFoundError: There is none of this name.
+        CorruptError: Its file is broken.
+    """
+    path = paths.branch_file(name)
+    raw = _read(store, path, name, "branch") if _BRANCH_NAME.match(name) else None
+    if raw is None:
+        raise NotFoundError(f"no branch {name!r}", where=store.uri, expected=_choice(store, paths.BRANCHES))
+    where = join_uri(store.uri, path)
+    return Branch(
+        parent_branch=_optional(raw, "parentBranch", str, where),
+        branch_identifier=_identifier(raw.get("identifier"), where),
+        parent_version=_needed(raw, "parentVersion", where),
+        create_at=_optional(raw, "createAt", int, where),
+        manifest_size=_optional(raw, "manifestSize", int, where),
+        metadata=_optional(raw, "metadata", dict, where) or {},
+    )
+
+
+def branch_uri(root_uri: str, branch: str | None) -> str:
+    """Return the URI of a branch of the table at `root_uri`; None and "main" are the table itself."""
+    return root_uri if branch in (None, MAIN) else join_uri(root_uri, paths.branch_root(str(branch)))
+
+
+def root_uri(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
+    """Return the URI of the table whose main branch or other branch lies at `uri`."""
+    at = uri.find(_TREE_PART)
+    while at >= 0:
+        branch = uri[at + len(_TREE_PART) :].strip("/")
+        if _BRANCH_NAME.match(branch) and open_store(uri[:at], storage_options).exists(paths.branch_file(branch)):
+            return uri[:at]
+        at = uri.find(_TREE_PART, at + 1)
+    return uri
+
+
+def _names(store: Store, directory: str) -> list[str]:
+    if not store.can_list:
+        return []
+    return sorted(name for file in store.names(directory) if (name := paths.ref_name(file)) is not None)
+
+
+def _choice(store: Store, directory: str) -> str:
+    return "one of " + (", ".join(_names(store, directory)) or "none")
+
+
+def _read(store: Store, path: str, name: str, kind: str) -> dict[str, Any] | None:
+    try:
+        data = store.get(path)
+    except NotFoundError:
+        return None
+    try:
+        raw = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"{kind} {name!r} is no JSON", where=join_uri(store.uri, path)) from error
+    if not isinstance(raw, dict):
+        raise CorruptError(f"{kind} {name!r} is no JSON object", where=join_uri(store.uri, path))
+    return raw
+
+
+def _needed(raw: Mapping[str, Any], key: str, where: str) -> int:
+    value = raw.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise CorruptError(f"{key} of a reference", where=where, expected="a number", found=repr(value))
+    return value
+
+
+def _optional(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+    value = raw.get(key)
+    if value is not None and not isinstance(value, kind):
+        raise CorruptError(f"{key} of a reference", where=where, expected=kind.__name__, found=repr(value))
+    return value
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text)) if text else None
+    except ValueError:
+        return None
+
+
+def _identifier(raw: object, where: str) -> list[tuple[int, str]]:
+    pairs = raw.get("version_mapping", []) if isinstance(raw, dict) else []
+    try:
+        return [(int(version), str(uuid)) for version, uuid in pairs]
+    except (TypeError, ValueError):
+        raise CorruptError("identifier of a branch", where=where, found=repr(raw)) from None
