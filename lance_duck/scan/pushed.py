@@ -108,8 +108,7 @@ class _Reading:
     def predicate(self, node: tuple[str, Any]) -> Predicate:
         function, arguments = node
         if function in _OPS:
-            path, constant = _field(arguments[0]), _literal(arguments[1])
-            return Compare(_OPS[function], path, constant.cast(self._type(path)))
+            return self._comparison(_OPS[function], _field(arguments[0]), _literal(arguments[1]))
         if function in ("and_kleene", "or_kleene"):
             combine = all_of if function == "and_kleene" else any_of
             return combine(*(self.predicate(argument) for argument in arguments))
@@ -118,6 +117,13 @@ class _Reading:
         if function == "literal":
             return Constant(arguments.as_py())
         return self._test(function, arguments)
+
+    def _comparison(self, op: Op, path: Path, constant: pa.Scalar) -> Predicate:
+        type_ = self._type(path)
+        try:
+            return Compare(op, path, constant.cast(type_))
+        except pa.ArrowInvalid:
+            return _between_ticks(op, path, constant, type_)
 
     def _test(self, function: str, arguments: list[tuple[str, Any]]) -> Predicate:
         path = _field(arguments[0])
@@ -141,6 +147,22 @@ class _Reading:
         if pa.types.is_dictionary(type_):
             type_ = type_.value_type
         return pa.float32() if pa.types.is_float16(type_) else type_
+
+
+def _between_ticks(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> Predicate:
+    """Compare a time or instant with one that lies between two ticks of the column's clock."""
+    ticks_of = pa.int32() if pa.types.is_time32(type_) else pa.int64()
+    per_tick = _PER_SECOND[constant.type.unit] // _PER_SECOND[type_.unit]
+    below = pa.scalar(constant.cast(pa.int64()).as_py() // per_tick, ticks_of).cast(type_)
+    if op in (">", ">="):
+        return Compare(">", path, below)
+    if op in ("<", "<="):
+        return Compare("<=", path, below)
+    never = all_of(Compare("<", path, below), Compare(">", path, below))
+    return never if op == "=" else Not(never)
+
+
+_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def _field(node: tuple[str, Any]) -> Path:

@@ -1,0 +1,11 @@
+-- lance_scan: rows of a Lance table, at its newest version or at a chosen one.
+--
+--   path      folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
+--   version   version number, or the name of a tag
+--   tag       name of a tag
+--   asof      point in time (timestamp or text): the newest version that is not younger
+--
+-- At most one of version, tag and asof. Arguments are constants or parameters, never columns.
+-- Example: FROM lance_scan('data/trips.lance', version := 3)
+CREATE OR REPLACE TEMP MACRO lance_scan(path, version := NULL, tag := NULL, "asof" := NULL) AS TABLE
+    FROM query(__lance_bind(path::VARCHAR, version::VARCHAR, tag::VARCHAR, "asof"::VARCHAR));
