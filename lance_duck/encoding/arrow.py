@@ -50,6 +50,8 @@ def _mismatch(what: str, arrow_type: pa.DataType, where: str) -> CorruptError:
 
 
 def _fixed(block: FixedWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
+    if block.bits == 0:
+        return pa.nulls(block.count, arrow_type)
     if pa.types.is_fixed_size_list(arrow_type):
         return _fixed_size_list(_as_list(block, arrow_type, where), arrow_type, bitmap, where)
     if pa.types.is_dictionary(arrow_type):
@@ -58,6 +60,8 @@ def _fixed(block: FixedWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None,
         width = arrow_type.bit_width
     except ValueError:
         raise _mismatch(f"{block.bits} bits", arrow_type, where) from None
+    if width == 1 and block.bits == 8:
+        block = FixedWidth(1, np.bitwise_and(block.data, np.uint8(1)), block.count)
     if width != block.bits or pa.types.is_nested(arrow_type):
         raise _mismatch(f"{block.bits} bits", arrow_type, where)
     data = np.packbits(block.data, bitorder="little") if block.bits == 1 else block.data

@@ -11,20 +11,21 @@ A description is a packed struct (u64 position, u64 size), the position absolute
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lance_duck.encoding.block import FixedWidth, PackedStruct
+from lance_duck.encoding.block import Block, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.layers import Layers
 from lance_duck.encoding.page import Leaf, Page, PageReader, Rows
 from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.store.request import Request
+from lance_duck.store.request import ByteRange, ByteSource, Request
 
 
 class BlobReader:
     """Reads the descriptions of a blob page: blocks are packed structs (position, size)."""
 
     def __init__(self, page: Page, inner: PageReader, layers: Layers) -> None:
-        if not layers.is_flat:
-            raise UnsupportedError("blobs inside of lists or structs", where=page.where)
+        if layers.max_rep:
+            raise UnsupportedError("blobs inside of lists", where=page.where)
         self._page = page
         self._inner = inner
         self._layers = layers
@@ -46,14 +47,8 @@ class BlobReader:
         if not isinstance(block, PackedStruct) or len(block.fields) != 2:
             raise CorruptError("blob page", where=self._page.where, expected="descriptions of position and size")
         position, size = block.fields
-        if (
-            not isinstance(position, FixedWidth)
-            or not isinstance(size, FixedWidth)
-            or {position.bits, size.bits} != {64}
-        ):
-            raise CorruptError("blob page", where=self._page.where, expected="positions and sizes of 64 bits")
-        positions = np.ascontiguousarray(position.data).view("<u8")
-        missing = (np.ascontiguousarray(size.data).view("<u8") == 0) & (positions != 0)
+        positions, sizes = _numbers(position, self._page.where), _numbers(size, self._page.where)
+        missing = (sizes == 0) & (positions != 0)
         if not missing.any():
             return Leaf(block, None, None, self._layers, leaf.num_slots, leaf.num_rows)
         levels = positions[missing] >> np.uint64(16)
@@ -61,8 +56,31 @@ class BlobReader:
             raise CorruptError("level of a blob", where=self._page.where, expected=f"<= {self._layers.max_def}")
         def_ = np.zeros(leaf.num_rows, dtype=np.uint8)
         def_[missing] = levels
-        cleared = np.where(missing, np.uint64(0), positions)
-        position = FixedWidth(64, cleared.view(np.uint8), position.count)
+        cleared: NDArray[np.uint64] = np.where(missing, np.uint64(0), positions)
+        position = FixedWidth(64, cleared.view(np.uint8), block.count)
         return Leaf(
             PackedStruct((position, size), block.count), None, def_, self._layers, leaf.num_slots, leaf.num_rows
         )
+
+
+def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[VariableWidth]:
+    """Bytes that descriptions (position, size) stand for.
+
+    Raises:
+        CorruptError: A description leads out of the file.
+    """
+    positions, sizes = (_numbers(field, where) for field in block.fields)
+    if np.any(sizes > source.size) or np.any(positions > source.size - sizes):
+        raise CorruptError("blob reaches beyond the end of the file", where=where, expected=f"<= {source.size}")
+    extents = zip(positions.tolist(), sizes.tolist(), strict=True)
+    found = yield [ByteRange(source, position, size) for position, size in extents if size]
+    offsets = np.zeros(block.count + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return VariableWidth(offsets, np.concatenate(found) if found else np.empty(0, dtype=np.uint8))
+
+
+def _numbers(block: Block, where: str) -> NDArray[np.uint64]:
+    if not isinstance(block, FixedWidth) or block.bits != 64:
+        raise CorruptError("blob page", where=where, expected="positions and sizes of 64 bits")
+    numbers: NDArray[np.uint64] = np.ascontiguousarray(block.data).view("<u8")
+    return numbers

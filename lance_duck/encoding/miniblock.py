@@ -106,7 +106,7 @@ class MiniBlockReader:
             rows = slice(0, 0)
         if state.index is not None:
             return (yield from self._read_nested(rows, count, state, state.index))
-        return (yield from self._read_flat(rows, count, state.table))
+        return (yield from self._read_flat(rows, count, state))
 
     def _load(self) -> Request[_State]:
         page, layout = self._page, self._layout
@@ -120,19 +120,22 @@ class MiniBlockReader:
         dictionary = None
         if layout.dictionary is not None:
             dictionary = layout.dictionary.decode_block(found[1], layout.num_dictionary_items)
+            if dictionary.count == 0:
+                raise CorruptError("dictionary without values", where=page.where)
         index = None
         if layout.layers.max_rep:
             index = parse_rep_index(found[-1], layout.rep_index_depth, table.num_chunks, page.num_rows, page.where)
         self._state = _State(table, index, dictionary)
         return self._state
 
-    def _read_flat(self, rows: Rows, count: int, table: ChunkTable) -> Request[Leaf]:
+    def _read_flat(self, rows: Rows, count: int, state: _State) -> Request[Leaf]:
+        table = state.table
         if isinstance(rows, slice):
             start, stop = slice_bounds(rows)
             first = int(np.searchsorted(table.items, start, side="right")) - 1
             last = max(first, int(np.searchsorted(table.items, stop, side="left")))
             chunks = np.arange(first, last, dtype=np.int64) if count else np.empty(0, dtype=np.int64)
-            decoded = yield from self._decode(chunks, table)
+            decoded = yield from self._decode(chunks, state)
             base = int(table.items[first])
             block = slice_block(decoded.block, start - base, stop - base) if count else decoded.block
             def_ = None if decoded.def_ is None else decoded.def_[start - base : stop - base]
@@ -140,7 +143,7 @@ class MiniBlockReader:
         chunk_of_row = np.searchsorted(table.items, rows, side="right") - 1
         is_first = np.append(True, chunk_of_row[1:] != chunk_of_row[:-1])
         chunks = chunk_of_row[is_first]
-        decoded = yield from self._decode(chunks, table)
+        decoded = yield from self._decode(chunks, state)
         sizes = table.items[chunks + 1] - table.items[chunks]
         bases = np.cumsum(sizes) - sizes - table.items[chunks]
         places = rows + bases[np.cumsum(is_first) - 1]
@@ -159,7 +162,7 @@ class MiniBlockReader:
             np.add.at(marks, begin, 1)
             np.subtract.at(marks, end, 1)
             chunks = np.flatnonzero(np.cumsum(marks[:-1]))
-        decoded = yield from self._decode(chunks, state.table)
+        decoded = yield from self._decode(chunks, state)
         starts, stops = self._row_levels(rows, chunks, decoded, index)
         return self._choose_levels(decoded, starts, stops, count)
 
@@ -204,8 +207,9 @@ class MiniBlockReader:
             def_ = def_[chosen]
         return Leaf(take(decoded.block, items), rep[chosen], def_, layers, len(items), count)
 
-    def _decode(self, chunks: Int64s, table: ChunkTable) -> Request[_Decoded]:
+    def _decode(self, chunks: Int64s, state: _State) -> Request[_Decoded]:
         """Fetch and decode chunks, in ascending order."""
+        table = state.table
         begin, end = table.offsets[chunks], table.offsets[chunks + 1]
         data: Bytes
         if len(chunks):
@@ -218,9 +222,9 @@ class MiniBlockReader:
         sizes = end - begin
         items = table.items[chunks + 1] - table.items[chunks]
         parsed = parse_chunks(data, np.cumsum(sizes) - sizes, sizes, items, self._layout.shape, self._page.where)
-        return self._decode_parsed(parsed, items)
+        return self._decode_parsed(parsed, items, state.dictionary)
 
-    def _decode_parsed(self, parsed: ParsedChunks, items: Int64s) -> _Decoded:
+    def _decode_parsed(self, parsed: ParsedChunks, items: Int64s, dictionary: Block | None) -> _Decoded:
         layout, where = self._layout, self._page.where
         rep = def_ = None
         counts = items
@@ -237,9 +241,8 @@ class MiniBlockReader:
             if slots != int(items.sum()):
                 raise CorruptError("visible levels", where=where, expected=f"{int(items.sum())} items", found=slots)
         block = layout.values.decode_chunks(parsed.values)
-        state = self._state
-        if state is not None and state.dictionary is not None:
-            block = self._lookup(block, state.dictionary, def_)
+        if dictionary is not None:
+            block = self._lookup(block, dictionary, def_)
         return _Decoded(block, rep, def_, np.append(np.int64(0), np.cumsum(counts)))
 
     def _lookup(self, block: Block, dictionary: Block, def_: Levels | None) -> Dictionary:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow import block_to_arrow
+from lance_duck.encoding.blob_layout import read_blobs
+from lance_duck.encoding.block import PackedStruct
 from lance_duck.encoding.jsonb import jsonb_to_text
 from lance_duck.encoding.page import Leaf, Levels, PageReader, Rows
 from lance_duck.encoding.repdef import Entries, Structure
@@ -53,6 +55,7 @@ class LeafColumn:
         arrow_type: pa.DataType,
         is_json: bool = False,
     ) -> None:
+        self._source = file.source
         self._where = f"{file.source.path}: column {column}"
         self.structure = structure
         self._arrow_type = arrow_type
@@ -79,12 +82,21 @@ class LeafColumn:
         leaves = yield from gather([self._reader(page).read(local) for page, local in parts])
         for leaf in leaves:
             self._check(leaf)
+        if pa.types.is_large_binary(self._arrow_type) or pa.types.is_binary(self._arrow_type):
+            leaves = yield from gather([self._with_blobs(leaf) for leaf in leaves])
         arrays = [self._values(leaf) for leaf in leaves]
         if not arrays:
             values = pa.nulls(0, self._arrow_type)
         else:
             values = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
         return LeafValues(values, self._entries(leaves))
+
+    def _with_blobs(self, leaf: Leaf) -> Request[Leaf]:
+        """The bytes of blobs in place of their descriptions."""
+        if not isinstance(leaf.block, PackedStruct):
+            return leaf
+        block = yield from read_blobs(leaf.block, self._source, self._where)
+        return replace(leaf, block=block)
 
     def _reader(self, page: int) -> PageReader:
         reader = self._readers[page]
