@@ -19,7 +19,7 @@ class FixedWidth:
     """`count` values of `bits` bits each.
 
     Attributes:
-        bits: 1, or a multiple of 8.
+        bits: 1, or a multiple of 8; 0 when all values are null and none has data.
         data: uint8, C-contiguous, little-endian values, count * bits / 8 bytes; for bits == 1 a byte (0 or 1) a value.
         count: Number of values.
     """

@@ -8,7 +8,7 @@ In full zip a value of d items (d1 * d2 * … for lists of lists) is
     size          field
     ceil(d1 / 8)  validity of the outermost lists' items, if they hold nulls
     …             the same for each level further in, with d1 * d2 bits and so on
-    d * bits / 8  items
+    d * bits / 8  items; nothing when all are null, for which their encoding is constant
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 
 from lance_duck.encoding.block import Block, Bytes, FixedSizeList, FixedWidth
 from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.constant import Constant
 from lance_duck.encoding.flat import Flat
 from lance_duck.encoding.forms import MAX_INT32, fixed_values, justified, no_form
 from lance_duck.encoding.kernels.flat import spread_bits
@@ -40,7 +41,7 @@ class FixedSizeListCodec:
     Attributes:
         dimension: Items of a list, 1 to 2**31 - 1.
         has_validity: Whether items may be null.
-        inner: Codec of the items: flat, or lists again.
+        inner: Codec of the items: flat, constant, or lists again.
     """
 
     dimension: int
@@ -118,10 +119,12 @@ class FixedSizeListCodec:
         return size + (items * bits + 7) // 8
 
     def _levels(self) -> tuple[list[FixedSizeListCodec], int]:
-        """This level of lists and those inside it, outermost first, and the bits of an item."""
+        """This level of lists and those inside it, outermost first, and the bits of an item, 0 when all are null."""
         levels = [self]
         while isinstance(inner := levels[-1].inner, FixedSizeListCodec):
             levels.append(inner)
+        if isinstance(inner, Constant) and levels[-1].has_validity:
+            return levels, 0
         if not isinstance(inner, Flat):
             raise no_form("fixed size list of values that are not flat", "per-value")
         return levels, inner.bits

@@ -8,6 +8,7 @@ from typing import Any, Final
 from lance_duck.encoding.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_duck.encoding.byte_stream_split import ByteStreamSplit
 from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.constant import Constant
 from lance_duck.encoding.fixed_size_list import FixedSizeListCodec
 from lance_duck.encoding.flat import Flat
 from lance_duck.encoding.fsst import Fsst
@@ -44,6 +45,7 @@ _READERS: Final[dict[str, Callable[[Any], Codec]]] = {
     "fixed_size_list": lambda message: FixedSizeListCodec.from_proto(message, codec_from_proto),
     "packed_struct": lambda message: PackedStruct.from_proto(message, codec_from_proto),
     "variable_packed_struct": lambda message: VariablePackedStruct.from_proto(message, codec_from_proto),
+    "constant": Constant.from_proto,
     "inline_bitpacking": InlineBitpacking.from_proto,
     "out_of_line_bitpacking": OutOfLineBitpacking.from_proto,
 }

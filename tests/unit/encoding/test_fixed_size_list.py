@@ -8,6 +8,7 @@ import pytest
 from lance_duck.encoding.block import FixedSizeList, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
 from lance_duck.encoding.registry import codec_from_proto
+from lance_duck.encoding.take import take
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
@@ -96,6 +97,18 @@ def test_single_values_of_bits_are_spread() -> None:
     block = codec(message).decode_values(FixedWidth(16, np.frombuffer(bits([1, 0, 1]) + bits([0, 1, 1]), np.uint8), 1))
     assert block.validity.tolist() == [1, 0, 1]
     assert items_of(block).data.tolist() == [0, 1, 1]
+
+
+def test_items_that_are_all_null_have_validity_and_no_bytes() -> None:
+    constant = pb.CompressiveEncoding(constant=pb.Constant())
+    block = codec(lists(2, lists(5, constant, validity=True))).decode_values(FixedWidth(16, np.zeros(6, np.uint8), 3))
+    assert block.items.validity.tolist() == [0] * 30
+    assert items_of(block.items) == FixedWidth(0, items_of(block.items).data, 30)
+    assert len(items_of(block.items).data) == 0
+    assert take(block, np.array([1, 1], np.int64)).items.items.count == 20
+    for message in (lists(2, constant), pb.CompressiveEncoding(constant=pb.Constant(value=b"x"))):
+        with pytest.raises(UnsupportedError):
+            codec(message).decode_values(FixedWidth(8, np.zeros(1, np.uint8), 1))
 
 
 def test_blocks_of_lists_have_no_nulls() -> None:
