@@ -49,6 +49,8 @@ class BlobNode:
     def read(self, runs: Runs) -> Request[pa.Array]:
         """The bytes of the rows."""
         found = yield from self.descriptors.read(runs)
+        if found.null_count:
+            raise CorruptError("descriptors of blobs", where=self.where, expected="no nulls", found=found.null_count)
         positions, sizes = (found.field(i).to_numpy() for i in range(2))
         end = np.uint64(self.source.size)
         filled = sizes > 0

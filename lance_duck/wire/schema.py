@@ -300,7 +300,7 @@ def _storage_field(f: Field, *, scan: bool) -> pa.Field:
         storage = _BLOB_V2_SCAN
         metadata = {k: v for k, v in metadata.items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
         metadata |= {BLOB_KEY: "true", PACKED_KEY: "true"}
-    return pa.field(f.name, storage, f.nullable, metadata or None)
+    return pa.field(f.name, storage, f.nullable or pa.types.is_null(storage), metadata or None)
 
 
 def _storage_type(f: Field, *, scan: bool) -> pa.DataType:
