@@ -1,0 +1,88 @@
+"""Takes manifests and data files apart and puts them together again, so that one message in them can be changed."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from corruption.messages import variants
+from google.protobuf.any_pb2 import Any as AnyMessage
+
+from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2, file2_pb2, table_pb2
+
+MAGIC = b"LANC"
+
+
+def manifest_path(table: Path) -> Path:
+    """Return the manifest of the latest version."""
+    return min((table / "_versions").glob("*.manifest"))
+
+
+def read_manifest(data: bytes) -> table_pb2.Manifest:
+    """Parse the manifest section."""
+    (place,) = struct.unpack_from("<Q", data, len(data) - 16)
+    (size,) = struct.unpack_from("<I", data, place)
+    return table_pb2.Manifest.FromString(data[place + 4 : place + 4 + size])
+
+
+def with_manifest(data: bytes, manifest: table_pb2.Manifest) -> bytes:
+    """Return the file with another manifest section."""
+    (place,) = struct.unpack_from("<Q", data, len(data) - 16)
+    body = manifest.SerializeToString()
+    return data[:place] + struct.pack("<I", len(body)) + body + data[-16:]
+
+
+def manifest_variants(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the file with each single change of its manifest."""
+    for name, changed in variants(read_manifest(data)):
+        yield name, with_manifest(data, changed)
+
+
+def metadata_start(data: bytes) -> int:
+    """Return where the column metadata of a data file begins; all that follows describes the file."""
+    return int(struct.unpack_from("<Q", data, len(data) - 40)[0])
+
+
+def _columns(data: bytes) -> list[bytes]:
+    _, table, _, _, count, _, _ = struct.unpack_from("<QQQIIHH", data, len(data) - 40)
+    entries = [struct.unpack_from("<QQ", data, table + 16 * i) for i in range(count)]
+    return [data[place : place + size] for place, size in entries]
+
+
+def _with_columns(data: bytes, columns: list[bytes]) -> bytes:
+    """Return the file with other column metadata; data and global buffers stay where they are."""
+    start, _, buffers, num_buffers, _, major, minor = struct.unpack_from("<QQQIIHH", data, len(data) - 40)
+    body, entries = b"", b""
+    for column in columns:
+        entries += struct.pack("<QQ", start + len(body), len(column))
+        body += column
+    globals_ = data[buffers : buffers + 16 * num_buffers]
+    tail = struct.pack(
+        "<QQQIIHH", start, start + len(body), start + len(body) + len(entries), num_buffers, len(columns), major, minor
+    )
+    return data[:start] + body + entries + globals_ + tail + MAGIC
+
+
+def column_variants(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the data file with each single change in the metadata of one of its columns, encodings included."""
+    columns = _columns(data)
+    for i, column in enumerate(columns):
+        for name, changed in _metadata_variants(column):
+            yield f"column {i}: {name}", _with_columns(data, [*columns[:i], changed, *columns[i + 1 :]])
+
+
+def _metadata_variants(column: bytes) -> Iterator[tuple[str, bytes]]:
+    metadata = file2_pb2.ColumnMetadata.FromString(column)
+    for name, changed in variants(metadata):
+        yield name, changed.SerializeToString()
+    for p, page in enumerate(metadata.pages[:2]):
+        wrapped = AnyMessage.FromString(page.encoding.direct.encoding)
+        kind = (
+            encodings20_pb2.ArrayEncoding if wrapped.type_url.endswith("ArrayEncoding") else encodings21_pb2.PageLayout
+        )
+        for name, changed in variants(kind.FromString(wrapped.value)):
+            copy = file2_pb2.ColumnMetadata.FromString(column)
+            other = AnyMessage(type_url=wrapped.type_url, value=changed.SerializeToString())
+            copy.pages[p].encoding.direct.encoding = other.SerializeToString()
+            yield f"page {p} {name}", copy.SerializeToString()

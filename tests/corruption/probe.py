@@ -1,0 +1,78 @@
+"""Reads damaged tables in a process of its own: argv names a job; problems go to standard output, one JSON line each.
+
+A job is a folder with `job.json` and the damaged files. Before each read the number of the file is written to `at`, so
+that whoever started the process knows what it was reading when it died. A read that hangs ends the process.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import resource
+import sys
+import traceback
+from pathlib import Path
+
+import pyarrow as pa
+
+import lance_duck as ld
+from lance_duck.errors import LanceDuckError
+
+SECONDS = 20
+HEADROOM = 1 << 31
+
+
+def read(uri: str) -> None:
+    """Open a table and read it in several ways; bytes that are wrong but readable may give any valid answer."""
+    dataset = ld.dataset(uri)
+    table = dataset.to_table()
+    check(table)
+    if table.num_rows:
+        check(dataset.take([table.num_rows - 1, 0, table.num_rows // 2]))
+    check(dataset.to_table(limit=5, offset=3, with_row_id=True))
+
+
+def check(table: pa.Table) -> None:
+    """Fail if the Arrow data is not sound; text need not be UTF-8, since nobody promised that for wrong bytes."""
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        if "UTF8" not in str(error):
+            raise
+
+
+def limit_memory() -> None:
+    """Let the process grow by HEADROOM from here on."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    size = pages * resource.getpagesize() + HEADROOM
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def replace(target: Path, source: Path) -> None:
+    """Give the target the damaged bytes as a new file: what is mapped into memory stays as it was."""
+    target.unlink()
+    os.link(source, target)
+
+
+def main(folder: Path) -> None:
+    """Run the job from its number `start` on."""
+    job = json.loads((folder / "job.json").read_text())
+    faulthandler.enable()
+    read(job["sound"])
+    limit_memory()
+    for i in range(job["start"], job["count"]):
+        (folder / "at").write_text(str(i))
+        replace(Path(job["target"]), folder / str(i))
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        try:
+            read(job["table"])
+        except LanceDuckError:
+            pass
+        except BaseException:
+            print(json.dumps({"at": i, "error": traceback.format_exc(limit=-6)}), flush=True)
+        faulthandler.cancel_dump_traceback_later()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,58 @@
+"""Sound tables to damage, written by pylance: many encodings, few rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+from oracle.kinds import Kind, build
+from oracle.tables import KINDS
+
+# One kind for each encoding and layout.
+NAMES = """
+    int64_random int32_sorted int16_runs int32_constant int64_few float32_random float64_few bool_random
+    decimal128_18_4_few timestamp_us_UTC string_few string_many string_urls string_constant string_long
+    binary_short binary_huge large_string_many fixed_size_binary_16 json dictionary_int8 fsl_float32_16 fsl_bool_3
+    fsl_float32_128 fsl_int32_3_null_items list_int32_null_items list_string list_list list_struct list_fsl
+    struct_null_children map_string_int32 fsl_struct packed_fixed packed_string string_zstd string_fullzip
+    string_fullzip_zstd float64_bss_lz4 int32_rle blob_v1 blob_v2 null_type
+"""
+
+
+def write_columns(folder: Path, version: str, rows: int = 150) -> Path:
+    """Write one fragment; in 2.2 half of the columns have nulls, before that, those which may."""
+    table = folder / f"columns-{version}.lance"
+    chosen = [k for k in KINDS if k.name in NAMES.split() and not k.is_refused(version, "none")]
+    arrays = [(k, build(k, _pattern(k, i, version), rows, i)) for i, k in enumerate(chosen)]
+    schema = pa.schema([k.field_of(a) for k, a in arrays])
+    lance.write_dataset(pa.table([a for _, a in arrays], schema=schema), str(table), data_storage_version=version)
+    return table
+
+
+def _pattern(kind: Kind, i: int, version: str) -> str:
+    return "nulls" if i % 2 and "nulls" in kind.patterns() and not kind.is_refused(version, "nulls") else "none"
+
+
+def write_history(folder: Path) -> Path:
+    """Write a table with what a manifest can hold: fragments, deletions, stable row ids, config, a tag and a branch."""
+    table = folder / "history.lance"
+    data = pa.table(
+        {"a": np.arange(90), "s": [f"text {i}" for i in range(90)], "l": [[i] * (i % 3) for i in range(90)]}
+    )
+    dataset = lance.write_dataset(data, str(table), max_rows_per_file=30, enable_stable_row_ids=True)
+    dataset.delete("a % 7 = 3")
+    dataset.update({"s": "'new'"}, where="a % 5 = 1")
+    dataset.update_config({"k": "v"})
+    dataset.tags.create("tagged", 2)
+    dataset.create_branch("side", 2)
+    return table
+
+
+def write_deletions(folder: Path, *, many: bool) -> Path:
+    """Write a table whose deletion file is a bitmap (many) or an Arrow file (few)."""
+    table = folder / f"deletions-{'many' if many else 'few'}.lance"
+    dataset = lance.write_dataset(pa.table({"a": np.arange(15_000)}), str(table))
+    dataset.delete("a % 2 = 1" if many else "a % 1000 = 1")
+    return table

@@ -1,0 +1,156 @@
+"""Manifests that are well-formed and ask for what must not be given."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from corruption.containers import manifest_path, read_manifest, with_manifest
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.wire.pb import table_pb2
+
+Change = Callable[[table_pb2.Manifest], object]
+
+
+def changed(history: Path, folder: Path, change: Change) -> str:
+    """Copy the table into the folder, change its latest manifest, and return its path."""
+    table = folder / "inner" / "t.lance"
+    shutil.copytree(history, table)
+    path = manifest_path(table)
+    manifest = read_manifest(path.read_bytes())
+    change(manifest)
+    path.write_bytes(with_manifest(path.read_bytes(), manifest))
+    return str(table)
+
+
+def _first_file(manifest: table_pb2.Manifest) -> table_pb2.DataFile:
+    return manifest.fragments[0].files[0]
+
+
+@pytest.fixture
+def outside(history: Path, tmp_path: Path) -> Path:
+    """A sound data file next to, but outside, the table."""
+    path = tmp_path / "outside.lance"
+    shutil.copy(next((history / "data").glob("*.lance")), path)
+    return path
+
+
+@pytest.mark.parametrize("prefix", ["../../../", "x/../../../../", "./../../../"])
+def test_path_that_climbs_out_of_the_table(prefix: str, history: Path, outside: Path, tmp_path: Path) -> None:
+    uri = changed(history, tmp_path, lambda m: setattr(_first_file(m), "path", prefix + outside.name))
+    with pytest.raises(LanceDuckError, match="outside"):
+        ld.dataset(uri).to_table()
+
+
+def test_absolute_path(history: Path, outside: Path, tmp_path: Path) -> None:
+    for path in (str(outside), f"file://{outside}"):
+        shutil.rmtree(tmp_path / "inner", ignore_errors=True)
+        uri = changed(history, tmp_path, lambda m, p=path: setattr(_first_file(m), "path", p))
+        with pytest.raises(LanceDuckError):
+            ld.dataset(uri).to_table()
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_symbolic_link_out_of_the_table(what: str, history: Path, outside: Path, tmp_path: Path) -> None:
+    table = tmp_path / "inner" / "t.lance"
+    shutil.copytree(history, table)
+    if what == "file":
+        target = next((table / "data").glob("*.lance"))
+        target.unlink()
+        target.symlink_to(outside)
+    else:
+        (table / "data").rename(tmp_path / "elsewhere")
+        (table / "data").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LanceDuckError, match="outside"):
+        ld.dataset(str(table)).to_table()
+
+
+def test_table_reached_through_a_link_is_fine(history: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.lance").symlink_to(history)
+    assert ld.dataset(str(tmp_path / "link.lance")).to_table().num_rows == ld.dataset(str(history)).count_rows()
+
+
+@pytest.mark.parametrize("path", ["../../../outside.lance", "/etc/hostname"])
+def test_transaction_file_outside(path: str, history: Path, tmp_path: Path) -> None:
+    uri = changed(history, tmp_path, lambda m: setattr(m, "transaction_file", path))
+    assert ld.dataset(uri).to_table().num_rows == ld.dataset(str(history)).count_rows()
+
+
+@pytest.mark.parametrize("bit", [6, 9, 12, 13, *range(17, 64)])
+def test_unknown_reader_flag(bit: int, history: Path, tmp_path: Path) -> None:
+    uri = changed(history, tmp_path, lambda m: setattr(m, "reader_feature_flags", m.reader_feature_flags | 1 << bit))
+    with pytest.raises(UnsupportedError, match=str(1 << bit)):
+        ld.dataset(uri)
+
+
+@pytest.mark.parametrize("bit", [6, 9, 20, 63])
+def test_unknown_writer_flag_does_not_stop_a_reader(bit: int, history: Path, tmp_path: Path) -> None:
+    uri = changed(history, tmp_path, lambda m: setattr(m, "writer_feature_flags", 1 << bit))
+    assert ld.dataset(uri).to_table().num_rows > 0
+
+
+@pytest.mark.parametrize("version", [(0, 1), (0, 2), (2, 3), (3, 0), (99, 0)])
+def test_version_of_a_data_file_that_is_not_read(version: tuple[int, int], history: Path, tmp_path: Path) -> None:
+    def change(manifest: table_pb2.Manifest) -> None:
+        for fragment in manifest.fragments:
+            for file in fragment.files:
+                file.file_major_version, file.file_minor_version = version
+
+    with pytest.raises(LanceDuckError, match=r"\d\.\d"):
+        ld.dataset(changed(history, tmp_path, change)).to_table()
+
+
+MORE_ROWS: dict[str, Change] = {
+    "physical_rows too large": lambda m: setattr(m.fragments[0], "physical_rows", 1 << 40),
+    "physical_rows too small": lambda m: setattr(m.fragments[0], "physical_rows", 3),
+    "fragment twice": lambda m: m.fragments.add().CopyFrom(m.fragments[0]),
+    "field twice": lambda m: m.fields.add().CopyFrom(m.fields[0]),
+    "parent of itself": lambda m: setattr(m.fields[0], "parent_id", m.fields[0].id),
+    "parents in a ring": lambda m: (
+        setattr(m.fields[0], "parent_id", m.fields[1].id),
+        setattr(m.fields[1], "parent_id", m.fields[0].id),
+    ),
+    "parent unknown": lambda m: setattr(m.fields[0], "parent_id", 77),
+    "type unknown": lambda m: setattr(m.fields[0], "logical_type", "quaternion"),
+    "type of nothing": lambda m: setattr(m.fields[0], "logical_type", ""),
+    "width absurd": lambda m: setattr(m.fields[0], "logical_type", "fixed_size_binary:99999999999999999999"),
+    "width negative": lambda m: setattr(m.fields[0], "logical_type", "fixed_size_list:float:-3"),
+    "precision absurd": lambda m: setattr(m.fields[0], "logical_type", "decimal:128:900:2"),
+    "time zone unknown": lambda m: setattr(m.fields[0], "logical_type", "timestamp:us:Mars/Base"),
+    "another type": lambda m: setattr(m.fields[0], "logical_type", "string"),
+    "column index too large": lambda m: _first_file(m).column_indices.__setitem__(0, 99),
+    "column index negative": lambda m: _first_file(m).column_indices.__setitem__(0, -7),
+    "base unknown": lambda m: setattr(_first_file(m), "base_id", 5),
+    "size absurd": lambda m: setattr(_first_file(m), "file_size_bytes", 1 << 62),
+    "more deleted than rows": lambda m: setattr(m.fragments[0].deletion_file, "num_deleted_rows", 1 << 40),
+}
+
+
+@pytest.mark.parametrize("change", MORE_ROWS.values(), ids=MORE_ROWS)
+def test_manifest_that_claims_what_is_not_so(change: Change, history: Path, tmp_path: Path) -> None:
+    uri = changed(history, tmp_path, change)
+    with contextlib.suppress(LanceDuckError):
+        ld.dataset(uri).to_table(with_row_id=True).validate(full=True)
+    with contextlib.suppress(LanceDuckError):
+        ld.dataset(uri).count_rows()
+
+
+def test_version_that_does_not_exist(history: Path) -> None:
+    for version in (77, 0, -1, 1 << 70):
+        with pytest.raises((NotFoundError, InvalidInputError), match=r"."):
+            ld.dataset(str(history), version=version)
+
+
+def test_message_says_what_where_and_what_to_do(history: Path) -> None:
+    dataset = ld.dataset(str(history))
+    with pytest.raises(InvalidInputError, match="nope"):
+        dataset.to_table(columns=["nope"])
+    with pytest.raises(InvalidInputError, match="nope"):
+        dataset.to_table(filter="nope > 3")
+    with pytest.raises(NotFoundError, match="77"):
+        dataset.checkout_version(77)
