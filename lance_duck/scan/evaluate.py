@@ -24,6 +24,10 @@ _COMPARE: Final[dict[Op, Callable[..., pa.Array]]] = {
     ">=": pc.greater_equal,
 }
 
+# Arrow compares string and binary views since 26; before, they are compared in their plain form.
+_VIEWS_COMPARE: Final = int(pa.__version__.split(".")[0]) >= 26
+_PLAIN_FORM: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
 
 def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
     """The answer for each row.
@@ -99,7 +103,11 @@ def _plain_nulls(array: pa.Array) -> pa.Array:
 
 
 def _comparable(array: pa.Array) -> pa.Array:
-    return array.cast(pa.float32()) if pa.types.is_float16(array.type) else array
+    if pa.types.is_float16(array.type):
+        return array.cast(pa.float32())
+    if not _VIEWS_COMPARE and array.type in _PLAIN_FORM:
+        return array.cast(_PLAIN_FORM[array.type])
+    return array
 
 
 def _fit(value: Any, type_: pa.DataType) -> Any:
