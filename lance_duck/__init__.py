@@ -1,1 +1,49 @@
 """Lance tables as tables in DuckDB SQL."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    CorruptError,
+    FormatError,
+    IncompatibleError,
+    InternalError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    RetryableError,
+    StoreError,
+    UnsupportedError,
+)
+from lance_duck.fragment import FragmentMetadata, LanceFragment
+from lance_duck.scan.options import ColumnOrdering
+from lance_duck.scan.scanner import LanceScanner
+
+try:
+    __version__ = version("lance-duck")
+except PackageNotFoundError:
+    __version__ = "0+unknown"
+
+__all__ = [
+    "AlreadyExistsError",
+    "ColumnOrdering",
+    "CommitConflictError",
+    "CorruptError",
+    "FormatError",
+    "FragmentMetadata",
+    "IncompatibleError",
+    "InternalError",
+    "InvalidInputError",
+    "LanceDataset",
+    "LanceDuckError",
+    "LanceFragment",
+    "LanceScanner",
+    "NotFoundError",
+    "RetryableError",
+    "StoreError",
+    "UnsupportedError",
+    "__version__",
+    "dataset",
+]

@@ -1,0 +1,430 @@
+"""LanceDataset: one version of a Lance table, as a pyarrow Dataset that DuckDB also reads by its own protocol."""
+
+from __future__ import annotations
+
+import html
+import os
+import random
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.fragment import LanceFragment
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.projection import ColumnsLike, nested_projection
+from lance_duck.scan.pushed import ByCaller
+from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.source import ScanSource
+from lance_duck.scan.statistics import LanceStats
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot, Version, open_snapshot
+from lance_duck.wire.schema import Schema
+from lance_duck.wire.transaction import Transaction
+
+
+def dataset(
+    uri: str | os.PathLike[str],
+    version: Version | None = None,
+    asof: datetime | date | str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> LanceDataset:
+    """Open a Lance table.
+
+    Args:
+        uri: Path or URI of the table.
+        version: A number, the name of a tag, or (branch, number or tag or None for its latest); None: the latest.
+        asof: Open the newest version that was committed before this moment; local time when it names no zone.
+        storage_options: Settings of the object store.
+
+    Raises:
+        NotFoundError: No table, version, tag or branch.
+        InvalidInputError: Both a version and a moment.
+        FormatError: The table cannot be read.
+    """
+    return LanceDataset(uri, version, asof, storage_options)
+
+
+class LanceDataset(pads.Dataset, ScanSource):  # type: ignore[misc]
+    """One version of a Lance table; see `dataset` for the arguments.
+
+    It is a pyarrow Dataset: pyarrow, pandas, polars, dask and DuckDB take it as it is.
+    """
+
+    def __init__(
+        self,
+        uri: str | os.PathLike[str],
+        version: Version | None = None,
+        asof: datetime | date | str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        if version is not None and asof is not None:
+            raise InvalidInputError("both version and asof", where="dataset", expected="one of them")
+        self._adopt(os.fspath(uri), TableScan(open_snapshot(uri, version, asof, storage_options)))
+
+    def _adopt(self, uri: str, table: TableScan) -> None:
+        self._uri = uri
+        self._table = table
+
+    def _with(self, table: TableScan, uri: str | None = None) -> LanceDataset:
+        return _handle(self._uri if uri is None else uri, table.snapshot, table)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self._uri, self._snapshot, self._table.restriction)
+
+    # What the version is.
+
+    @property
+    def uri(self) -> str:
+        """Where the table is, as it was given."""
+        return self._uri
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        return self._snapshot.version
+
+    @property
+    def latest_version(self) -> int:
+        """Number of the newest version there is now."""
+        return self._snapshot.latest_version()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns."""
+        return self._snapshot.schema.arrow
+
+    @property
+    def lance_schema(self) -> Schema:
+        """Columns with their field ids and types on disk."""
+        return self._snapshot.schema
+
+    @property
+    def max_field_id(self) -> int:
+        """Highest field id in use."""
+        return max((field.id for field in self._snapshot.schema.walk()), default=-1)
+
+    @property
+    def data_storage_version(self) -> str:
+        """Version of the file format that new data files take."""
+        return self._snapshot.data_storage_version
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their `_rowid` when they move."""
+        return self._snapshot.has_stable_row_ids
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Metadata of the table."""
+        return dict(self._snapshot.metadata)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """Metadata of the schema."""
+        return dict(self._snapshot.schema.metadata)
+
+    def config(self) -> dict[str, str]:
+        """Settings of the table."""
+        return dict(self._snapshot.config)
+
+    @property
+    def stats(self) -> LanceStats:
+        """Sizes of what the version consists of."""
+        return LanceStats(self._snapshot)
+
+    @property
+    def partition_expression(self) -> Any:
+        """Always true: Lance tables are not partitioned by the values of columns."""
+        return pa.compute.scalar(True)
+
+    # Other versions.
+
+    def versions(self) -> list[dict[str, Any]]:
+        """All versions, oldest first: {"version", "timestamp", "metadata"}."""
+        return self._snapshot.versions()
+
+    @property
+    def tags(self) -> Tags:
+        """Names of versions."""
+        return Tags(self._snapshot)
+
+    @property
+    def branches(self) -> Branches:
+        """Branches of the table."""
+        return Branches(self._snapshot)
+
+    def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> LanceDataset:
+        """Open another version: a number, a tag or (branch, number or tag or None for its latest).
+
+        Raises:
+            NotFoundError: There is no such version.
+        """
+        if version is not None and asof is not None:
+            raise InvalidInputError("both version and asof", where="checkout_version", expected="one of them")
+        snapshot = self._snapshot.checkout(version, asof)
+        moved = snapshot.location.uri != self._snapshot.location.uri
+        return self._with(TableScan(snapshot, self._table.restriction), snapshot.uri if moved else None)
+
+    def checkout_latest(self) -> None:
+        """Move this handle to the newest version."""
+        self._table = TableScan(self._snapshot.checkout(), self._table.restriction)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """What a version changed; None when it was not kept."""
+        return self._snapshot.checkout(version).transaction()
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """What this version and those before it changed, newest first."""
+        numbers = [n for n in self._snapshot.version_numbers() if n <= self.version]
+        return [self.read_transaction(n) for n in reversed(numbers[-recent_transactions:])]
+
+    # Rows.
+
+    def scan(
+        self,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        **options: Any,
+    ) -> LanceScanner:
+        """Decide a scan; nothing is read before its result is asked for.
+
+        Args:
+            columns: Names in order ("a.b" for a field of a struct, `_rowid` and the other hidden columns by name), or
+                SQL expressions by the name of their result; None: all columns.
+            filter: SQL text, (SQL text, parameters) or a pyarrow expression.
+            limit: Rows at most.
+            offset: Rows to leave out first.
+            nearest: Refused: vector search is not supported yet.
+            batch_size: Rows of a batch at most.
+            options: The other arguments of `ScanOptions`.
+
+        Raises:
+            InvalidInputError: Unknown columns, or a bad filter.
+            UnsupportedError: An option that is known but not supported.
+        """
+        options |= {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
+        chosen = ScanOptions(nearest=nearest, batch_size=batch_size, **options)
+        return LanceScanner(self._table, chosen, handle=lambda fragment: LanceFragment(self, fragment.id))
+
+    scanner = ByCaller(scan, ScanSource.pushed_scanner)
+
+    def to_table(
+        self,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+        limit: int | None = None,
+        offset: int | None = None,
+        **options: Any,
+    ) -> pa.Table:
+        """Read into memory; the arguments are those of `scanner`."""
+        return self.scan(columns, filter, limit, offset, **options).to_table()
+
+    def to_batches(
+        self,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+        limit: int | None = None,
+        offset: int | None = None,
+        **options: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read batch by batch; the arguments are those of `scanner`."""
+        return self.scan(columns, filter, limit, offset, **options).to_batches()
+
+    def to_pandas(self, **options: Any) -> Any:
+        """Read into a pandas DataFrame; the arguments are those of `scanner`."""
+        return self.to_table(**options).to_pandas()
+
+    def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
+        """Number of rows; without a filter from metadata alone."""
+        if filter is None and not options and self._table.restriction is None:
+            return self._snapshot.count_rows()
+        return self.scan(columns=[], filter=filter, **options).count_rows()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:
+        """The first rows; the options are those of `scanner`."""
+        return self.scan(**{**options, "limit": num_rows}).to_table()
+
+    def slice(self, start: int, end: int, columns: ColumnsLike | None = None) -> pa.Table:
+        """Rows from position `start` to before `end`."""
+        if not 0 <= start <= end:
+            raise InvalidInputError("slice", expected="0 <= start <= end", found=f"{start} and {end}")
+        return self.scan(columns, offset=start, limit=end - start).to_table()
+
+    def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Any) -> pa.Table:
+        """Rows by position, in any order, also repeatedly; options are those of `scanner`.
+
+        Raises:
+            InvalidInputError: A position is negative or beyond the last row.
+        """
+        if self._table.restriction is not None or any(value is not None for value in options.values()):
+            return self.scan(columns, **options).take(indices)
+        projection = nested_projection(self._snapshot.schema, columns)
+        return pa.Table.from_batches([self._table.taker.by_position(indices, projection)])
+
+    def take_rows(self, row_ids: Any, columns: ColumnsLike | None = None) -> pa.Table:
+        """Rows by `_rowid`, in any order, also repeatedly; deleted rows are left out."""
+        projection = nested_projection(self._snapshot.schema, columns)
+        return pa.Table.from_batches([self._table.taker.by_row_id(row_ids, projection)])
+
+    _take_rows = take_rows
+
+    def sample(
+        self, num_rows: int, columns: ColumnsLike | None = None, randomize_order: bool = True, **options: Any
+    ) -> pa.Table:
+        """Rows at random, without repetition.
+
+        Raises:
+            InvalidInputError: More rows than there are.
+        """
+        total = self.count_rows()
+        if not 0 <= num_rows <= total:
+            raise InvalidInputError("sample", expected=f"0 to {total} rows", found=num_rows)
+        places = random.sample(range(total), num_rows)
+        return self.take(places if randomize_order else sorted(places), columns, **options)
+
+    # Fragments.
+
+    def get_fragments(self, filter: FilterLike | None = None) -> list[LanceFragment]:  # noqa: A002
+        """Handles on the fragments; with a filter, on those that hold rows which pass it."""
+        fragments = self._snapshot.fragments
+        if filter is None:
+            return [LanceFragment(self, fragment_id) for fragment_id in fragments.ids()]
+        options = ScanOptions(columns=[], filter=filter)
+        plans = ((fragment, self._table.plan(options, fragment)) for fragment in fragments)
+        return [LanceFragment(self, fragment.id) for fragment, plan in plans if self._table.has_rows(plan)]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """Handle on a fragment; None when there is none with this id."""
+        return LanceFragment(self, fragment_id) if fragment_id in self._snapshot.fragments.ids() else None
+
+    def fragment_ids(self) -> list[int]:
+        """Ids of the fragments, in the order of a scan."""
+        return self._snapshot.fragments.ids()
+
+    # What pyarrow does with a dataset.
+
+    def filter(self, expression: FilterLike) -> LanceDataset:
+        """The dataset with only the rows that pass a filter; nothing is read yet."""
+        return self._with(self._table.restricted(expression))
+
+    def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
+        """The rows in order, in memory; see `pyarrow.dataset.Dataset.sort_by`."""
+        return pads.InMemoryDataset(self.to_table().sort_by(sorting, **options))
+
+    def join(self, right_dataset: pads.Dataset, keys: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
+        """Join with another dataset, in memory; see `pyarrow.dataset.Dataset.join`."""
+        return pads.InMemoryDataset(self.to_table().join(right_dataset.to_table(), keys, *args, **options))
+
+    def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
+        """As-of join with another dataset, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
+        return pads.InMemoryDataset(self.to_table().join_asof(right_dataset.to_table(), *args, **options))
+
+    def replace_schema(self, schema: pa.Schema) -> LanceDataset:
+        """Refused: the schema of a table changes by a new version."""
+        raise UnsupportedError("replace_schema", where=self.uri, remedy="choose columns in the scan")
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.scan().to_reader().__arrow_c_stream__(requested_schema)
+
+    # What DuckDB does with it.
+
+    @property
+    def obj(self) -> LanceDataset:
+        """The dataset itself, by the name that DuckDB looks it up."""
+        return self
+
+    def rows(self) -> int:
+        """Rows of the table, as DuckDB plans joins by; a filter is not counted in."""
+        return self._snapshot.count_rows()
+
+    def duckdb_reader(
+        self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
+    ) -> pa.RecordBatchReader:
+        """See `ScanSource.duckdb_reader`."""
+        return self._table.predicate_reader(schema, predicate, any_form=any_form)
+
+    def __repr__(self) -> str:
+        return f"<LanceDataset {self._uri!r}, version {self.version}>"
+
+    def _repr_html_(self) -> str:
+        """A description from metadata alone."""
+        return "".join(_html(self._uri, self._snapshot))
+
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self._table.snapshot
+
+
+class Tags:
+    """Names of versions of a table."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """All tags by name: {"version", "branch", "manifest_size", …}."""
+        return {name: tag.as_dict() for name, tag in self._snapshot.tags().items()}
+
+    def get_version(self, tag: str) -> int:
+        """Version that a tag names.
+
+        Raises:
+            NotFoundError: There is no such tag.
+        """
+        found = self._snapshot.tags()
+        if tag not in found:
+            raise NotFoundError(f"no tag {tag!r}", where=self._snapshot.uri, expected=", ".join(found) or "none")
+        return found[tag].version
+
+
+class Branches:
+    """Branches of a table; main is not among them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def list(self) -> dict[str, dict[str, Any]]:
+        """All branches by name: {"parent_branch", "parent_version", "create_at", …}."""
+        return {name: branch.as_dict() for name, branch in self._snapshot.branches().items()}
+
+
+def _handle(uri: str, snapshot: Snapshot, table: TableScan) -> LanceDataset:
+    found = LanceDataset.__new__(LanceDataset)
+    found._adopt(uri, table)
+    return found
+
+
+def _reopen(uri: str, snapshot: Snapshot, restriction: Any) -> LanceDataset:
+    return _handle(uri, snapshot, TableScan(snapshot, restriction))
+
+
+def _html(uri: str, snapshot: Snapshot) -> Iterator[str]:
+    rows = snapshot.fragments.count_rows()
+    files = [file for fragment in snapshot.fragments for file in fragment.files]
+    size = sum(file.file_size or 0 for file in files)
+    facts = {
+        "version": f"{snapshot.version} of {snapshot.timestamp:%Y-%m-%d %H:%M:%S} UTC",
+        "rows": "not in the metadata" if rows is None else f"{rows:,}",
+        "fragments": f"{len(snapshot.fragments):,}",
+        "data files": f"{len(files):,}, {size:,} bytes",
+    }
+    yield f"<div><b>LanceDataset</b> {html.escape(uri)}<table><tbody>"
+    for name, value in facts.items():
+        yield f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>"
+    yield "</tbody></table><table><thead><tr><th>column</th><th>type</th></tr></thead><tbody>"
+    for field in snapshot.schema.arrow:
+        yield f"<tr><td>{html.escape(field.name)}</td><td>{html.escape(str(field.type))}</td></tr>"
+    yield "</tbody></table></div>"

@@ -1,0 +1,209 @@
+"""What a caller can ask of a scan, and the plan that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.scan.duckdb_eval import Parameters
+from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.projection import ColumnsLike, project, readable_schema
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.schema import Schema
+
+_BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
+
+
+@dataclass(frozen=True)
+class ColumnOrdering:
+    """One column to sort by; NaN is greater than every number."""
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@runtime_checkable
+class HasFragment(Protocol):
+    """A handle on a fragment."""
+
+    @property
+    def fragment_id(self) -> int:
+        """Its id."""
+
+
+OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanOptions:
+    """Arguments of `LanceDataset.scanner`, by the names that pylance and pyarrow give them.
+
+    Attributes:
+        columns: Names, in order; or SQL expressions by the name of their result. None: all columns.
+        filter: SQL text, (SQL text, parameters) or a pyarrow expression.
+        parameters: Values bound to `?`, `$1` or `$name` of the filter.
+        limit: Rows at most.
+        offset: Rows to leave out first.
+        batch_size: Rows of a batch at most.
+        batch_size_bytes: Bytes of a batch, about.
+        strict_batch_size: All batches but the last have `batch_size` rows and may cross fragments.
+        fragments: Scan these only, in this order.
+        with_row_id: Add `_rowid` at the end.
+        with_row_address: Add `_rowaddr` at the end.
+        include_deleted_rows: Give deleted rows too, with null as `_rowid`; needs `with_row_id`.
+        order_by: Sort the result.
+        blob_handling: "all_binary" gives the bytes of blobs, "blobs_descriptions" where they lie.
+        use_threads: False: read in the calling thread alone.
+
+    The others change how, not what: batch_readahead, fragment_readahead, io_buffer_size, scan_in_order (always in
+    order), use_stats, use_scalar_index, prefilter (there is no search to filter before), late_materialization,
+    disable_scoring_autoprojection, cache_metadata. What asks for more than a scan is refused: nearest,
+    full_text_query, index_segments, fast_search, row_addr_allowlist, row_addr_blocklist, scan_stats_callback,
+    memory_pool, fragment_scan_options.
+    """
+
+    columns: ColumnsLike | None = None
+    filter: FilterLike | None = None
+    parameters: Parameters = None
+    limit: int | None = None
+    offset: int | None = None
+    batch_size: int | None = None
+    batch_size_bytes: int | None = None
+    strict_batch_size: bool | None = None
+    fragments: Iterable[HasFragment] | None = None
+    with_row_id: bool | None = None
+    with_row_address: bool | None = None
+    include_deleted_rows: bool | None = None
+    order_by: OrderBy | None = None
+    blob_handling: str | None = None
+    use_threads: bool = True
+    batch_readahead: int | None = None
+    fragment_readahead: int | None = None
+    io_buffer_size: int | None = None
+    scan_in_order: bool | None = None
+    use_stats: bool | None = None
+    use_scalar_index: bool | None = None
+    prefilter: bool | None = None
+    late_materialization: bool | list[str] | None = None
+    disable_scoring_autoprojection: bool | None = None
+    cache_metadata: bool | None = None
+    nearest: Mapping[str, Any] | None = None
+    full_text_query: Any = None
+    index_segments: Any = None
+    fast_search: bool | None = None
+    row_addr_allowlist: bytes | None = None
+    row_addr_blocklist: bytes | None = None
+    scan_stats_callback: Callable[..., None] | None = None
+    memory_pool: Any = None
+    fragment_scan_options: Any = None
+
+    def __post_init__(self) -> None:
+        for name in _REFUSED:
+            if getattr(self, name):
+                raise UnsupportedError(f"{name} is not supported", where="scan")
+        for name in ("limit", "offset", "batch_size", "batch_size_bytes"):
+            _check_number(name, getattr(self, name), 1 if name.startswith("batch") else 0)
+        if self.blob_handling not in (None, *_BLOBS):
+            raise InvalidInputError("blob_handling", expected=" or ".join(_BLOBS), found=self.blob_handling)
+        if self.include_deleted_rows and not self.with_row_id:
+            raise InvalidInputError(
+                "include_deleted_rows without with_row_id", remedy="a null in _rowid is what tells the deleted rows"
+            )
+
+    @property
+    def orderings(self) -> tuple[ColumnOrdering, ...]:
+        """What to sort by."""
+        return tuple(_ordering(entry) for entry in self.order_by or ())
+
+
+_REFUSED: Final = (
+    *("nearest", "full_text_query", "index_segments", "fast_search", "row_addr_allowlist", "row_addr_blocklist"),
+    *("scan_stats_callback", "memory_pool", "fragment_scan_options"),
+)
+
+
+def plan_scan(
+    snapshot: Snapshot,
+    options: ScanOptions,
+    *,
+    restriction: Filter | None = None,
+    arrow_types: Mapping[str, pa.DataType] | None = None,
+) -> ScanPlan:
+    """Decide a scan; reads nothing.
+
+    Args:
+        snapshot: The version of the table.
+        options: What the caller asks for.
+        restriction: A filter that holds besides that of the options.
+        arrow_types: Other Arrow forms, by name of the top-level column.
+
+    Raises:
+        InvalidInputError: Unknown columns or fragments, or a bad filter.
+    """
+    schema = snapshot.schema
+    forms = {**_blob_types(schema, options.blob_handling), **(arrow_types or {})}
+    projection = project(
+        schema,
+        options.columns,
+        with_row_id=bool(options.with_row_id),
+        with_row_address=bool(options.with_row_address),
+        arrow_types=forms,
+    )
+    condition = make_filter(options.filter, readable_schema(schema), options.parameters)
+    return ScanPlan(
+        schema,
+        _fragments(snapshot, options.fragments),
+        projection,
+        all_filters(restriction, condition),
+        options.offset or 0,
+        options.limit,
+        options.batch_size,
+        options.batch_size_bytes,
+        bool(options.strict_batch_size),
+        bool(options.include_deleted_rows),
+        tuple(forms.items()),
+    )
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidInputError(name, expected="a whole number", found=repr(value))
+    if value.__index__() < least:
+        raise InvalidInputError(name, expected=f"at least {least}", found=value)
+
+
+def _ordering(entry: Any) -> ColumnOrdering:
+    if isinstance(entry, str):
+        return ColumnOrdering(entry)
+    try:
+        return ColumnOrdering(entry.column_name, bool(entry.ascending), bool(entry.nulls_first))
+    except AttributeError:
+        raise InvalidInputError("order_by", expected="names or ColumnOrdering", found=repr(entry)) from None
+
+
+def _fragments(snapshot: Snapshot, chosen: Iterable[HasFragment] | None) -> tuple[Fragment, ...]:
+    if chosen is None:
+        return tuple(snapshot.fragments)
+    by_id = {fragment.id: fragment for fragment in snapshot.fragments}
+    found = []
+    for entry in chosen:
+        number = entry if isinstance(entry, int) else getattr(entry, "fragment_id", getattr(entry, "id", None))
+        if number not in by_id:
+            raise InvalidInputError("no such fragment", found=entry)
+        found.append(by_id[number])
+    return tuple(found)
+
+
+def _blob_types(schema: Schema, handling: str | None) -> dict[str, pa.DataType]:
+    if handling != "all_binary":
+        return {}
+    return {f.name: f.arrow_type for f in schema.fields if f.blob_version}

@@ -1,0 +1,153 @@
+"""What a scan will do, decided before a byte is read.
+
+A plan says which columns choose rows and which are fetched for the rows that are left. Its work is cut into morsels,
+ranges of rows of one fragment that one thread reads at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.scan.arrays import row_width
+from lance_duck.scan.filters import Filter
+from lance_duck.scan.predicate import Path
+from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.schema import Schema
+
+FIRST_BYTES: Final = 512 * 1024
+FIRST_ROWS: Final = 8192
+GROWTH: Final = 4
+MORSEL_BYTES: Final = 12 * 1024 * 1024
+MORSEL_ROWS: Final = 245_760
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """A scan of a snapshot, decided.
+
+    Attributes:
+        schema: Columns of the table.
+        fragments: What to scan, in this order.
+        projection: Columns of the result.
+        filter: Rows to keep; None for all.
+        offset: Rows, after the filter, to leave out first.
+        limit: Rows to give at most; None for all.
+        batch_rows: Rows of a batch at most; None: as suits the width of the rows.
+        batch_bytes: Bytes of a batch, about; None likewise.
+        strict_batches: Batches have `batch_rows` rows, except the last, and may cross fragments.
+        include_deleted: Give deleted rows too, with null as their `_rowid`.
+        arrow_types: Other Arrow forms of top-level columns, those of the filter among them.
+    """
+
+    schema: Schema
+    fragments: tuple[Fragment, ...]
+    projection: Projection
+    filter: Filter | None = None
+    offset: int = 0
+    limit: int | None = None
+    batch_rows: int | None = None
+    batch_bytes: int | None = None
+    strict_batches: bool = False
+    include_deleted: bool = False
+    arrow_types: tuple[tuple[str, pa.DataType], ...] = ()
+
+    @cached_property
+    def first_reads(self) -> tuple[Read, ...]:
+        """Columns that the filter needs."""
+        return self._reads(self.filter.paths()) if self.filter is not None else ()
+
+    @cached_property
+    def later_reads(self) -> tuple[Read, ...]:
+        """Columns of the result that the filter did not read in full already."""
+        done = {read.key for read in self.first_reads}
+        return tuple(read for read in self._reads(self.projection.paths) if read.key not in done)
+
+    @cached_property
+    def carried(self) -> tuple[str, ...]:
+        """Columns of the result that the filter has read already."""
+        wanted = {read.key for read in self._reads(self.projection.paths)}
+        return tuple(read.name for read in self.first_reads if read.key in wanted)
+
+    @cached_property
+    def hidden(self) -> tuple[str, ...]:
+        """Hidden columns of the result."""
+        return self._hidden(self.projection.paths)
+
+    @cached_property
+    def hidden_in_filter(self) -> tuple[str, ...]:
+        """Hidden columns that the filter needs."""
+        return self._hidden(self.filter.paths()) if self.filter is not None else ()
+
+    @cached_property
+    def width(self) -> int:
+        """Bytes that a row takes, guessed from the types."""
+        widths = [row_width(read.arrow_type) for read in (*self.first_reads, *self.later_reads)]
+        return max(1, sum(widths) + 8 * len(self.hidden))
+
+    def _reads(self, paths: Sequence[Path]) -> tuple[Read, ...]:
+        return reads(self.schema, paths, dict(self.arrow_types))
+
+    def _hidden(self, paths: Sequence[Path]) -> tuple[str, ...]:
+        return tuple(path[0] for path in paths if path[0] in HIDDEN and path[0] not in self.schema.names)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Rows of a fragment that a scan goes over: physical offsets start … stop - 1.
+
+    Attributes:
+        index: Place of the fragment in the plan.
+        row_offset: Live rows of the table before the fragment.
+    """
+
+    index: int
+    start: int
+    stop: int
+    row_offset: int = 0
+
+
+Morsel = Extent
+
+
+class Sizer:
+    """How many rows the next morsel takes: few at first, so that the first batch comes soon, then ever more.
+
+    Args:
+        width: Bytes of a row, guessed; `observe` corrects the guess.
+        rows: Rows of a batch that the caller asked for; morsels are multiples of it.
+        bytes_: Bytes of a batch that the caller asked for.
+    """
+
+    def __init__(self, width: int, rows: int | None = None, bytes_: int | None = None) -> None:
+        self._width = max(1, width)
+        self._unit = rows or 1
+        self._bytes = bytes_ or MORSEL_BYTES
+        self._next = max(1, min(FIRST_ROWS, FIRST_BYTES // self._width))
+
+    def take(self) -> int:
+        """Rows of the next morsel."""
+        cap = max(1, min(MORSEL_ROWS, self._bytes // self._width))
+        rows = min(self._next, cap)
+        self._next = min(self._next * GROWTH, MORSEL_ROWS)
+        return max(1, rows // self._unit) * self._unit
+
+    def observe(self, rows: int, size: int) -> None:
+        """Learn from rows that were read how wide they really are."""
+        if rows:
+            self._width = max(1, size // rows)
+
+
+def cut(extents: Iterator[Extent], sizer: Sizer) -> Iterator[Morsel]:
+    """Cut extents into morsels, lazily: sizes follow what the sizer has learnt."""
+    for extent in extents:
+        start = extent.start
+        while start < extent.stop:
+            stop = min(extent.stop, start + sizer.take())
+            yield Morsel(extent.index, start, stop, extent.row_offset)
+            start = stop

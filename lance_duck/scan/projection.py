@@ -1,0 +1,231 @@
+"""What a scan gives: columns, struct fields, hidden columns and SQL expressions, resolved against the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.duckdb_eval import evaluate_sql
+from lance_duck.scan.predicate import Path
+from lance_duck.scan.sql_text import SqlExpression, parse_sql
+from lance_duck.wire.schema import Field, Schema, split_path
+
+ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
+
+ROW_ID: Final = "_rowid"
+ROW_ADDRESS: Final = "_rowaddr"
+ROW_OFFSET: Final = "_rowoffset"
+CREATED_AT: Final = "_row_created_at_version"
+LAST_UPDATED_AT: Final = "_row_last_updated_at_version"
+HIDDEN: Final = (ROW_ID, ROW_ADDRESS, LAST_UPDATED_AT, CREATED_AT, ROW_OFFSET)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the result.
+
+    Attributes:
+        field: Its name and type.
+        path: The column or struct field that it is; None for an expression.
+        expression: The SQL that it is computed from; None for a column.
+        within: Fields of the struct at `path` that are wanted alone, as whole paths; none: all.
+    """
+
+    field: pa.Field
+    path: Path | None = None
+    expression: SqlExpression | None = None
+    within: tuple[Path, ...] = ()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """What it reads."""
+        if self.expression is not None:
+            return self.expression.paths
+        return self.within or ((self.path,) if self.path else ())
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The columns of a result, in order."""
+
+    outputs: tuple[Output, ...]
+    metadata: Mapping[bytes, bytes] | None = None
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result."""
+        return pa.schema([output.field for output in self.outputs], self.metadata)
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """What it reads, hidden columns among it, each once."""
+        return tuple(dict.fromkeys(path for output in self.outputs for path in output.paths))
+
+
+@dataclass(frozen=True)
+class Read:
+    """A top-level column to read from the files of a fragment.
+
+    Attributes:
+        field: The column, with only those struct fields that are wanted.
+        arrow_type: Form to give its values.
+    """
+
+    field: Field
+    arrow_type: pa.DataType
+
+    @property
+    def name(self) -> str:
+        """Name of the column."""
+        return self.field.name
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal for reads of the same fields of a fragment in the same form."""
+        return tuple(field.id for field in self.field.walk()), self.arrow_type
+
+
+def readable_schema(schema: Schema) -> pa.Schema:
+    """Columns that filters and expressions may name: those of the table, and the hidden ones."""
+    hidden = [pa.field(name, pa.uint64()) for name in HIDDEN if name not in schema.names]
+    return pa.schema([*schema.scan_arrow, *hidden])
+
+
+def project(
+    schema: Schema,
+    columns: ColumnsLike | None = None,
+    *,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+    arrow_types: Mapping[str, pa.DataType] | None = None,
+) -> Projection:
+    """Resolve the columns that a caller asks for.
+
+    Args:
+        schema: Columns of the table.
+        columns: Names in the order wanted ("a.b" for field b of struct a, hidden columns by their names), or SQL
+            expressions by the name of their result; None for all columns of the table.
+        with_row_id: Add `_rowid` at the end, unless it is named.
+        with_row_address: Add `_rowaddr` at the end, unless it is named.
+        arrow_types: Other Arrow forms, by name of the top-level column.
+
+    Raises:
+        InvalidInputError: An unknown or repeated name, or a bad expression.
+    """
+    types = arrow_types or {}
+    if columns is None:
+        outputs = [_column(schema, f.name, (f.name,), types) for f in schema.fields]
+    elif isinstance(columns, Mapping):
+        outputs = [_expression(schema, name, text, types) for name, text in columns.items()]
+    else:
+        outputs = [_named(schema, name, types) for name in _names(columns)]
+    present = {output.field.name for output in outputs}
+    for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)):
+        if wanted and name not in present:
+            outputs.append(_column(schema, name, (name,), types))
+    return Projection(tuple(outputs), schema.scan_arrow.metadata if columns is None else None)
+
+
+def reads(
+    schema: Schema, paths: Iterable[Path], arrow_types: Mapping[str, pa.DataType] | None = None
+) -> tuple[Read, ...]:
+    """Columns to read so that all paths are there; hidden columns need none."""
+    wanted: dict[str, list[Path]] = {}
+    for path in paths:
+        wanted.setdefault(path[0], []).append(path[1:])
+    found = []
+    for name, below in wanted.items():
+        if name in schema.names:
+            field = prune(schema.by_path(_quoted(name)), below)
+            arrow_type = field.to_arrow(scan=True).type
+            found.append(Read(field, arrow_types[name] if arrow_types and name in arrow_types else arrow_type))
+    return tuple(found)
+
+
+def prune(field: Field, paths: Sequence[Path]) -> Field:
+    """The field with only those struct fields below it that the paths lead to; () is the whole field."""
+    if () in paths or field.logical_type != "struct" or field.is_packed or field.blob_version:
+        return field
+    kept = []
+    for child in field.children:
+        below = [path[1:] for path in paths if path[0] == child.name]
+        if below:
+            kept.append(prune(child, below))
+    return replace(field, children=tuple(kept))
+
+
+def _names(columns: Iterable[str]) -> list[str]:
+    if isinstance(columns, str | bytes) or not isinstance(columns, Iterable):
+        raise InvalidInputError("bad columns", expected="a list of names, or a dict", found=type(columns).__name__)
+    names = list(columns)
+    for i, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InvalidInputError("bad columns", expected="names", found=type(name).__name__)
+        if name in names[:i]:
+            raise InvalidInputError("column named twice", found=name)
+    return names
+
+
+def _named(schema: Schema, name: str, types: Mapping[str, pa.DataType]) -> Output:
+    path = (name,) if name in schema.names or name in HIDDEN else tuple(split_path(name))
+    return _column(schema, name, path, types)
+
+
+def _column(schema: Schema, name: str, path: Path, types: Mapping[str, pa.DataType]) -> Output:
+    if len(path) == 1 and path[0] in HIDDEN and path[0] not in schema.names:
+        return Output(pa.field(name, pa.uint64()), path)
+    field, nullable = schema.by_path(_quoted(path[0])), False
+    for part in path[1:]:
+        nullable = nullable or field.nullable
+        child = next((c for c in field.children if c.name == part), None) if field.logical_type == "struct" else None
+        if child is None:
+            raise InvalidInputError(f"no column {name!r}", expected=f"one of {', '.join(schema.names)}")
+        field = child
+    arrow = field.to_arrow(scan=True).with_name(name)
+    arrow = arrow.with_nullable(arrow.nullable or nullable)
+    if len(path) == 1 and path[0] in types:
+        arrow = arrow.with_type(types[path[0]])
+    return Output(arrow, path)
+
+
+def _expression(schema: Schema, name: str, text: str, types: Mapping[str, pa.DataType]) -> Output:
+    if not isinstance(name, str) or not isinstance(text, str):
+        raise InvalidInputError("bad columns", expected="SQL text by name", found=f"{name!r}: {text!r}")
+    if text in schema.names or text in HIDDEN:
+        plain = _column(schema, text, (text,), types)
+        return replace(plain, field=plain.field.with_name(name))
+    available = readable_schema(schema)
+    parsed = parse_sql(text, available, f"expression of column {name!r}")
+    roots = dict.fromkeys(path[0] for path in parsed.paths)
+    empty = {root: pa.nulls(0, available.field(root).type) for root in roots}
+    result = evaluate_sql(f"{parsed.sql} AS value", empty, 0)
+    return Output(pa.field(name, result.schema.field(0).type), None, parsed)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`" if any(mark in name for mark in ".`") else name
+
+
+def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection:
+    """As `project`, but struct fields that are named come as structs with these fields alone, as pylance takes rows."""
+    if columns is None or isinstance(columns, Mapping):
+        return project(schema, columns)
+    flat = project(schema, columns)
+    wanted: dict[str, Output] = {}
+    below: dict[str, list[Path]] = {}
+    for output in flat.outputs:
+        path = output.paths[0]
+        below.setdefault(path[0], []).append(path[1:])
+        wanted.setdefault(path[0], output)
+    outputs = []
+    for name, output in wanted.items():
+        if name in schema.names:
+            field = prune(schema.by_path(_quoted(name)), below[name])
+            output = Output(field.to_arrow(scan=True), (name,), None, tuple((name, *rest) for rest in below[name]))
+        outputs.append(output)
+    return Projection(tuple(outputs))

@@ -1,0 +1,47 @@
+"""Sorting of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.options import ColumnOrdering
+
+
+def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrdering]) -> pa.Table:
+    """Sort rows; equal rows stay in their order.
+
+    Args:
+        table: Rows to sort.
+        keys: One column for each ordering, of the same rows.
+        orderings: How to sort by each column of `keys`, the first first.
+
+    Raises:
+        UnsupportedError: A column of a type without an order.
+    """
+    columns: list[pa.ChunkedArray] = []
+    directions: list[str] = []
+    for key, ordering in zip(keys.columns, orderings, strict=True):
+        direction = "ascending" if ordering.ascending else "descending"
+        columns.append(pc.is_null(key).cast(pa.int8()))
+        directions.append("descending" if ordering.nulls_first else "ascending")
+        if pa.types.is_floating(key.type):
+            columns.append(pc.is_nan(key).cast(pa.int8()))
+            directions.append(direction)
+        columns.append(_sortable(key))
+        directions.append(direction)
+    names = [str(i) for i in range(len(columns))]
+    try:
+        order = pc.sort_indices(pa.table(columns, names), sort_keys=list(zip(names, directions, strict=True)))
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise UnsupportedError("sorting by a column of this type", where="order_by", found=keys.schema.types) from error
+    return table.take(order)
+
+
+def _sortable(key: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(key.type):
+        return key.cast(key.type.value_type)
+    return key.cast(pa.float32()) if pa.types.is_float16(key.type) else key

@@ -1,0 +1,53 @@
+"""Sizes of what a version of a table consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_duck.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class FieldStatistics:
+    """Bytes that a field takes in the data files, before its pages are shared with children."""
+
+    id: int
+    bytes_on_disk: int
+
+
+@dataclass(frozen=True)
+class DataStatistics:
+    """Bytes of each field, in the order of the schema."""
+
+    fields: list[FieldStatistics]
+
+
+class LanceStats:
+    """Sizes of a version."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
+        """Counts from metadata; a fragment is small when it has fewer than `max_rows_per_group` rows."""
+        fragments = self._snapshot.fragments
+        return {
+            "num_deleted_rows": sum(
+                self._snapshot.physical_rows(f) - self._snapshot.num_rows(f) for f in fragments if f.deletion_file
+            ),
+            "num_fragments": len(fragments),
+            "num_small_files": sum(self._snapshot.physical_rows(f) < max_rows_per_group for f in fragments),
+        }
+
+    def data_stats(self) -> DataStatistics:
+        """Bytes of each field, from the footers of the data files."""
+        sizes = {field.id: 0 for field in self._snapshot.schema.walk()}
+        for fragment in self._snapshot.fragments:
+            for data_file in fragment.files:
+                file = self._snapshot.data_file(data_file)
+                for field_id in data_file.fields:
+                    column = data_file.column_of(field_id)
+                    if column is not None and field_id in sizes:
+                        pages = file.column(column).pages
+                        sizes[field_id] += sum(size for page in pages for _, size in page.buffers)
+        return DataStatistics([FieldStatistics(field_id, size) for field_id, size in sizes.items()])

@@ -1,0 +1,112 @@
+"""Everything that is read of one version of a table goes through here: scans, counts, rows by position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.scan.execute import count_rows, has_rows, open_reader
+from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
+from lance_duck.scan.fragment_reader import ColumnCache, FragmentReader
+from lance_duck.scan.options import ScanOptions, plan_scan
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.projection import Read, readable_schema, reads
+from lance_duck.scan.sort import sort_table
+from lance_duck.scan.take import Taker
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.fragment import Fragment
+
+_ASKED_FRAGMENTS: Final = 32
+
+
+class TableScan:
+    """Reads one version of a table. Safe to use from several threads.
+
+    Args:
+        snapshot: The version.
+        restriction: Rows that are there at all, for whoever reads through this; None for all.
+    """
+
+    def __init__(self, snapshot: Snapshot, restriction: Filter | None = None) -> None:
+        self.snapshot = snapshot
+        self.restriction = restriction
+        self._columns = ColumnCache()
+
+    @cached_property
+    def taker(self) -> Taker:
+        """Rows by position, address or row id, of the whole version."""
+        return Taker(self.snapshot, self._columns)
+
+    def restricted(self, given: FilterLike) -> TableScan:
+        """The same, with only the rows that pass a filter."""
+        condition = make_filter(given, readable_schema(self.snapshot.schema))
+        return TableScan(self.snapshot, all_filters(self.restriction, condition))
+
+    def plan(self, options: ScanOptions, fragment: Fragment | None = None) -> ScanPlan:
+        """Decide a scan, of one fragment alone where that is given."""
+        plan = plan_scan(self.snapshot, options, restriction=self.restriction)
+        return plan if fragment is None else replace(plan, fragments=(fragment,))
+
+    def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:
+        """Stream a plan; sorted, where the options say so."""
+        workers = 1 if options is not None and not options.use_threads else None
+        if options is None or not options.orderings:
+            return open_reader(self.snapshot, plan, self._columns, workers)
+        return self._sorted(plan, options, workers).to_reader(plan.batch_rows)
+
+    def count(self, plan: ScanPlan) -> int:
+        """Number of rows that a plan gives."""
+        return count_rows(self.snapshot, plan, self._columns)
+
+    def has_rows(self, plan: ScanPlan) -> bool:
+        """Whether a plan gives any row."""
+        return has_rows(self.snapshot, plan, self._columns)
+
+    def predicate_reader(
+        self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
+    ) -> pa.RecordBatchReader:
+        """Stream columns in given Arrow types, of the rows where a predicate is true.
+
+        Args:
+            schema: Columns in order, in the types wanted.
+            predicate: Over the columns of the table; None for all rows.
+            any_form: Strings may come as dictionaries.
+        """
+        forms = {field.name: field.type for field in schema}
+        if any_form:
+            forms |= self._dictionaries(schema)
+        options = ScanOptions(columns=schema.names)
+        condition = None if predicate is None else TreeFilter(predicate)
+        plan = plan_scan(
+            self.snapshot, options, restriction=all_filters(self.restriction, condition), arrow_types=forms
+        )
+        return self.reader(plan)
+
+    def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
+        """String columns that are stored as dictionaries in all fragments, in that form."""
+        fragments = self.snapshot.fragments
+        strings = [field.name for field in schema if pa.types.is_string(field.type)]
+        if not strings or not len(fragments) or len(fragments) > _ASKED_FRAGMENTS:
+            return {}
+        wanted = reads(self.snapshot.schema, [(name,) for name in strings])
+        kept = [read for read in wanted if all(self._is_dictionary(read, f) for f in fragments)]
+        return {read.name: pa.dictionary(pa.int32(), pa.string()) for read in kept}
+
+    def _is_dictionary(self, read: Read, fragment: Fragment) -> bool:
+        return FragmentReader(self.snapshot, fragment, self._columns).is_dictionary(read)
+
+    def _sorted(self, plan: ScanPlan, options: ScanOptions, workers: int | None) -> pa.Table:
+        """All rows in order, then limit and offset."""
+        whole = replace(plan, limit=None, offset=0)
+        keys = replace(options, columns=[o.column_name for o in options.orderings], with_row_id=False)
+        keys = replace(keys, with_row_address=False, include_deleted_rows=False)
+        sort_plan = replace(whole, projection=self.plan(keys).projection)
+        table = open_reader(self.snapshot, whole, self._columns, workers).read_all()
+        columns = open_reader(self.snapshot, sort_plan, self._columns, workers).read_all()
+        ordered = sort_table(table, columns, options.orderings)
+        return ordered.slice(plan.offset, plan.limit)

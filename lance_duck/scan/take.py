@@ -1,0 +1,218 @@
+"""Rows by position, by address or by row id, in the order asked for; only what they need is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.rows import row_addresses, split_addresses
+from lance_duck.scan.arrays import pick
+from lance_duck.scan.assemble import assemble
+from lance_duck.scan.fragment_reader import ColumnCache, Columns, FragmentReader
+from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
+from lance_duck.snapshot import Snapshot
+from lance_duck.store.request import Request, gather, run
+from lance_duck.wire.fragment import Fragment
+
+Places = NDArray[np.int64]
+
+_MOST_AT_ONCE: Final = 64
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Rows to take from one fragment."""
+
+    reader: FragmentReader
+    offsets: Places
+    row_offset: int
+
+
+class Taker:
+    """Takes rows of a snapshot. Safe to use from several threads.
+
+    Args:
+        snapshot: The version of the table.
+        columns: Column readers to use again.
+    """
+
+    def __init__(self, snapshot: Snapshot, columns: ColumnCache) -> None:
+        self._snapshot = snapshot
+        self._columns = columns
+        self._fragments = snapshot.fragments
+        self._index_of: dict[int, int] | None = None
+        self._readers: dict[int, FragmentReader] = {}
+        self._bounds: Places | None = None
+
+    def by_position(self, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
+        """Rows by their places among all rows that are not deleted, in any order, also repeatedly.
+
+        Raises:
+            InvalidInputError: A place is negative or beyond the last row.
+        """
+        wanted = places(positions, "row positions")
+        bounds = self._live_bounds()
+        _check_range(wanted, int(bounds[-1]))
+        owners = np.searchsorted(bounds, wanted, side="right") - 1
+        offsets = np.empty(len(wanted), np.int64)
+        for index in np.unique(owners).tolist():
+            mine = owners == index
+            within = wanted[mine] - bounds[index]
+            deletions = self._reader(index).deletions
+            offsets[mine] = within if deletions is None else deletions.nth_live(within)
+        return self._take(owners, offsets, projection)
+
+    def by_address(self, addresses: Iterable[int], projection: Projection) -> pa.RecordBatch:
+        """Rows by address (fragment id * 2^32 + offset), in any order, also repeatedly; deleted rows are left out.
+
+        Raises:
+            InvalidInputError: An address of no fragment, or beyond the last row of its fragment.
+        """
+        ids, offsets = split_addresses(places(addresses, "row addresses").view(np.uint64))
+        owners = self._owners(ids)
+        lives = np.ones(len(offsets), np.bool_)
+        for index in np.unique(owners).tolist():
+            mine = owners == index
+            lives[mine] = self._lives(self._reader(index), offsets[mine])
+        return self._take(owners[lives], offsets[lives], projection)
+
+    def by_row_id(self, row_ids: Iterable[int], projection: Projection) -> pa.RecordBatch:
+        """Rows by `_rowid`: stable row ids where the table has them, else addresses.
+
+        Stable ids that no living row has are left out.
+        """
+        index = self._snapshot.row_id_index
+        if index is None:
+            return self.by_address(row_ids, projection)
+        addresses, lives = index.addresses(places(row_ids, "row ids").view(np.uint64))
+        return self.by_address(addresses[lives], projection)
+
+    def in_fragment(self, fragment: Fragment, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
+        """Rows by their places among the rows of one fragment that are not deleted.
+
+        Raises:
+            InvalidInputError: A place is negative or beyond the last row.
+        """
+        index = int(self._owners(np.array([fragment.id], np.int64))[0])
+        wanted = places(positions, "row positions")
+        reader = self._reader(index)
+        _check_range(wanted, reader.num_live_rows)
+        offsets = wanted if reader.deletions is None else reader.deletions.nth_live(wanted)
+        return self._take(np.full(len(wanted), index, np.int64), offsets, projection)
+
+    def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
+        """Rows `offsets` of the fragments at `owners`."""
+        keys = row_addresses(0, offsets) | (owners.astype(np.uint64) << np.uint64(32))
+        ascending, back = np.unique(keys, return_inverse=True)
+        shares = self._shares(*split_addresses(ascending), projection)
+        wanted = reads(self._snapshot.schema, projection.paths, _forms(projection))
+        columns: Columns = {}
+        for first in range(0, len(shares), _MOST_AT_ONCE):
+            found = run(gather([_read(share, wanted, projection) for share in shares[first : first + _MOST_AT_ONCE]]))
+            columns = _joined([columns, *found] if columns else found)
+        if not shares:
+            columns = _none(wanted, projection)
+        if len(back) != len(ascending) or not np.array_equal(back, np.arange(len(back))):
+            columns = {name: pick(array, back) for name, array in columns.items()}
+        return assemble(projection, columns, len(back))
+
+    def _shares(self, owners: Places, offsets: Places, projection: Projection) -> list[_Share]:
+        """Cut rows that ascend by fragment and offset into fragments."""
+        edges = np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
+        numbered = any(path[0] in HIDDEN for path in projection.paths)
+        return [
+            _Share(
+                self._reader(int(owners[begin])),
+                offsets[begin:end],
+                int(self._live_bounds()[owners[begin]]) if numbered else 0,
+            )
+            for begin, end in zip(edges, [*edges[1:], len(owners)], strict=True)
+        ]
+
+    def _owners(self, ids: Places) -> Places:
+        """Places of fragments by their ids."""
+        if self._index_of is None:
+            self._index_of = {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
+        owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
+        if (owners < 0).any():
+            raise InvalidInputError("row of a fragment that is not there", found=int(ids[owners < 0][0]))
+        return owners
+
+    def _lives(self, reader: FragmentReader, offsets: Places) -> NDArray[np.bool_]:
+        if len(offsets) and int(offsets.max()) >= reader.num_rows:
+            where = f"fragment {reader.fragment.id}"
+            raise InvalidInputError(
+                "row offset", where=where, expected=f"< {reader.num_rows}", found=int(offsets.max())
+            )
+        return np.ones(len(offsets), np.bool_) if reader.deletions is None else ~reader.deletions.contains(offsets)
+
+    def _live_bounds(self) -> Places:
+        if self._bounds is None:
+            counts = [self._reader(index).num_live_rows for index in range(len(self._fragments))]
+            self._bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+        return self._bounds
+
+    def _reader(self, index: int) -> FragmentReader:
+        found = self._readers.get(index)
+        if found is None:
+            found = self._readers[index] = FragmentReader(self._snapshot, self._fragments[index], self._columns)
+        return found
+
+
+def places(values: Any, what: str) -> Places:
+    """Numbers as int64, from a list, range, numpy array or Arrow array.
+
+    Raises:
+        InvalidInputError: They are no whole numbers, or do not fit.
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        if values.null_count:
+            raise InvalidInputError(f"null among {what}")
+        values = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+    try:
+        found = np.asarray(values if isinstance(values, np.ndarray | Sequence) else list(values))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"bad {what}", expected="whole numbers", found=type(values).__name__) from error
+    if found.size == 0:
+        return np.empty(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InvalidInputError(f"bad {what}", expected="a list of whole numbers", found=str(found.dtype))
+    if found.dtype == np.uint64:
+        return found.view(np.int64)
+    return found.astype(np.int64)
+
+
+def _check_range(wanted: Places, count: int) -> None:
+    outside = (wanted < 0) | (wanted >= count)
+    if outside.any():
+        raise InvalidInputError("row position", expected=f"0 to {count - 1}", found=int(wanted[outside][0]))
+
+
+def _read(share: _Share, wanted: Sequence[Read], projection: Projection) -> Request[Columns]:
+    columns = yield from share.reader.read(wanted, share.offsets)
+    present = {read.name for read in wanted}
+    for name in dict.fromkeys(path[0] for path in projection.paths):
+        if name not in present:
+            columns[name] = share.reader.hidden(name, share.offsets, share.row_offset)
+    return columns
+
+
+def _joined(pieces: Sequence[Columns]) -> Columns:
+    if len(pieces) == 1:
+        return pieces[0]
+    return {name: pa.concat_arrays([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def _none(wanted: Sequence[Read], projection: Projection) -> Columns:
+    hidden = {path[0]: pa.nulls(0, pa.uint64()) for path in projection.paths if path[0] in HIDDEN}
+    return {**hidden, **{read.name: pa.nulls(0, read.arrow_type) for read in wanted}}
+
+
+def _forms(projection: Projection) -> dict[str, pa.DataType]:
+    return {output.path[0]: output.field.type for output in projection.outputs if output.path and len(output.path) == 1}
