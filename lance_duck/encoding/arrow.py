@@ -1,4 +1,4 @@
-"""Blocks to Arrow arrays of the storage type, without a copy where the form allows it."""
+"""Blocks to Arrow arrays of a storage type, without a copy where the form allows it."""
 
 from __future__ import annotations
 
@@ -7,41 +7,50 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.views import string_views
+from lance_duck.encoding.narrow import narrow
 from lance_duck.encoding.take import take
 from lance_duck.errors import CorruptError, InvalidInputError
 
+Valid = NDArray[np.bool_] | Bytes | None
 _MAX_OFFSET = np.iinfo(np.int32).max
 
 
-def validity_buffer(valid: NDArray[np.bool_] | Bytes | None) -> pa.Buffer | None:
+def validity_buffer(valid: Valid) -> pa.Buffer | None:
     """Arrow validity bitmap of one flag a slot; None when all are valid."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def block_to_arrow(
-    block: Block, arrow_type: pa.DataType, valid: NDArray[np.bool_] | Bytes | None, where: str
+    block: Block, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None = None
 ) -> pa.Array:
     """Array of a storage type (no extension type) with the values of a block.
 
     Args:
         block: Values, one a slot.
-        arrow_type: What to make of them.
+        arrow_type: What to make of them: what the file stores, or another form of it (string_view, dictionary, a
+            narrower decimal, float32 for half floats).
         valid: One flag a slot, or None when all are valid.
         where: Column, for messages.
+        stored: What the file stores; needed only to tell bfloat16 from halffloat.
 
     Raises:
         CorruptError: The block does not hold values of this type.
         InvalidInputError: More bytes than 32-bit offsets can address.
     """
     if isinstance(block, Dictionary):
-        return _dictionary(block, arrow_type, valid, where)
+        return _dictionary(block, arrow_type, valid, where, stored)
+    if pa.types.is_dictionary(arrow_type):
+        values = block_to_arrow(block, arrow_type.value_type, valid, where, stored)
+        return values.dictionary_encode().cast(arrow_type)
     bitmap = validity_buffer(valid)
     if isinstance(block, FixedWidth):
-        return _fixed(block, arrow_type, bitmap, where)
+        return _fixed(block, arrow_type, bitmap, where, stored)
     if isinstance(block, VariableWidth):
         return _variable(block, arrow_type, bitmap, where)
     if isinstance(block, FixedSizeList):
-        return _fixed_size_list(block, arrow_type, bitmap, where)
+        return _fixed_size_list(block, arrow_type, bitmap, where, stored)
     return _packed_struct(block, arrow_type, bitmap, where)
 
 
@@ -49,22 +58,26 @@ def _mismatch(what: str, arrow_type: pa.DataType, where: str) -> CorruptError:
     return CorruptError("values do not fit the type of the column", where=where, expected=arrow_type, found=what)
 
 
-def _fixed(block: FixedWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    if block.bits == 0:
-        return pa.nulls(block.count, arrow_type)
+def _fixed(
+    block: FixedWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str, stored: pa.DataType | None
+) -> pa.Array:
     if pa.types.is_fixed_size_list(arrow_type):
-        return _fixed_size_list(_as_list(block, arrow_type, where), arrow_type, bitmap, where)
-    if pa.types.is_dictionary(arrow_type):
-        return _encode(_fixed(block, arrow_type.value_type, bitmap, where), arrow_type)
+        return _fixed_size_list(_as_list(block, arrow_type, where), arrow_type, bitmap, where, stored)
+    block = narrow(block, stored, arrow_type, where)
     try:
-        width = arrow_type.bit_width
+        width = 0 if pa.types.is_nested(arrow_type) else arrow_type.bit_width
     except ValueError:
-        raise _mismatch(f"{block.bits} bits", arrow_type, where) from None
-    if width == 1 and block.bits == 8:
-        block = FixedWidth(1, np.bitwise_and(block.data, np.uint8(1)), block.count)
-    if width != block.bits or pa.types.is_nested(arrow_type):
+        width = 0
+    if width == 1 and block.bits in (1, 8):
+        data = np.packbits(
+            block.data if block.bits == 1 else np.bitwise_and(block.data, np.uint8(1)), bitorder="little"
+        )
+    elif width == block.bits:
+        data = block.data
+    else:
         raise _mismatch(f"{block.bits} bits", arrow_type, where)
-    data = np.packbits(block.data, bitorder="little") if block.bits == 1 else block.data
+    if 8 * len(data) < block.count * width:
+        raise _mismatch(f"{len(data)} bytes for {block.count} values", arrow_type, where)
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(data)])
 
 
@@ -78,46 +91,58 @@ def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSiz
 
 
 def _variable(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    if pa.types.is_dictionary(arrow_type):
-        return _encode(_variable(block, arrow_type.value_type, bitmap, where), arrow_type)
-    small = pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type)
-    if not small and not pa.types.is_large_string(arrow_type) and not pa.types.is_large_binary(arrow_type):
-        raise _mismatch("values of any length", arrow_type, where)
     offsets = block.offsets
     if len(offsets) == 0 or offsets[0] < 0 or offsets[-1] > len(block.data):
         raise CorruptError("offsets", where=where, expected=f"within {len(block.data)} bytes")
-    if small and int(offsets[-1]) > _MAX_OFFSET:
+    large = pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type)
+    if not large and int(offsets[-1]) > _MAX_OFFSET:
         raise InvalidInputError(
             "too many bytes for 32-bit offsets", where=where, found=int(offsets[-1]), remedy="read fewer rows at once"
         )
-    offsets = offsets.astype(np.int32, copy=False) if small else offsets.astype(np.int64, copy=False)
-    return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(offsets), pa.py_buffer(block.data)])
+    if pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type):
+        return _views(block, arrow_type, bitmap, where)
+    if large:
+        places = pa.py_buffer(offsets.astype(np.int64, copy=False))
+    elif pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
+        places = pa.py_buffer(offsets.astype(np.int32, copy=False))
+    else:
+        raise _mismatch("values of any length", arrow_type, where)
+    return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
+
+
+def _views(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
+    views = np.empty((block.count, 2), dtype=np.uint64)
+    data = block.data[: int(block.offsets[-1])]
+    if not string_views(readonly(data), readonly(block.offsets), views):
+        raise CorruptError("offsets", where=where, expected=f"ascending within {len(data)} bytes")
+    return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(views), pa.py_buffer(data)])
 
 
 def _dictionary(
-    block: Dictionary, arrow_type: pa.DataType, valid: NDArray[np.bool_] | Bytes | None, where: str
+    block: Dictionary, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None
 ) -> pa.Array:
     if not pa.types.is_dictionary(arrow_type):
-        return block_to_arrow(take(block.items, block.indices.astype(np.int64)), arrow_type, valid, where)
-    items = block_to_arrow(block.items, arrow_type.value_type, None, where)
+        return block_to_arrow(take(block.items, block.indices.astype(np.int64)), arrow_type, valid, where, stored)
+    items = block_to_arrow(block.items, arrow_type.value_type, None, where, stored)
     index = arrow_type.index_type.to_pandas_dtype()
-    if block.items.count > np.iinfo(index).max:
+    if block.items.count - 1 > np.iinfo(index).max:
         raise InvalidInputError("dictionary is too large for its index type", where=where, found=block.items.count)
-    bitmap = validity_buffer(valid)
-    indices = pa.Array.from_buffers(
-        arrow_type.index_type, block.count, [bitmap, pa.py_buffer(block.indices.astype(index, copy=False))]
-    )
-    return pa.DictionaryArray.from_arrays(indices, items)
+    indices = pa.py_buffer(block.indices.astype(index, copy=False))
+    places = pa.Array.from_buffers(arrow_type.index_type, block.count, [validity_buffer(valid), indices])
+    return pa.DictionaryArray.from_arrays(places, items, ordered=arrow_type.ordered)
 
 
-def _encode(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    return values.dictionary_encode().cast(arrow_type)
-
-
-def _fixed_size_list(block: FixedSizeList, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
+def _fixed_size_list(
+    block: FixedSizeList,
+    arrow_type: pa.DataType,
+    bitmap: pa.Buffer | None,
+    where: str,
+    stored: pa.DataType | None,
+) -> pa.Array:
     if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != block.dimension:
         raise _mismatch(f"lists of {block.dimension}", arrow_type, where)
-    items = block_to_arrow(block.items, arrow_type.value_type, block.validity, where)
+    inner = stored.value_type if stored is not None and pa.types.is_fixed_size_list(stored) else None
+    items = block_to_arrow(block.items, arrow_type.value_type, block.validity, where, inner)
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap], children=[items])
 
 

@@ -42,7 +42,8 @@ class LeafColumn:
         column: Index of the physical column.
         structure: Layers that the schema gives it.
         num_rows: Rows that it must have.
-        arrow_type: Storage type of the values.
+        arrow_type: Storage type to give the values.
+        stored: Storage type of the values in the file.
         is_json: Whether the values are JSONB to be given as text.
     """
 
@@ -53,12 +54,14 @@ class LeafColumn:
         structure: Structure,
         num_rows: int,
         arrow_type: pa.DataType,
+        stored: pa.DataType | None = None,
         is_json: bool = False,
     ) -> None:
         self._source = file.source
         self._where = f"{file.source.path}: column {column}"
         self.structure = structure
         self._arrow_type = arrow_type
+        self._stored = stored
         self._is_json = is_json
         self._stride = structure.strides[-1]
         if self._stride != 1 and structure.max_rep:
@@ -151,7 +154,7 @@ class LeafColumn:
                 slots = slots[slots <= leaf.layers.max_visible]
             valid = slots == 0
         block = jsonb_to_text(leaf.block, self._where) if self._is_json else leaf.block
-        return block_to_arrow(block, self._arrow_type, valid, self._where)
+        return block_to_arrow(block, self._arrow_type, valid, self._where, self._stored)
 
     def _entries(self, leaves: list[Leaf]) -> Entries:
         if len(self.structure.lists) == 1:

@@ -162,7 +162,8 @@ class _Builder:
         file, column = place
         storage = storage_type(arrow_type)
         is_json = field.is_json and not pa.types.is_binary(storage) and not pa.types.is_large_binary(storage)
-        self.leaves.append(LeafColumn(file, column, structure, self.num_rows, storage, is_json))
+        stored = storage_type(field.to_arrow(scan=True).type)
+        self.leaves.append(LeafColumn(file, column, structure, self.num_rows, storage, stored, is_json))
         return Node(arrow_type, len(self.leaves) - 1, (len(self.leaves) - 1, 0), ())
 
 
