@@ -15,7 +15,7 @@ from lance_duck.wire import paths
 
 MAIN = "main"
 
-_BRANCH_NAME = re.compile(r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$")
+_NAME = re.compile(r"(?!(.*/)?\.\.?(/|$))[\w.-]+(/[\w.-]+)*")
 _TREE_PART = f"/{paths.TREE}/"
 
 
@@ -76,7 +76,7 @@ def read_tag(store: Store, name: str) -> Tag:
         CorruptError: Its file is broken.
     """
     path = paths.tag_file(name)
-    raw = _read(store, path, name, "tag") if _BRANCH_NAME.match(name) else None
+    raw = _read(store, path, name, "tag") if _NAME.fullmatch(name) else None
     if raw is None:
         raise NotFoundError(f"no tag {name!r}", where=store.uri, expected=_choice(store, paths.TAGS))
     where = join_uri(store.uri, path)
@@ -103,7 +103,7 @@ def read_branch(store: Store, name: str) -> Branch:
         CorruptError: Its file is broken.
     """
     path = paths.branch_file(name)
-    raw = _read(store, path, name, "branch") if _BRANCH_NAME.match(name) else None
+    raw = _read(store, path, name, "branch") if _NAME.fullmatch(name) else None
     if raw is None:
         raise NotFoundError(f"no branch {name!r}", where=store.uri, expected=_choice(store, paths.BRANCHES))
     where = join_uri(store.uri, path)
@@ -127,7 +127,7 @@ def root_uri(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
     at = uri.find(_TREE_PART)
     while at >= 0:
         branch = uri[at + len(_TREE_PART) :].strip("/")
-        if _BRANCH_NAME.match(branch) and open_store(uri[:at], storage_options).exists(paths.branch_file(branch)):
+        if _NAME.fullmatch(branch) and open_store(uri[:at], storage_options).exists(paths.branch_file(branch)):
             return uri[:at]
         at = uri.find(_TREE_PART, at + 1)
     return uri

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 from lance_duck.errors import CorruptError
@@ -116,11 +116,13 @@ class Fragments(Sequence[Fragment]):
     Args:
         protos: Messages of the manifest.
         where: Manifest, for messages.
+        counts_old: Whether the writer's counts hold for files of version 0.1 too; those of the first writers do not.
     """
 
-    def __init__(self, protos: Sequence[table_pb2.DataFragment], where: str) -> None:
+    def __init__(self, protos: Sequence[table_pb2.DataFragment], where: str, *, counts_old: bool = True) -> None:
         self._protos = protos
         self._where = where
+        self._counts_old = counts_old
         self._built: dict[int, Fragment] = {}
 
     def __len__(self) -> int:
@@ -138,7 +140,10 @@ class Fragments(Sequence[Fragment]):
             raise IndexError(index)
         found = self._built.get(place)
         if found is None:
-            found = self._built[place] = fragment_from_proto(self._protos[place], self._where)
+            found = fragment_from_proto(self._protos[place], self._where)
+            if not self._counts_old and _has_old_files(self._protos[place]):
+                found = without_counts(found)
+            self._built[place] = found
         return found
 
     def __iter__(self) -> Iterator[Fragment]:
@@ -156,6 +161,8 @@ class Fragments(Sequence[Fragment]):
         """Rows that are not deleted, from the metadata alone; None when an old manifest does not say."""
         total = 0
         for proto in self._protos:
+            if not self._counts_old and _has_old_files(proto):
+                return None
             deleted = 0
             if proto.HasField("deletion_file"):
                 deleted = proto.deletion_file.num_deleted_rows
@@ -207,6 +214,12 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
     )
 
 
+def without_counts(fragment: Fragment) -> Fragment:
+    """The same fragment, as if its manifest did not say how many rows it has."""
+    deletion = fragment.deletion_file and replace(fragment.deletion_file, num_deleted_rows=0)
+    return replace(fragment, physical_rows=0, deletion_file=deletion)
+
+
 def data_file_from_proto(proto: table_pb2.DataFile, where: str) -> DataFile:
     """Build a data file from its message.
 
@@ -252,6 +265,10 @@ def _check_deleted(deleted: int, proto: table_pb2.DataFragment, where: str) -> N
             expected=f"at most {proto.physical_rows}",
             found=deleted,
         )
+
+
+def _has_old_files(proto: table_pb2.DataFragment) -> bool:
+    return any(_OLD_VERSIONS.get((f.file_major_version, f.file_minor_version)) == "0.1" for f in proto.files)
 
 
 def _bytes_of(proto: table_pb2.DataFragment, oneof: str) -> bytes | ExternalFile | None:

@@ -104,7 +104,7 @@ class Manifest:
     @cached_property
     def fragments(self) -> Fragments:
         """Fragments, in the order of a scan."""
-        return Fragments(self.proto.fragments, self.path)
+        return Fragments(self.proto.fragments, self.path, counts_old=self.writer is not None)
 
     @property
     def reader_flags(self) -> int:

@@ -15,6 +15,7 @@ data/{stem}/{blob id, 32 binary digits, reversed}.blob
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
@@ -81,8 +82,11 @@ def manifest_candidates(version: int) -> tuple[str, ...]:
 
 
 def data_file(path: str, *, is_dataset_root: bool = True) -> str:
-    """Path of a data file, from its name in a manifest; below a plain base path files lie at the top."""
-    return f"{DATA}/{path}" if is_dataset_root else path
+    """Path of a data file, from its name in a manifest; below a plain base path files lie at the top.
+
+    An absolute name stays absolute, for the store to judge.
+    """
+    return posixpath.join(DATA, path) if is_dataset_root else path
 
 
 def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
@@ -92,7 +96,7 @@ def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str
 
 def transaction_file(name: str) -> str:
     """Path of a transaction, from its name in a manifest."""
-    return f"{TRANSACTIONS}/{name}"
+    return posixpath.join(TRANSACTIONS, name)
 
 
 def index_directory(uuid: UUID) -> str:
