@@ -106,7 +106,9 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> Node:
         return _open_text(field, file, index, arrow_type)
     if field.children and field.logical_type.startswith(("list", "large_list", "map")) and column.pages:
         raise CorruptError("page of a list column", where=where, expected="list", found=kind)
-    return LeafNode(column, field.arrow_type, arrow_type, where)
+    storage = storage_type(arrow_type)
+    is_json = field.is_json and not pa.types.is_binary(storage) and not pa.types.is_large_binary(storage)
+    return LeafNode(column, field.arrow_type, arrow_type, where, is_json=is_json)
 
 
 def _open_parent(field: Field, locate: Locate, arrow_type: pa.DataType) -> Node:

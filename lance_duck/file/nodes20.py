@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.encoding.arrow import block_to_arrow
+from lance_duck.encoding.block import Block
+from lance_duck.encoding.jsonb import jsonb_to_text
 from lance_duck.encoding.v20.array import Array
 from lance_duck.encoding.v20.buffers import PageBuffers
 from lance_duck.encoding.v20.dictionary import DictionaryArray
@@ -48,15 +50,25 @@ class LeafNode:
         stored_type: Arrow type that the values have in the file.
         arrow_type: What to give.
         where: Column, for messages.
+        is_json: Whether the values are JSONB to be given as text.
 
     Raises:
         CorruptError: The pages claim more rows than a file can have.
     """
 
-    def __init__(self, column: ColumnMetadata, stored_type: pa.DataType, arrow_type: pa.DataType, where: str) -> None:
+    def __init__(
+        self,
+        column: ColumnMetadata,
+        stored_type: pa.DataType,
+        arrow_type: pa.DataType,
+        where: str,
+        *,
+        is_json: bool = False,
+    ) -> None:
         self.arrow_type = arrow_type
         self._stored_type = stored_type
         self._where = where
+        self._is_json = is_json
         self._column = column
         self._bounds = page_bounds(column, where)
         self._arrays: list[Array | None] = [None] * len(column.pages)
@@ -82,10 +94,13 @@ class LeafNode:
         arrays = [
             pa.nulls(values.count, storage)
             if values.block is None
-            else block_to_arrow(values.block, storage, values.validity, self._where)
+            else block_to_arrow(self._shown(values.block), storage, values.validity, self._where)
             for values in found
         ]
         return wrapped(_joined(arrays, storage), self.arrow_type)
+
+    def _shown(self, block: Block) -> Block:
+        return jsonb_to_text(block, self._where) if self._is_json else block
 
     def _array(self, index: int) -> Array:
         array = self._arrays[index]
