@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_duck.wire import paths
+from lance_duck.wire.paths import ManifestName, parse_manifest_name
+
+
+@given(st.integers(1, 2**64 - 1), st.sampled_from([0, 1, 2]))
+def test_names_of_manifests_are_read_back(version: int, naming: int) -> None:
+    if naming == 1 and version >= 10**19:
+        return  # 20 digits are naming 2
+    name = ManifestName(version, naming)
+    assert parse_manifest_name(name.path.removeprefix("_versions/")) == name
+
+
+def test_newer_versions_sort_first() -> None:
+    names = [ManifestName(v, 2).path for v in (1, 9, 10, 2**40)]
+    assert names == sorted(names, reverse=True)
+    assert names[0] == "_versions/18446744073709551614.manifest"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["latest_version_hint.json", "x.manifest", "1.manifest#1", "-1.manifest", "99999999999999999999.manifest", ""],
+)
+def test_other_files_are_no_manifests(name: str) -> None:
+    assert parse_manifest_name(name) is None
+
+
+def test_candidates_begin_with_the_naming_of_today() -> None:
+    assert paths.manifest_candidates(3) == ("_versions/18446744073709551612.manifest", "_versions/3.manifest")
+    assert paths.manifest_candidates(2**63 + 1) == (f"_versions/d{2**63 + 1}.manifest",)
+
+
+def test_other_names() -> None:
+    assert paths.data_file("x.lance") == "data/x.lance"
+    assert paths.data_file("x.lance", is_dataset_root=False) == "x.lance"
+    assert paths.data_file("/x.lance") == "/x.lance"
+    assert paths.branch_file("dev/x") == "_refs/branches/dev%2Fx.json"
+    assert paths.branch_root("dev/x") == "tree/dev/x"
+    assert paths.ref_name("dev%2Fx.json") == "dev/x"
+    assert paths.ref_name("x.txt") is None
+    assert paths.blob_file("ab.lance", 1) == f"data/ab/1{'0' * 31}.blob"
