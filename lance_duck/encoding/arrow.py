@@ -65,9 +65,9 @@ def _fixed(
         return _fixed_size_list(_as_list(block, arrow_type, where), arrow_type, bitmap, where, stored)
     block = narrow(block, stored, arrow_type, where)
     try:
-        width = 0 if pa.types.is_nested(arrow_type) else arrow_type.bit_width
+        width = -1 if pa.types.is_nested(arrow_type) else arrow_type.bit_width
     except ValueError:
-        width = 0
+        width = -1
     if width == 1 and block.bits in (1, 8):
         data = np.packbits(
             block.data if block.bits == 1 else np.bitwise_and(block.data, np.uint8(1)), bitorder="little"

@@ -66,7 +66,7 @@ class LeafNode:
         is_json: bool = False,
     ) -> None:
         self.arrow_type = arrow_type
-        self._stored_type = stored_type
+        self._stored_type = storage_type(stored_type)
         self._where = where
         self._is_json = is_json
         self._column = column
@@ -94,7 +94,7 @@ class LeafNode:
         arrays = [
             pa.nulls(values.count, storage)
             if values.block is None
-            else block_to_arrow(self._shown(values.block), storage, values.validity, self._where)
+            else block_to_arrow(self._shown(values.block), storage, values.validity, self._where, self._stored_type)
             for values in found
         ]
         return wrapped(_joined(arrays, storage), self.arrow_type)

@@ -95,7 +95,7 @@ class Field:
         """0: no blob. 1: bytes stored aside from the column. 2: `lance.blob.v2`."""
         if self.extension_name == BLOB_V2:
             return 2
-        return 1 if self.metadata.get(BLOB_KEY, "").lower() == "true" else 0
+        return int(self.logical_type != "struct" and self.metadata.get(BLOB_KEY, "").lower() == "true")
 
     def to_arrow(self, *, scan: bool = False) -> pa.Field:
         """Return the Arrow field, with its metadata.
