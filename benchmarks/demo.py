@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,12 +53,12 @@ def queries(connection: ld.Connection) -> None:
     sql(connection, (GOLDEN / "tpch" / "queries" / "q01.sql").read_text(encoding="utf-8").strip().rstrip(";"))
     sql(
         connection,
-        """SELECT n_name AS nation, count(*) AS orders, sum(o_totalprice) AS total
+        """SELECT n_name, count(*) AS orders, sum(o_totalprice) AS total
 FROM orders
 JOIN customer ON o_custkey = c_custkey
 JOIN nation ON c_nationkey = n_nationkey
 WHERE o_orderdate >= DATE '1995-01-01'
-GROUP BY nation ORDER BY total DESC LIMIT 3""",
+GROUP BY n_name ORDER BY total DESC LIMIT 3""",
     )
     sql(connection, "SELECT count(*) AS lines FROM lineitem", "from the manifest: no data file is opened")
     sql(
@@ -119,13 +120,25 @@ def sql(connection: ld.Connection, query: str, note: str = "") -> None:
 
 def show(answer: pa.Table, seconds: float, note: str = "") -> None:
     """Print an answer with the time it took."""
-    drawing = grid(*answer.schema.names)
-    for row in answer.to_pylist():
-        drawing.add_row(*(str(value) for value in row.values()))
+    wide = answer.num_columns > 6
+    drawing = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    columns = [[cell(value) for value in column.to_pylist()] for column in answer.columns]
+    for name, cells in zip(answer.schema.names, columns, strict=True):
+        # In a wide answer only the names may break.
+        header = name.replace("_", "_\n") if wide else name
+        drawing.add_column(header, overflow="fold", min_width=max(map(len, cells), default=0) if wide else None)
+    for row in zip(*columns, strict=True):
+        drawing.add_row(*row)
     console.print(drawing)
     console.print(
         f"{answer.num_rows} rows, {seconds * 1e3:,.1f} ms{'; ' + note if note else ''}", style="dim", markup=False
     )
+
+
+def cell(value: object) -> str:
+    if isinstance(value, float | Decimal):
+        return f"{value / 1_000_000:.2f}M" if abs(value) >= 1_000_000 else f"{value:.2f}"
+    return str(value)
 
 
 def heading(title: str, code: str) -> None:
