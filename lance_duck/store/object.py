@@ -217,6 +217,8 @@ def _call(where: str, do: Callable[[], _T]) -> _T:
     except FileNotFoundError as error:
         raise NotFoundError("no such object", where=where) from error
     except (BaseError, OSError, ValueError) as error:
+        if "404 Not Found" in _first_line(error):  # how the library puts a listing of a bucket that does not exist
+            raise NotFoundError("no such bucket", where=where) from error
         raise StoreError(_first_line(error), where=where) from error
 
 

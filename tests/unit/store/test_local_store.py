@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
+from lance_duck.store import Entry, local_path, open_store
+from lance_duck.store.local import LocalStore, MappedFile, Residency
+
+
+def test_reads_are_views_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"0123456789")
+    file = open_store(tmp_path).open("f")
+    assert (file.size, file.path) == (10, str(tmp_path / "f"))
+    found = file.read([(2, 3), (0, 0), (10, 0), (0, 10)])
+    assert [bytes(f) for f in found] == [b"234", b"", b"", b"0123456789"]
+    assert np.shares_memory(found[0], found[3])
+    assert not found[0].flags.writeable
+
+
+@pytest.mark.parametrize("wanted", [(0, 11), (11, 0), (-1, 2), (5, -1), (2**62, 2**62), (10, 1)])
+def test_a_read_beyond_the_end_is_corrupt(tmp_path: Path, wanted: tuple[int, int]) -> None:
+    (tmp_path / "f").write_bytes(b"0123456789")
+    with pytest.raises(CorruptError, match="beyond the end"):
+        open_store(tmp_path).open("f").read([wanted])
+
+
+def test_an_empty_file_reads_as_nothing(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"")
+    file = MappedFile(str(tmp_path / "f"))
+    assert [len(f) for f in file.read([(0, 0)])] == [0]
+    file.release()
+
+
+def test_a_size_that_is_given_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"0123")
+    assert open_store(tmp_path).open("f", 4).size == 4
+    with pytest.raises(CorruptError, match="expected 5, found 4"):
+        open_store(tmp_path).open("f", 5)
+
+
+def test_views_outlive_their_file_and_a_release(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 100_000)
+    file = MappedFile(str(tmp_path / "f"))
+    (view,) = file.read([(10, 50_000)])
+    file.release(0, 60_000)
+    file.release()
+    os.unlink(tmp_path / "f")
+    del file
+    gc.collect()
+    assert bytes(view) == b"x" * 50_000
+
+
+def test_maps_that_were_not_used_for_long_are_released_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    released = []
+    monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
+    files = []
+    for name in "abc":
+        (tmp_path / name).write_bytes(b"x" * 100)
+        files.append(MappedFile(str(tmp_path / name)))
+    a, b, c = files
+    residency = Residency(250)
+    residency.touch(a, 80)
+    residency.touch(b, 80)
+    residency.touch(a, 80)
+    assert residency.total == 180
+    residency.touch(c, 90)
+    assert released == ["b", "a"]
+    assert residency.total == 90
+    files.clear()
+    del c
+    gc.collect()
+    residency.touch(a, 1)
+    assert residency.total == 1
+
+
+def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:
+    (tmp_path / "d" / "sub").mkdir(parents=True)
+    for name in ("b", "a", "c"):
+        (tmp_path / "d" / name).write_bytes(name.encode() * 3)
+    store = open_store(tmp_path)
+    entries = list(store.entries("d"))
+    assert [(e.path, e.size) for e in entries] == [("d/a", 3), ("d/b", 3), ("d/c", 3)]
+    assert isinstance(entries[0], Entry)
+    assert entries[0].modified.timestamp() == pytest.approx((tmp_path / "d" / "a").stat().st_mtime)
+    assert list(store.names("d")) == ["a", "b", "c"]
+    assert list(store.names("none")) == list(store.entries("d/a")) == []
+
+
+def test_what_is_missing_is_not_found(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    assert not store.exists("f")
+    with pytest.raises(NotFoundError):
+        store.get("f")
+    with pytest.raises(NotFoundError):
+        store.open("f/g")
+    (tmp_path / "d").mkdir()
+    with pytest.raises(StoreError):
+        store.get("d")
+
+
+@pytest.mark.parametrize("path", ["", ".", "..", "../x", "a/../../x", "/etc/passwd", "a\0b"])
+def test_paths_that_leave_the_root_are_refused(tmp_path: Path, path: str) -> None:
+    store = open_store(tmp_path)
+    for read in (store.get, store.open, store.exists, lambda p: list(store.entries(p))):
+        with pytest.raises(InvalidInputError, match="leaves the root"):
+            read(path)
+
+
+def test_links_may_lead_where_it_is_allowed(tmp_path: Path) -> None:
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    outside.mkdir()
+    root.mkdir()
+    (outside / "f").write_bytes(b"1")
+    (root / "link").symlink_to(outside / "f")
+    with pytest.raises(InvalidInputError):
+        LocalStore(str(root)).get("link")
+    assert open_store(root, allowed=[f"file://{outside}"]).get("link") == b"1"
+    with pytest.raises(InvalidInputError):
+        open_store(root, allowed=[f"{outside}x"]).get("link")
+
+
+def test_uris_and_paths_name_local_roots(tmp_path: Path) -> None:
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "f").write_bytes(b"1")
+    for uri in (
+        tmp_path / "a b",
+        str(tmp_path / "a b") + "/",
+        f"file://{tmp_path}/a%20b",
+        f"file://localhost{tmp_path}/a b",
+    ):
+        store = open_store(uri)
+        assert store.get("f") == b"1"
+        assert store.uri == str(tmp_path / "a b")
+    assert local_path("s3://bucket/x") is None
+    assert local_path("~/x") == os.path.expanduser("~/x")
+    with pytest.raises(InvalidInputError, match="host"):
+        open_store("file://elsewhere/x")
+    with pytest.raises(UnsupportedError, match="unknown scheme 'ftp'"):
+        open_store("ftp://host/x")
