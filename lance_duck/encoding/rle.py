@@ -12,7 +12,6 @@ values are to be ignored. In block form (levels) they are one buffer:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from lance_duck.encoding.block import Block, Bytes, FixedWidth
 from lance_duck.encoding.codec import Chunks
 from lance_duck.encoding.forms import WORDS, justified, no_form, one_chunk, words_at
 from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.rle import expand_runs
+from lance_duck.encoding.kernels.rle import SLACK, expand_runs
 from lance_duck.encoding.kernels.status import check
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -100,6 +99,7 @@ class Rle:
         counts: NDArray[np.int64],
     ) -> FixedWidth:
         total = justified(counts, runs * MAX_RUN, "rle")
-        out: NDArray[Any] = np.empty(total, WORDS[self.bits])
-        check(expand_runs(readonly(data), values, lengths, runs, np.cumsum(counts), out), "rle")
-        return FixedWidth(self.bits, out.view(np.uint8), total)
+        width = self.bits // 8
+        out = np.empty(total * width + SLACK, np.uint8)
+        check(expand_runs(readonly(data), values, lengths, runs, np.cumsum(counts), width, out), "rle")
+        return FixedWidth(self.bits, out[: total * width], total)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.forms import MAX_INT32
 from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.status import check
 from lance_duck.encoding.kernels.take import gather_fixed, gather_variable, select_extents
-from lance_duck.encoding.kernels.variable import ascending_within
 from lance_duck.errors import CorruptError
 
 
@@ -76,12 +76,9 @@ def _take_items(items: Block, dimension: int, indices: NDArray[np.int64]) -> Blo
 
 
 def _take_variable(block: VariableWidth, indices: NDArray[np.int64]) -> VariableWidth:
-    stored = readonly(block.offsets)
-    if not ascending_within(stored, len(block.data)):
-        raise CorruptError("offsets are not ascending inside their data", where="take")
     starts = np.empty(len(indices), np.int64)
     ends = np.empty(len(indices) + 1, np.int64)
-    select_extents(stored, indices, starts, ends)
+    check(select_extents(readonly(block.offsets), indices, len(block.data), starts, ends), "variable", "row")
     total = int(ends[-1])
     offsets: NDArray[Any] = ends.astype(np.int32) if total <= MAX_INT32 else ends
     out = np.empty(total, np.uint8)

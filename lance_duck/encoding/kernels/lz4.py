@@ -65,7 +65,11 @@ def decompress_block(data: Bytes, start: int, size: int, out: Bytes, place: int,
             return status.TOO_SHORT
         if literals > stop - place:
             return status.BAD_LENGTH
-        copy(out, place, data, at, literals)
+        if literals <= 16 and at + 16 <= len(data) and place + 16 <= len(out):
+            store_u64(out, place, load_u64(data, at))
+            store_u64(out, place + 8, load_u64(data, at + 8))
+        else:
+            copy(out, place, data, at, literals)
         at += literals
         place += literals
         if at == end:

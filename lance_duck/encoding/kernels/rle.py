@@ -1,8 +1,12 @@
-"""Kernel that expands runs."""
+"""Kernel that expands runs.
+
+A run is written as a pattern of 8 bytes, 32 bytes at a time: most runs take one step, and what is too much is
+overwritten by the next run.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +14,22 @@ from numpy.typing import NDArray
 from lance_duck.encoding.block import Bytes
 from lance_duck.encoding.kernels import status
 from lance_duck.encoding.kernels.jit import kernel
-from lance_duck.encoding.kernels.memory import load_u8, load_u16, load_u32, load_u64
+from lance_duck.encoding.kernels.memory import load_u8, load_u16, load_u32, load_u64, store_u64
+
+STEP: Final = 32
+SLACK: Final = STEP
+
+
+@kernel
+def _pattern(data: Bytes, place: int, width: int) -> np.uint64:
+    """A value over and over, in 8 bytes."""
+    if width == 1:
+        return np.uint64(load_u8(data, place)) * np.uint64(0x0101010101010101)
+    if width == 2:
+        return np.uint64(load_u16(data, place)) * np.uint64(0x0001000100010001)
+    if width == 4:
+        return np.uint64(load_u32(data, place)) * np.uint64(0x0000000100000001)
+    return np.uint64(load_u64(data, place))
 
 
 @kernel
@@ -20,40 +39,40 @@ def expand_runs(
     lengths: NDArray[np.int64],
     runs: NDArray[np.int64],
     ends: NDArray[np.int64],
-    out: NDArray[Any],
+    width: int,
+    out: Bytes,
 ) -> int:
     """Expands the runs of chunks; what they hold beyond a chunk's count is left out.
 
     Args:
         data: Holds the buffers; the extents have been checked.
-        values: Byte offset of each chunk's run values, each a word of out's type.
+        values: Byte offset of each chunk's run values.
         lengths: Byte offset of each chunk's run lengths, each a byte.
         runs: Runs in each chunk.
-        ends: Where in `out` each chunk ends; ascending.
-        out: Unsigned words, written.
+        ends: Where each chunk's values end, in values; ascending.
+        width: Bytes of a value: 1, 2, 4 or 8.
+        out: ends[-1] * width bytes and SLACK more, written.
 
     Returns:
         A status.
     """
-    size = out.itemsize
     place: Any = np.int64(0)
     for i in range(len(values)):
-        end = ends[i]
+        end = ends[i] * width
         run = 0
         while place < end:
             if run >= runs[i]:
                 return status.BAD_RUNS | (i << 8)
-            if size == 1:
-                word = np.uint64(load_u8(data, values[i] + run))
-            elif size == 2:
-                word = np.uint64(load_u16(data, values[i] + run * 2))
-            elif size == 4:
-                word = np.uint64(load_u32(data, values[i] + run * 4))
-            else:
-                word = load_u64(data, values[i] + run * 8)
-            stop = min(end, place + np.int64(load_u8(data, lengths[i] + run)))
-            for j in range(place, stop):
-                out[j] = word
+            pattern = _pattern(data, values[i] + run * width, width)
+            stop = min(end, place + np.int64(load_u8(data, lengths[i] + run)) * width)
+            while True:
+                store_u64(out, place, pattern)
+                store_u64(out, place + 8, pattern)
+                store_u64(out, place + 16, pattern)
+                store_u64(out, place + 24, pattern)
+                place += STEP
+                if place >= stop:
+                    break
             place = stop
             run += 1
     return status.OK
@@ -65,16 +84,17 @@ def expand_runs_reference(
     lengths: NDArray[np.int64],
     runs: NDArray[np.int64],
     ends: NDArray[np.int64],
-    out: NDArray[Any],
+    width: int,
+    out: Bytes,
 ) -> int:
     """The same, plainly."""
     place = 0
     chunks = zip(values.tolist(), lengths.tolist(), runs.tolist(), ends.tolist(), strict=True)
     for i, (first, length, count, end) in enumerate(chunks):
-        words = np.frombuffer(data[first : first + count * out.itemsize].tobytes(), out.dtype)
+        words = np.frombuffer(data[first : first + count * width].tobytes(), f"<u{width}")
         expanded = np.repeat(words, data[length : length + count])[: end - place]
         if len(expanded) < end - place:
             return status.BAD_RUNS | (i << 8)
-        out[place:end] = expanded
+        out[place * width : end * width] = expanded.view(np.uint8)
         place = end
     return status.OK

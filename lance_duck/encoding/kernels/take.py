@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.kernels import status
 from lance_duck.encoding.kernels.jit import kernel
 from lance_duck.encoding.kernels.memory import (
     copy,
@@ -92,25 +93,41 @@ def gather_variable_reference(data: Bytes, starts: NDArray[np.int64], offsets: O
 
 
 @kernel
-def select_extents(offsets: Offsets, indices: NDArray[np.int64], starts: NDArray[np.int64], ends: Offsets) -> None:
+def select_extents(
+    offsets: Offsets, indices: NDArray[np.int64], size: int, starts: NDArray[np.int64], ends: Offsets
+) -> int:
     """Where the values at `indices` begin, and where they end when they are put one after the other.
 
     Args:
         offsets: Of all values; the caller has checked the indices against them.
         indices: Chosen values.
+        size: Bytes of data.
         starts: len(indices), written.
         ends: len(indices) + 1, int64, written.
+
+    Returns:
+        A status.
     """
     ends[0] = 0
     for i in range(len(indices)):
-        starts[i] = offsets[indices[i]]
-        ends[i + 1] = ends[i] + (offsets[indices[i] + 1] - offsets[indices[i]])
+        start = np.int64(offsets[indices[i]])
+        end = np.int64(offsets[indices[i] + 1])
+        if start < 0 or end < start or end > size:
+            return status.BAD_OFFSETS | (i << 8)
+        starts[i] = start
+        ends[i + 1] = ends[i] + (end - start)
+    return status.OK
 
 
 def select_extents_reference(
-    offsets: Offsets, indices: NDArray[np.int64], starts: NDArray[np.int64], ends: Offsets
-) -> None:
+    offsets: Offsets, indices: NDArray[np.int64], size: int, starts: NDArray[np.int64], ends: Offsets
+) -> int:
     """The same, plainly."""
     starts[:] = offsets[indices]
+    stops = offsets[indices + 1].astype(np.int64)
+    bad = (starts < 0) | (stops < starts) | (stops > size)
+    if bad.any():
+        return status.BAD_OFFSETS | (int(bad.argmax()) << 8)
     ends[0] = 0
-    np.cumsum(offsets[indices + 1].astype(np.int64) - starts, out=ends[1:])
+    np.cumsum(stops - starts, out=ends[1:])
+    return status.OK

@@ -120,9 +120,20 @@ def test_variable_kernels_equal_their_references(values: list[bytes], data: st.D
         (kernels.select_extents_reference, kernels.gather_variable_reference),
     ):
         starts, ends = np.zeros(len(indices), np.int64), np.zeros(len(indices) + 1, np.int64)
-        select(block.offsets, indices, starts, ends)
+        assert select(block.offsets, indices, len(block.data), starts, ends) == 0
         out = np.zeros(int(ends[-1]), np.uint8)
         gather(block.data, starts, ends, out)
         results.append((starts.tolist(), ends.tolist(), out.tobytes()))
     assert results[0] == results[1]
     assert results[0][2] == b"".join(values[i] for i in indices)
+
+
+@given(st.lists(st.integers(-1, 5), min_size=2, max_size=5), st.data())
+def test_select_extents_refuses_what_its_reference_refuses(offsets: list[int], data: st.DataObject) -> None:
+    indices = np.array(data.draw(st.lists(st.integers(0, len(offsets) - 2), max_size=4)), np.int64)
+    results = []
+    for select in (kernels.select_extents, kernels.select_extents_reference):
+        starts, ends = np.zeros(len(indices), np.int64), np.zeros(len(indices) + 1, np.int64)
+        status = select(np.array(offsets, np.int64), indices, 4, starts, ends)
+        results.append((status, ends.tolist() if status == 0 else None))
+    assert results[0] == results[1]
