@@ -87,7 +87,7 @@ class Read:
     @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for reads of the same fields of a fragment in the same form."""
-        return tuple(field.id for field in self.field.walk()), self.arrow_type
+        return tuple(field.id for field in self.field.walk()), str(self.arrow_type)
 
 
 def readable_schema(schema: Schema) -> pa.Schema:
