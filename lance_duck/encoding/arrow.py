@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.views import string_views
-from lance_duck.encoding.narrow import narrow
+from lance_duck.encoding.narrow import Valid, narrow
 from lance_duck.encoding.take import take
 from lance_duck.errors import CorruptError, InvalidInputError
 
-Valid = NDArray[np.bool_] | Bytes | None
 _MAX_OFFSET = np.iinfo(np.int32).max
 
 
@@ -46,7 +44,7 @@ def block_to_arrow(
         return values.dictionary_encode().cast(arrow_type)
     bitmap = validity_buffer(valid)
     if isinstance(block, FixedWidth):
-        return _fixed(block, arrow_type, bitmap, where, stored)
+        return _fixed(narrow(block, stored, arrow_type, where, valid), arrow_type, bitmap, where, stored)
     if isinstance(block, VariableWidth):
         return _variable(block, arrow_type, bitmap, where)
     if isinstance(block, FixedSizeList):
@@ -63,7 +61,6 @@ def _fixed(
 ) -> pa.Array:
     if pa.types.is_fixed_size_list(arrow_type):
         return _fixed_size_list(_as_list(block, arrow_type, where), arrow_type, bitmap, where, stored)
-    block = narrow(block, stored, arrow_type, where)
     try:
         width = -1 if pa.types.is_nested(arrow_type) else arrow_type.bit_width
     except ValueError:

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.block import Bytes, FixedWidth
 from lance_duck.errors import CorruptError
 
 _HALF_BITS = 16
 _FLOAT_BITS = 32
 
+Valid = NDArray[np.bool_] | Bytes | None
 
-def narrow(block: FixedWidth, stored: pa.DataType | None, wanted: pa.DataType, where: str) -> FixedWidth:
+
+def narrow(
+    block: FixedWidth, stored: pa.DataType | None, wanted: pa.DataType, where: str, valid: Valid = None
+) -> FixedWidth:
     """The values as `wanted` has them; as they are when there is nothing to do.
 
     Args:
@@ -26,6 +31,7 @@ def narrow(block: FixedWidth, stored: pa.DataType | None, wanted: pa.DataType, w
         stored: What they are in the file, which tells bfloat16 from halffloat; None: what their width says.
         wanted: What to give.
         where: Column, for messages.
+        valid: One flag a value, or None when all are valid; what a null holds need not fit.
 
     Raises:
         CorruptError: A decimal does not fit.
@@ -33,7 +39,7 @@ def narrow(block: FixedWidth, stored: pa.DataType | None, wanted: pa.DataType, w
     if pa.types.is_float32(wanted) and block.bits == _HALF_BITS:
         return _widen(block, is_brain=stored is not None and pa.types.is_fixed_size_binary(stored))
     if pa.types.is_decimal(wanted) and block.bits > wanted.bit_width:
-        return _low_bytes(block, wanted, where)
+        return _low_bytes(block, wanted, where, valid)
     return block
 
 
@@ -46,7 +52,7 @@ def _widen(block: FixedWidth, is_brain: bool) -> FixedWidth:
     return FixedWidth(_FLOAT_BITS, wide.view(np.uint8), block.count)
 
 
-def _low_bytes(block: FixedWidth, wanted: pa.DataType, where: str) -> FixedWidth:
+def _low_bytes(block: FixedWidth, wanted: pa.DataType, where: str, valid: Valid) -> FixedWidth:
     if block.bits % 64 or wanted.bit_width not in (32, 64, 128):
         raise CorruptError("values do not fit the type of the column", where=where, expected=wanted, found=block.bits)
     words = np.ascontiguousarray(block.data[: block.count * block.bits // 8]).view("<i8")
@@ -56,10 +62,10 @@ def _low_bytes(block: FixedWidth, wanted: pa.DataType, where: str) -> FixedWidth
     low = words[:, :kept]
     if wanted.bit_width == _FLOAT_BITS:
         narrow_ = low.astype("<i4")
-        fits = bool((narrow_ == low).all()) and bool((words[:, 1:] == sign).all())
+        lost = (narrow_ != low) | (words[:, 1:] != sign)
         low = narrow_
     else:
-        fits = bool((words[:, kept:] == sign).all())
-    if not fits:
+        lost = words[:, kept:] != sign
+    if lost.any() and (valid is None or lost[valid != 0].any()):
         raise CorruptError("decimal has more digits than its type", where=where, expected=wanted)
     return FixedWidth(wanted.bit_width, np.ascontiguousarray(low).view(np.uint8).reshape(-1), block.count)
