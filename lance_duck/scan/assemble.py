@@ -26,7 +26,7 @@ def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.Reco
         for output in projection.outputs
     ]
     if not arrays:
-        return rows_only(num_rows).cast(projection.schema)
+        return rows_only(num_rows).replace_schema_metadata(projection.schema.metadata)
     return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)
 
 
