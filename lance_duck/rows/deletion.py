@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError
 from lance_duck.rows.roaring import roaring_values
 
-MAX_ROWS = 1 << 32
+MAX_ROWS = (1 << 32) - 1
 
 
 class DeletionVector:
-    """The deleted rows of one fragment.
+    """The deleted rows of one fragment; all offsets are below 2^32.
 
     Args:
         deleted: uint32, strictly ascending offsets of the deleted rows.
@@ -43,7 +43,7 @@ class DeletionVector:
         """Return for each offset start … stop - 1 whether the row lives."""
         live = np.ones(stop - start, np.bool_)
         low, high = self._places(start, stop)
-        live[self.deleted[low:high].astype(np.int64) - start] = False
+        live[self.deleted[low:high] - np.uint32(start)] = False
         return live
 
     def live_offsets(self, start: int, stop: int) -> NDArray[np.int64]:
@@ -56,25 +56,23 @@ class DeletionVector:
         """Return for each offset, in any order, whether the row is deleted."""
         if not self.count:
             return np.zeros(len(offsets), np.bool_)
-        wanted = offsets.astype(np.int64, copy=False)
-        places = np.searchsorted(self._wide, wanted)
-        return np.asarray(self._wide[np.minimum(places, self.count - 1)] == wanted)
+        # Needles of the same type: a wider one would copy the whole vector at each search.
+        wanted = offsets.astype(np.uint32, copy=False)
+        places = np.searchsorted(self.deleted, wanted)
+        return np.asarray(self.deleted[np.minimum(places, self.count - 1)] == wanted)
 
     def nth_live(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the offset of each n-th living row, counted from 0; the caller keeps places inside the fragment."""
-        wanted = places.astype(np.int64, copy=False)
-        return wanted + np.searchsorted(self._live_before, wanted, side="right")
+        before = np.searchsorted(self._live_before, places.astype(np.uint32, copy=False), side="right")
+        return places.astype(np.int64) + before
 
     @cached_property
-    def _wide(self) -> NDArray[np.int64]:
-        return self.deleted.astype(np.int64)
-
-    @cached_property
-    def _live_before(self) -> NDArray[np.int64]:
-        return self._wide - np.arange(self.count)
+    def _live_before(self) -> NDArray[np.uint32]:
+        places: NDArray[np.uint32] = np.arange(self.count, dtype=np.uint32)
+        return self.deleted - places
 
     def _places(self, start: int, stop: int) -> tuple[int, int]:
-        low, high = np.searchsorted(self._wide, (start, stop))
+        low, high = np.searchsorted(self.deleted, np.array([start, stop], np.uint32))
         return int(low), int(high)
 
 

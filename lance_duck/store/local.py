@@ -8,6 +8,7 @@ from the page cache again.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import threading
@@ -23,8 +24,14 @@ from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, Store
 from lance_duck.store.base import Entry, check_range, leaves_root
 from lance_duck.store.request import Bytes
 
-RESIDENT_BUDGET = 256 << 20
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
 
+RESIDENT_BUDGET = 192 << 20
+
+_MOST_FILES = 65_536
 _CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap.mmap, "madvise")
 _EMPTY = np.empty(0, np.uint8)
 _EMPTY.setflags(write=False)
@@ -35,13 +42,17 @@ class MappedFile:
 
     def __init__(self, path: str, size: int | None = None) -> None:
         self.path = path
-        with _translated(path), open(path, "rb") as file:
-            self.size = os.fstat(file.fileno()).st_size
-            if size is not None and size != self.size:
-                raise CorruptError(
-                    "file has another size than its manifest says", where=path, expected=size, found=self.size
-                )
-            self._map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ) if self.size else None
+        with _translated(path):
+            try:
+                self.size, self._map = _map_file(path)
+            except OSError as error:
+                if error.errno != errno.EMFILE or not _raise_file_limit():
+                    raise
+                self.size, self._map = _map_file(path)
+        if size is not None and size != self.size:
+            raise CorruptError(
+                "file has another size than its manifest says", where=path, expected=size, found=self.size
+            )
         self._bytes: Bytes = _EMPTY if self._map is None else np.frombuffer(self._map, np.uint8)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
@@ -182,6 +193,24 @@ class LocalStore:
             if place.startswith(root + os.sep) or (root == os.sep and place != os.sep):
                 return place
         raise leaves_root(path, self.uri)
+
+
+def _map_file(path: str) -> tuple[int, mmap.mmap | None]:
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return size, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else None
+
+
+def _raise_file_limit() -> bool:
+    """Let the process open as many files as it may: a map holds its file open. Whether that gave room."""
+    if resource is None:
+        return False
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(hard, _MOST_FILES) if hard != resource.RLIM_INFINITY else _MOST_FILES
+    if soft >= wanted:
+        return False
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return True
 
 
 @contextmanager

@@ -78,6 +78,20 @@ def test_maps_that_were_not_used_for_long_are_released_first(tmp_path: Path, mon
     assert residency.total == 1
 
 
+def test_many_files_may_be_open_at_once(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    (tmp_path / "f").write_bytes(b"x")
+    with (tmp_path / "f").open("rb") as lowest_free:
+        limit = lowest_free.fileno() + 10
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        files = [MappedFile(str(tmp_path / "f")) for _ in range(50)]
+        assert len(files) == 50
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:
     (tmp_path / "d" / "sub").mkdir(parents=True)
     for name in ("b", "a", "c"):
