@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any
 
@@ -319,15 +319,15 @@ class LanceDataset(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
         """The rows in order, in memory; see `pyarrow.dataset.Dataset.sort_by`."""
-        return pads.InMemoryDataset(self.to_table().sort_by(sorting, **options))
+        return _in_memory("sort_by", self.to_table().sort_by, sorting, **options)
 
     def join(self, right_dataset: pads.Dataset, keys: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
         """Join with another dataset, in memory; see `pyarrow.dataset.Dataset.join`."""
-        return pads.InMemoryDataset(self.to_table().join(right_dataset.to_table(), keys, *args, **options))
+        return _in_memory("join", self.to_table().join, right_dataset.to_table(), keys, *args, **options)
 
     def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
         """As-of join with another dataset, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
-        return pads.InMemoryDataset(self.to_table().join_asof(right_dataset.to_table(), *args, **options))
+        return _in_memory("join_asof", self.to_table().join_asof, right_dataset.to_table(), *args, **options)
 
     def replace_schema(self, schema: pa.Schema) -> LanceDataset:
         """Refused: the schema of a table changes by a new version."""
@@ -409,6 +409,13 @@ def _handle(uri: str, snapshot: Snapshot, table: TableScan) -> LanceDataset:
 
 def _reopen(uri: str, snapshot: Snapshot, restriction: Any) -> LanceDataset:
     return _handle(uri, snapshot, TableScan(snapshot, restriction))
+
+
+def _in_memory(what: str, compute: Callable[..., pa.Table], *args: Any, **options: Any) -> pads.InMemoryDataset:
+    try:
+        return pads.InMemoryDataset(compute(*args, **options))
+    except (pa.ArrowException, ValueError, KeyError) as error:
+        raise InvalidInputError(f"pyarrow cannot do this {what}", found=str(error)) from error
 
 
 def _html(uri: str, snapshot: Snapshot) -> Iterator[str]:

@@ -57,6 +57,8 @@ def read_rows(reader: FragmentReader, wanted: Sequence[Read], rows: Rows) -> Col
     """
     if not wanted:
         return {}
+    if not isinstance(rows, slice) and len(rows) == rows[-1] - rows[0] + 1:
+        rows = slice(int(rows[0]), int(rows[-1]) + 1)
     if isinstance(rows, slice) or len(rows) * SPARSE < rows[-1] - rows[0] + 1:
         return run(reader.read(wanted, rows))
     wide = [read for read in wanted if row_width(read.arrow_type) >= WIDE]

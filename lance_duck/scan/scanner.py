@@ -133,6 +133,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         """Refused: a scanner of batches is pyarrow's own."""
         raise UnsupportedError("a scanner is not made this way", remedy="use pyarrow.dataset.Scanner.from_batches")
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
     def __repr__(self) -> str:
         return f"<LanceScanner of {self._table.snapshot.uri}: {', '.join(self.projected_schema.names)}>"
 

@@ -132,7 +132,7 @@ class Taker:
                 offsets[begin:end],
                 int(self._live_bounds()[owners[begin]]) if numbered else 0,
             )
-            for begin, end in zip(edges, [*edges[1:], len(owners)], strict=True)
+            for begin, end in zip(edges, [*edges, len(owners)][1:], strict=True)
         ]
 
     def _owners(self, ids: Places) -> Places:
