@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.encoding.codec import Chunks
+from lance_duck.encoding.kernels.headers import read_headers
+from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import CorruptError
 from lance_duck.store.request import Bytes
 
@@ -117,29 +119,14 @@ def parse_chunks(
     Raises:
         CorruptError: A header or buffer reaches beyond its chunk.
     """
-    words = 1 + shape.has_rep + shape.has_def
+    levels = shape.has_rep + shape.has_def
+    begins = np.empty((levels + shape.num_buffers, len(starts)), dtype=np.int64)
+    lengths = np.empty_like(begins)
+    counts = np.empty(len(starts), dtype=np.int64)
+    chunks = np.stack([starts, sizes])
     width = 4 if shape.large else 2
-    header = 2 * words + width * shape.num_buffers
-    if len(sizes) and int(sizes.min()) < header:
-        raise CorruptError("chunk is too short", where=where, expected=f">= {header} bytes", found=int(sizes.min()))
-    small = [_read(data, starts + 2 * i, 2) for i in range(words)]
-    large = [_read(data, starts + 2 * words + width * i, width) for i in range(shape.num_buffers)]
-    lengths = np.array([*small[1:], *large], dtype=np.int64).reshape(words - 1 + shape.num_buffers, len(starts))
-    padded = (lengths + 7) & ~np.int64(7)
-    begins = np.zeros_like(lengths)
-    begins[:1] = starts + ((header + 7) & ~7)
-    np.cumsum(padded[:-1], axis=0, out=begins[1:]) if len(padded) > 1 else None
-    begins[1:] += begins[:1]
-    if np.any(begins + lengths > starts + sizes):
+    if not read_headers(readonly(data), chunks, levels, shape.num_buffers, width, begins, lengths, counts):
         raise CorruptError("buffer reaches beyond its chunk", where=where)
-    at = shape.has_rep + shape.has_def
-    rep = Chunks(data, begins[:1], lengths[:1], small[0]) if shape.has_rep else None
-    def_ = Chunks(data, begins[at - 1 : at], lengths[at - 1 : at], small[0]) if shape.has_def else None
-    return ParsedChunks(rep, def_, Chunks(data, begins[at:], lengths[at:], items))
-
-
-def _read(data: Bytes, positions: Int64s, width: int) -> Int64s:
-    value = np.zeros(len(positions), dtype=np.int64)
-    for i in range(width):
-        value |= data[positions + i].astype(np.int64) << (8 * i)
-    return value
+    rep = Chunks(data, begins[:1], lengths[:1], counts) if shape.has_rep else None
+    def_ = Chunks(data, begins[levels - 1 : levels], lengths[levels - 1 : levels], counts) if shape.has_def else None
+    return ParsedChunks(rep, def_, Chunks(data, begins[levels:], lengths[levels:], items))

@@ -22,9 +22,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.encoding.kernels.nesting import Offsets, fold_items, fold_list
 from lance_duck.encoding.page import Levels
 
-Validity = NDArray[np.bool_]
+Validity = NDArray[np.uint8]
+_NOTHING = np.empty(0, dtype=np.uint8)
+_MAX_OFFSET = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -86,33 +89,42 @@ class Entries:
 
 
 def item_slots(structure: Structure, layer: int, entries: Entries) -> tuple[int, Validity | None]:
-    """Number of slots of an item layer, and which are valid (None: all)."""
+    """Number of slots of an item layer, and a flag for each that is valid (None: all are)."""
     rep, def_ = entries.rep, entries.def_
     if rep is None:
         stride = structure.strides[layer]
         if def_ is None:
             return entries.count // stride, None
-        valid = def_[::stride] <= structure.base[layer]
-    elif def_ is None:
+        flags = (def_[::stride] <= structure.base[layer]).view(np.uint8)
+        return len(flags), None if flags.all() else flags
+    if def_ is None:
         return int(np.count_nonzero(rep >= structure.rep[layer])), None
-    else:
-        begins = (rep >= structure.rep[layer]) & (def_ <= structure.visible[layer])
-        valid = def_[begins] <= structure.base[layer]
-    return len(valid), None if valid.all() else valid
+    flags = np.empty(len(rep) + 1, dtype=np.uint8)
+    slots = fold_items(rep, def_, structure.rep[layer], structure.base[layer], structure.visible[layer], flags)
+    flags = flags[:slots]
+    return slots, None if flags.all() else flags
 
 
-def list_slots(structure: Structure, layer: int, entries: Entries) -> tuple[NDArray[np.int64], Validity | None]:
-    """Offsets (slots + 1) of a list layer into the slots of the layer inside it, and which are valid (None: all)."""
+def list_slots(structure: Structure, layer: int, entries: Entries) -> tuple[Offsets, Validity | None]:
+    """Offsets (slots + 1) of a list layer into the slots of the layer inside it, and a flag for each that is valid.
+
+    Offsets are int32 unless there are too many entries; no flags stand for no nulls.
+    """
     rep, def_ = entries.rep, entries.def_
     assert rep is not None
-    begins, inner = rep >= structure.rep[layer], rep >= structure.rep[layer - 1]
-    valid = None
-    if def_ is not None:
-        begins &= def_ <= structure.visible[layer]
-        inner &= def_ <= structure.visible[layer - 1]
-        level, base = def_[begins], structure.base[layer]
-        valid = (level <= base) | (level == base + 2)
-    before = np.zeros(len(inner) + 1, dtype=np.int64)
-    np.cumsum(inner, out=before[1:])
-    offsets = np.append(before[:-1][begins], before[-1])
-    return offsets, None if valid is None or valid.all() else valid
+    form = np.array(
+        [
+            structure.rep[layer],
+            structure.rep[layer - 1],
+            structure.visible[layer],
+            structure.visible[layer - 1],
+            structure.base[layer],
+        ],
+        dtype=np.int64,
+    )
+    size = len(rep) + 1
+    offsets: Offsets = np.empty(size, dtype=np.int32) if size <= _MAX_OFFSET else np.empty(size, dtype=np.int64)
+    levels = _NOTHING if def_ is None else def_
+    flags = np.empty(len(levels) + 1, dtype=np.uint8)
+    slots, nulls = fold_list(rep, levels, form, offsets, flags)
+    return offsets[: slots + 1], flags[:slots] if nulls else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from lance_duck.encoding.blob_layout import BlobReader
+from lance_duck.encoding.chunk_decoder import MiniBlockLayout
 from lance_duck.encoding.chunks import ChunkShape
 from lance_duck.encoding.constant_layout import ConstantLayout, ConstantReader
 from lance_duck.encoding.fullzip import FullZipLayout, FullZipReader
 from lance_duck.encoding.layers import parse_layers
-from lance_duck.encoding.miniblock import MiniBlockLayout, MiniBlockReader
+from lance_duck.encoding.miniblock import MiniBlockReader
 from lance_duck.encoding.page import Page, PageReader
 from lance_duck.encoding.registry import codec_from_proto
 from lance_duck.errors import CorruptError, UnsupportedError

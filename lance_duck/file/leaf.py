@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow import block_to_arrow
 from lance_duck.encoding.blob_layout import read_blobs
 from lance_duck.encoding.block import PackedStruct
 from lance_duck.encoding.jsonb import jsonb_to_text
+from lance_duck.encoding.kernels.nesting import fold_items, map_levels
+from lance_duck.encoding.layers import Layers
 from lance_duck.encoding.page import Leaf, Levels, PageReader, Rows
 from lance_duck.encoding.repdef import Entries, Structure
 from lance_duck.encoding.rows import expand_ranges, slice_bounds
@@ -19,6 +20,8 @@ from lance_duck.encoding.structural import open_page
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request, gather
+
+_NO_LEVELS = np.empty(0, dtype=np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +150,7 @@ class LeafColumn:
             return pa.nulls(leaf.num_slots, self._arrow_type)
         if leaf.block.count != leaf.num_slots:
             raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=leaf.block.count)
-        valid: NDArray[np.bool_] | None = None
-        if leaf.def_ is not None:
-            slots = leaf.def_
-            if leaf.layers.max_rep:
-                slots = slots[slots <= leaf.layers.max_visible]
-            valid = slots == 0
+        valid = None if leaf.def_ is None else _slot_flags(leaf.def_, leaf.layers, leaf.num_slots)
         block = jsonb_to_text(leaf.block, self._where) if self._is_json else leaf.block
         return block_to_arrow(block, self._arrow_type, valid, self._where, self._stored)
 
@@ -166,11 +164,21 @@ class LeafColumn:
         return Entries(rep, _join([_full_def(leaf) for leaf in leaves], counts, 0), sum(counts))
 
 
+def _slot_flags(def_: Levels, layers: Layers, slots: int) -> Levels:
+    if layers.max_visible == layers.max_def:
+        return np.equal(def_, 0).view(np.uint8)
+    flags = np.empty(len(def_) + 1, dtype=np.uint8)
+    fold_items(_NO_LEVELS, def_, 0, 0, layers.max_visible, flags)
+    return flags[:slots]
+
+
 def _full_def(leaf: Leaf) -> Levels | None:
-    if leaf.def_ is None:
-        return None
-    table = leaf.layers.to_full()
-    return leaf.def_ if table is None else table[leaf.def_]
+    table = None if leaf.def_ is None else leaf.layers.to_full()
+    if leaf.def_ is None or table is None:
+        return leaf.def_
+    full = np.empty(len(leaf.def_), dtype=np.uint8)
+    map_levels(leaf.def_, table, full)
+    return full
 
 
 def _join(parts: list[Levels | None], counts: list[int], fill: int) -> Levels | None:

@@ -91,13 +91,11 @@ class NestedColumn:
         self._expect(len(offsets) - 1, slots)
         child = self._assemble(node.children[0], found, int(offsets[-1]))
         bitmap = validity_buffer(valid)
-        return pa.Array.from_buffers(
-            storage, slots, [bitmap, pa.py_buffer(self._offsets(offsets, storage))], children=[child]
-        )
+        return pa.Array.from_buffers(storage, slots, [bitmap, self._offsets(offsets, storage)], children=[child])
 
-    def _offsets(self, offsets: NDArray[np.int64], storage: pa.DataType) -> NDArray[np.int32] | NDArray[np.int64]:
+    def _offsets(self, offsets: NDArray[np.int32] | NDArray[np.int64], storage: pa.DataType) -> pa.Buffer:
         if pa.types.is_large_list(storage):
-            return offsets
+            return pa.py_buffer(offsets.astype(np.int64, copy=False))
         if int(offsets[-1]) > _MAX_OFFSET:
             raise InvalidInputError(
                 "too many items for 32-bit offsets",
@@ -105,7 +103,7 @@ class NestedColumn:
                 found=int(offsets[-1]),
                 remedy="read fewer rows at once",
             )
-        return offsets.astype(np.int32)
+        return pa.py_buffer(offsets.astype(np.int32, copy=False))
 
     def _expect(self, found: int, expected: int) -> None:
         if found != expected:

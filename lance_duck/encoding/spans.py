@@ -1,0 +1,39 @@
+"""Ranges of bytes as parts of one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.store.request import ByteRange, Bytes
+
+
+def join(ranges: Sequence[ByteRange], found: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
+    """Bytes that hold all ranges of one source, and where each begins in them.
+
+    Views of a mapped file are parts of one array already, which is not copied; other ranges are put one after the
+    other.
+    """
+    if len(found) == 1:
+        return found[0], np.zeros(1, dtype=np.int64)
+    sizes = np.array([r.size for r in ranges], dtype=np.int64)
+    whole = found[0].base if found else None
+    if isinstance(whole, np.ndarray) and _holds(whole, ranges, found):
+        return whole, np.array([r.offset for r in ranges], dtype=np.int64)
+    data = np.concatenate(found) if found else np.empty(0, dtype=np.uint8)
+    return data, np.cumsum(sizes) - sizes
+
+
+def _holds(whole: Bytes, ranges: Sequence[ByteRange], found: Sequence[Bytes]) -> bool:
+    if whole.dtype != np.uint8 or whole.ndim != 1 or whole.nbytes != ranges[0].source.size:
+        return False
+    if not all(part.base is whole for part in found):
+        return False
+    ends = (0, len(found) - 1)
+    return all(_address(found[i]) == _address(whole) + ranges[i].offset for i in ends)
+
+
+def _address(array: Bytes) -> int:
+    return int(array.__array_interface__["data"][0])
