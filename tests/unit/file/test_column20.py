@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from google.protobuf.any_pb2 import Any as Packed
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.file.column20 import Column20, open_column20
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Bytes, run
@@ -276,3 +278,47 @@ def test_children_in_later_files_are_refused() -> None:
 def test_rows_outside_of_the_column_are_refused() -> None:
     with pytest.raises(InvalidInputError):
         run(Builder().column(ints(1)).open(make(0, "int32"), 1).read(slice(0, 2)))
+
+
+def everything() -> tuple[Builder, Field, int]:
+    """A struct of columns of all kinds, two rows."""
+    builder = Builder().column((STRUCT, [], 2)).column(ints(1, 2)).column(texts("ab", "c"))
+    builder.column(lists([1, None], 1)).column(texts("item"))
+    encoding, buffers, _ = texts("x", "y")
+    words = pb.Dictionary(indices=flat(8, 2), items=encoding, num_dictionary_items=2)
+    builder.column((Encoding(dictionary=words), [*buffers, bytes([2, 0])], 2))
+    validity = pb.Nullable.SomeNull(validity=flat(1), values=flat(16, 1))
+    pairs = pb.FixedSizeList(dimension=2, items=Encoding(nullable=pb.Nullable(some_nulls=validity)))
+    builder.column((Encoding(fixed_size_list=pairs), [bytes([0b0111]), bytes(8)], 2))
+    packed = pb.Bitpacked(compressed_bits_per_value=3, uncompressed_bits_per_value=8, buffer=pb.Buffer())
+    builder.column((Encoding(bitpacked=packed), [bytes([0b101_011])], 2))
+    fields = [make(1, "int32", name="i"), make(2, "string", name="s"), make(3, "list", make(4, "string"), name="l")]
+    fields += [make(5, "string", name="d"), make(6, "fixed_size_list:int16:2", name="p"), make(7, "uint8", name="b")]
+    return builder, make(0, "struct", *fields), 2
+
+
+def test_columns_of_all_kinds_are_read_together() -> None:
+    builder, top, count = everything()
+    rows = [
+        {"i": 1, "s": "ab", "l": ["item"], "d": "y", "p": [0, 0], "b": 3},
+        {"i": 2, "s": "c", "l": None, "d": None, "p": [0, None], "b": 5},
+    ]
+    check(builder.open(top, count), rows)
+
+
+@given(st.data())
+def test_changed_bytes_give_values_or_one_of_our_errors(data: st.DataObject) -> None:
+    builder, top, count = everything()
+    for _ in range(data.draw(st.integers(1, 4))):
+        column = data.draw(st.integers(-1, len(builder.columns) - 1))
+        target = builder.memory.data if column < 0 else bytearray(builder.columns[column])
+        place = data.draw(st.integers(0, len(target) - 1))
+        target[place] = data.draw(st.one_of(st.sampled_from([0, 1, 127, 128, 255]), st.integers(0, 255)))
+        if column >= 0:
+            builder.columns[column] = bytes(target)
+    try:
+        column20 = builder.open(top, count)
+        for rows in (slice(0, count), np.array([1])):
+            run(column20.read(rows)).validate()
+    except LanceDuckError:
+        pass
