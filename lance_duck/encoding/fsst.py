@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from lance_duck.encoding.block import Block, Bytes, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
 from lance_duck.encoding.forms import MAX_INT32, narrow_offsets, no_form, variable_values
-from lance_duck.encoding.kernels.fsst import SLACK, expand
+from lance_duck.encoding.kernels.fsst import NO_SYMBOL, PLACES, SLACK, expand
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.status import check
 from lance_duck.errors import CorruptError
@@ -42,13 +42,13 @@ class Fsst:
         inner: Codec of the codes; gives VariableWidth.
         coded: False when the values are plain.
         symbols: uint64 (256,).
-        lengths: int64 (256,), 1 to 8, 0 for codes without a symbol.
+        lengths: uint8 (256,), 1 to 8, NO_SYMBOL for codes without one.
     """
 
     inner: Codec
     coded: bool
     symbols: NDArray[np.uint64]
-    lengths: NDArray[np.int64]
+    lengths: Bytes
 
     @classmethod
     def from_proto(cls, message: pb.Fsst, codec: Callable[[pb.CompressiveEncoding], Codec]) -> Fsst:
@@ -62,10 +62,10 @@ class Fsst:
                 expected=f"b'TSSF' and {count} symbols",
                 found=f"{len(table)} bytes",
             )
-        symbols, lengths = np.zeros(256, np.uint64), np.zeros(256, np.int64)
+        symbols, lengths = np.zeros(256, np.uint64), np.full(256, NO_SYMBOL, np.uint8)
         symbols[:count] = table[8 : 8 + 8 * count].view("<u8")
         lengths[:count] = table[8 + 8 * count : 8 + 9 * count]
-        if count and not 1 <= lengths[:count].min() <= lengths.max() <= MAX_SYMBOL:
+        if count and not 1 <= lengths[:count].min() <= lengths[:count].max() <= MAX_SYMBOL:
             raise CorruptError(
                 "symbol length", where="fsst encoding", expected="1 to 8", found=lengths[:count].tolist()
             )
@@ -99,8 +99,10 @@ class Fsst:
         room = MAX_SYMBOL * (int(codes.offsets[-1]) - int(codes.offsets[0])) + SLACK
         offsets: NDArray[Any] = np.empty(codes.count + 1, np.int32 if room <= MAX_INT32 else np.int64)
         data = np.empty(room, np.uint8)
-        status = expand(readonly(codes.data), readonly(codes.offsets), self.symbols, self.lengths, offsets, data)
-        check(status, "fsst", "value")
+        places = np.empty(PLACES, np.int64)
+        ends = readonly(codes.offsets)
+        status = expand(readonly(codes.data), ends, self.symbols, self.lengths, offsets, data, places)
+        check(status, "fsst", "at or after value")
         used = int(offsets[-1])
         data.resize(used, refcheck=False)
         return VariableWidth(narrow_offsets(offsets, used), data)

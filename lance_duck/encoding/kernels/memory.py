@@ -4,6 +4,7 @@
 
     load_u8 … load_u64(array, offset) -> uint8 … uint64
     store_u8 … store_u64(array, offset, value)
+    trailing_zeros(word) -> int64                                 zero bits below the lowest one; 64 for 0
     copy(target, target_offset, source, source_offset, size)      memcpy: the ranges do not overlap
 """
 
@@ -52,6 +53,13 @@ def _storer(word: Any) -> Any:
     return intrinsic(store)
 
 
+def _trailing_zeros(typing_context: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), generate
+
+
 def _copy(
     typing_context: Any, target: Any, target_offset: Any, source: Any, source_offset: Any, size: Any
 ) -> tuple[Any, Callable[..., Any]]:
@@ -75,4 +83,5 @@ store_u8 = _storer(types.uint8)
 store_u16 = _storer(types.uint16)
 store_u32 = _storer(types.uint32)
 store_u64 = _storer(types.uint64)
+trailing_zeros: Any = intrinsic(_trailing_zeros)
 copy: Any = intrinsic(_copy)

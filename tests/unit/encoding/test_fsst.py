@@ -78,6 +78,13 @@ def test_codes_without_a_meaning_are_corrupt(codes: bytes) -> None:
         codec(symbol_table(SYMBOLS)).decode_values(variable([b"\x00", codes]))
 
 
+def test_values_may_be_longer_than_a_piece_of_the_stream() -> None:
+    values = [b"the \xfe" * 3000, b"", b"a" * 2 * kernels.PIECE, b"x"]
+    values += [b"the quick fox"[: i % 13] for i in range(3 * kernels.PIECE)]
+    decoded = codec(symbol_table(SYMBOLS)).decode_values(variable([encode(v, SYMBOLS) for v in values]))
+    assert values_of(decoded) == values
+
+
 def test_an_escape_does_not_reach_into_the_next_value() -> None:
     with pytest.raises(CorruptError):
         codec(symbol_table(SYMBOLS)).decode_values(variable([b"\xff", b"\x01"]))
@@ -114,16 +121,17 @@ def test_what_was_encoded_comes_back(values: list[bytes], table: list[bytes]) ->
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(st.sampled_from([0, 1, 2, 5, 254, 255]), max_size=40).map(bytes), max_size=5), symbols)
+@given(st.lists(st.lists(st.sampled_from([0, 0, 1, 2, 5, 255]), max_size=40).map(bytes), max_size=5), symbols)
 def test_expand_equals_its_reference(values: list[bytes], table: list[bytes]) -> None:
     codes = variable(values, skip=2)
-    words, lengths = np.zeros(256, np.uint64), np.zeros(256, np.int64)
+    words, lengths = np.zeros(256, np.uint64), np.full(256, kernels.NO_SYMBOL, np.uint8)
     for i, symbol in enumerate(table):
         words[i], lengths[i] = int.from_bytes(symbol, "little"), len(symbol)
     results = []
     for function in (kernels.expand, kernels.expand_reference):
         offsets = np.zeros(len(values) + 1, np.int32)
         out = np.zeros(8 * len(codes.data) + kernels.SLACK, np.uint8)
-        status = function(codes.data, codes.offsets, words, lengths, offsets, out)
+        places = np.zeros(kernels.PLACES, np.int64)
+        status = function(codes.data, codes.offsets, words, lengths, offsets, out, places) & 0xFF
         results.append((status, (offsets.tolist(), out[: offsets[-1]].tobytes()) if status == 0 else None))
     assert results[0] == results[1]
