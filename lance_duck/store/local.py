@@ -11,12 +11,14 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import stat
 import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import BinaryIO
 
 import numpy as np
 
@@ -146,7 +148,7 @@ class LocalStore:
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
         place = self._place(path)
-        with _translated(place), open(place, "rb") as file:
+        with _translated(place), _open_regular(place) as file:
             return file.read()
 
     def open(self, path: str, size: int | None = None) -> MappedFile:
@@ -158,10 +160,10 @@ class LocalStore:
         place = self._place(directory)
         for name in self.names(directory):
             try:
-                stat = os.stat(os.path.join(place, name))
+                found = os.stat(os.path.join(place, name))
             except FileNotFoundError:
                 continue  # a temporary file that its writer has renamed meanwhile
-            yield Entry(f"{directory.strip('/')}/{name}", stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
+            yield Entry(f"{directory.strip('/')}/{name}", found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
 
     def names(self, directory: str) -> Iterator[str]:
         """See `Store.names`."""
@@ -195,8 +197,14 @@ class LocalStore:
         raise leaves_root(path, self.uri)
 
 
+def _open_regular(path: str) -> BinaryIO:
+    if not stat.S_ISREG(os.stat(path).st_mode):  # to open a named pipe would wait for its writer
+        raise StoreError("not a regular file", where=path)
+    return open(path, "rb")
+
+
 def _map_file(path: str) -> tuple[int, mmap.mmap | None]:
-    with open(path, "rb") as file:
+    with _open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         return size, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else None
 

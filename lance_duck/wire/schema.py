@@ -142,7 +142,7 @@ class Schema:
         """Arrow schema that a scan yields: as `arrow`, with descriptions in place of blobs."""
         return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
         return [f.name for f in self.fields]

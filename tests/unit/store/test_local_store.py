@@ -117,6 +117,13 @@ def test_what_is_missing_is_not_found(tmp_path: Path) -> None:
         store.get("d")
 
 
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for read in (open_store(tmp_path).get, open_store(tmp_path).open):
+        with pytest.raises(StoreError, match="regular"):
+            read("pipe")
+
+
 @pytest.mark.parametrize("path", ["", ".", "..", "../x", "a/../../x", "/etc/passwd", "a\0b"])
 def test_paths_that_leave_the_root_are_refused(tmp_path: Path, path: str) -> None:
     store = open_store(tmp_path)

@@ -179,7 +179,7 @@ def web_server(tmp_path: Path) -> Iterator[str]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=partial(server.serve_forever, 0.01))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
