@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lance_duck.scan.duckdb_types import duckdb_arrow_schema
 from lance_duck.scan.nodes import predicate_from_node, predicate_from_nodes
+from lance_duck.scan.offsets import without_offsets
 from lance_duck.scan.predicate import Predicate
 from lance_duck.scan.pushed import predicate_from_pushed
 
@@ -71,14 +72,14 @@ class ScanSource(_Base):
         wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = predicate_from_nodes(filters, schema)
         reader = self.duckdb_reader(duckdb_arrow_schema(wanted), predicate, any_form=True)
-        return reader.__arrow_c_stream__(), columns is not None
+        return without_offsets(reader).__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """What DuckDB 1.x calls as `scanner`; it checks no types, so they are exactly those of `schema`."""
         schema = self.schema
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         predicate = None if filter is None else predicate_from_pushed(filter, schema)
-        return PushedScan(wanted, lambda: self.duckdb_reader(wanted, predicate))
+        return PushedScan(wanted, lambda: without_offsets(self.duckdb_reader(wanted, predicate)))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,184 @@
+"""Tables by name: views in a database `lance` that lives in memory beside the user's own."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import duckdb
+
+from lance_duck.duck.binder import FUNCTION, Binder
+from lance_duck.duck.folder import Folder
+from lance_duck.duck.handle import Choice, TableHandle
+from lance_duck.duck.macros import load_macros
+from lance_duck.duck.table import DuckTable, select_all
+from lance_duck.errors import LanceDuckError, UnsupportedError
+from lance_duck.scan.source import SPEAKS_SOURCE
+
+SCHEMA: Final = "main"
+_MISSING: Final = re.compile(r"Table with name (.+?) does not exist!")
+
+
+@dataclass
+class Catalog:
+    """Names of tables in one database instance, shared by all of its cursors.
+
+    Attributes:
+        given: Tables that the caller named.
+        folder: Where to look for more, or None.
+    """
+
+    given: dict[str, TableHandle]
+    folder: Folder | None = None
+    name: str = "lance"
+    binder: Binder = field(init=False)
+    _views: dict[str, tuple[TableHandle, Any]] = field(default_factory=dict)
+    _broken: dict[str, LanceDuckError] = field(default_factory=dict)
+    _stamp: object = None
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self.binder = Binder(self.find)
+
+    def create(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Set up the database `lance` on a new instance, and a view for each table."""
+        taken = {row[0] for row in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
+        if self.name in taken:
+            self.name = next(name for i in range(len(taken) + 1) if (name := f"lance_{i}") not in taken)
+        connection.execute(f"ATTACH ':memory:' AS {quoted(self.name)} (READ_WRITE)")
+        self.binder.install(connection)
+        self._introduce(connection)
+        self.refresh()
+
+    def prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make macros and names known to a cursor."""
+        self.binder.add(connection)
+        self._introduce(connection)
+
+    def _introduce(self, connection: duckdb.DuckDBPyConnection) -> None:
+        load_macros(connection)
+        current, *rest = connection.execute("SELECT current_database(), current_schema()").fetchall()[0]
+        path = f"{quoted(current)}.{quoted(rest[0])},{quoted(self.name)}.{SCHEMA}"
+        connection.execute(f"SET search_path = {literal(path)}")
+
+    def find(self, name: str) -> TableHandle | None:
+        """The table of this name; names are matched as DuckDB does, without case."""
+        return next((view[0] for known, view in list(self._views.items()) if _folded(known) == _folded(name)), None)
+
+    def is_table(self, parts: tuple[str, ...]) -> bool:
+        """Whether a (qualified) name is that of a table here."""
+        places = ((), (self.name,), (SCHEMA,), (self.name, SCHEMA))
+        return tuple(part.lower() for part in parts[:-1]) in places and self.find(parts[-1]) is not None
+
+    def explain(self, message: str) -> LanceDuckError | None:
+        """Our own reason why DuckDB does not find a table that it names; None when the table is nothing of ours."""
+        missing = _MISSING.search(message)
+        if missing is None:
+            return None
+        if missing[1] in self._broken:
+            return self._broken[missing[1]]
+        if self.find(missing[1]) is None:
+            return None
+        return UnsupportedError(
+            "Lance tables are read only here, and are known by name while their database is in the search path",
+            where=missing[1],
+            remedy=f"read it as {quoted(self.name)}.{quoted(missing[1])}",
+        )
+
+    def describe(self) -> str:
+        """Where the tables come from and how many they are, in a few words."""
+        where = f" of {self.folder.uri}" if self.folder else ""
+        return f"{len(self._views)} tables{where}"
+
+    def add(self, name: str, handle: TableHandle) -> None:
+        """Give a table a name, in place of another that has it.
+
+        Raises:
+            LanceDuckError: The table cannot be opened.
+        """
+        with self._lock:
+            self._create_view(name, handle)
+            self.given[name] = handle
+
+    def remove(self, name: str) -> bool:
+        """Take the name of a table back that `add` or the caller gave it; False when there is none."""
+        with self._lock:
+            if name not in self.given:
+                return False
+            del self.given[name]
+            self._drop_view(name)
+            return True
+
+    def refresh(self, *, force: bool = False) -> bool:
+        """Look again which tables there are; True when some came or went.
+
+        Args:
+            force: Look even where nothing seems to have changed, and try again to open what could not be opened.
+        """
+        if self._stamp is not None and not force and (self.folder is None or self.folder.stamp() == self._stamp):
+            return False
+        with self._lock:
+            self._stamp = (self.folder.stamp() if self.folder else None) or "listed once"
+            wanted = self._wanted()
+            gone = [name for name, (handle, _) in self._views.items() if wanted.get(name) != handle.uri]
+            for name in gone:
+                self._drop_view(name)
+            self._broken.clear()
+            fresh = [name for name in wanted if name not in self._views]
+            for name in fresh:
+                self._open(name, wanted[name])
+            return bool(gone) or len(fresh) > len(self._broken)
+
+    def path_handle(self, path: str) -> TableHandle:
+        """The table at a path, at its newest version."""
+        return self.binder.handle(path, Choice())
+
+    def _open(self, name: str, uri: str) -> None:
+        options = self.folder.storage_options if self.folder else None
+        try:
+            self._create_view(name, self.given.get(name) or TableHandle(uri, storage_options=options))
+        except LanceDuckError as error:
+            if name in self.given:
+                raise
+            self._broken[name] = error
+
+    def _wanted(self) -> dict[str, str]:
+        found = self.folder.tables() if self.folder else {}
+        return found | {name: handle.uri for name, handle in self.given.items()}
+
+    def _create_view(self, name: str, handle: TableHandle) -> None:
+        handle.current()
+        before = self._views.get(name)
+        source = self.binder.register(DuckTable(handle.current)) if SPEAKS_SOURCE else None
+        body = select_all(source.name) if source else f"FROM query({FUNCTION}({literal(name)}, NULL, NULL, NULL))"
+        self._views[name] = (handle, source)
+        try:
+            with self.binder.spare_cursor() as cursor:
+                cursor.execute(f"CREATE OR REPLACE VIEW {quoted(self.name)}.{SCHEMA}.{quoted(name)} AS {body}")
+        except duckdb.Error:
+            self._views.pop(name)
+            if before is not None:
+                self._views[name] = before
+            raise
+
+    def _drop_view(self, name: str) -> None:
+        with self.binder.spare_cursor() as cursor:
+            cursor.execute(f"DROP VIEW IF EXISTS {quoted(self.name)}.{SCHEMA}.{quoted(name)}")
+        self._views.pop(name)
+
+
+def _folded(name: str) -> str:
+    """In lower case as DuckDB sees it: of ASCII letters only."""
+    return name.encode().lower().decode()
+
+
+def quoted(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as an SQL string."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,176 @@
+"""A DuckDB connection on which Lance tables are tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import duckdb
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.catalog import Catalog
+from lance_duck.duck.failures import own_errors
+from lance_duck.duck.folder import Folder
+from lance_duck.duck.handle import TableHandle
+from lance_duck.duck.rewrite import paths_in, rewrite
+from lance_duck.duck.scope import call_as_user
+from lance_duck.duck.table import DuckTable
+from lance_duck.errors import InvalidInputError
+
+Tables = str | os.PathLike[str] | Mapping[str, "str | os.PathLike[str] | LanceDataset"] | None
+
+
+def connect(
+    tables: Tables = None,
+    database: str | os.PathLike[str] = ":memory:",
+    read_only: bool = False,
+    config: Mapping[str, Any] | None = None,
+) -> Connection:
+    """Connect to DuckDB with Lance tables in reach.
+
+    Args:
+        tables: A folder of `*.lance` tables (path or URI; each is known by its name without the ending, and tables that
+            come later are found), or a mapping of names to paths, URIs or datasets. A dataset is read at its own
+            version, everything else at its newest.
+        database: Database of DuckDB, as `duckdb.connect` takes it.
+        read_only: Open that database for reading only.
+        config: Settings of DuckDB.
+
+    Raises:
+        NotFoundError: There is no such folder or table.
+        LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
+    """
+    catalog = _catalog(tables)
+    native = duckdb.connect(os.fspath(database), read_only=read_only, config=dict(config or {}))
+    try:
+        with own_errors():
+            catalog.create(native)
+    except BaseException:
+        native.close()
+        raise
+    return Connection(native, catalog)
+
+
+class Connection:
+    """DuckDB's connection, on which Lance tables have names, and `FROM 'x.lance'` and `AT (VERSION => n)` work.
+
+    Made by `connect`. Whatever is not defined here is DuckDB's own (`fetchall`, `df`, `begin`, …).
+    """
+
+    def __init__(self, native: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
+        self._native = native
+        self._catalog = catalog
+
+    @property
+    def native(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's own connection."""
+        return self._native
+
+    def sql(self, query: Any, **options: Any) -> Any:
+        """Run a statement; a SELECT gives a relation that is read later. See `duckdb.DuckDBPyConnection.sql`.
+
+        Raises:
+            LanceDuckError: A table cannot be opened or read.
+            duckdb.Error: DuckDB refuses the statement.
+        """
+        return self._run(self._native.sql, query, options)
+
+    query = from_query = sql
+
+    def execute(self, query: Any, parameters: Any = None) -> Self:
+        """Run a statement with parameters; the result is fetched from this connection. Raises as `sql`."""
+        self._run(self._native.execute, query, {} if parameters is None else {"parameters": parameters})
+        return self
+
+    def executemany(self, query: Any, parameters: Any = None) -> Self:
+        """Run a statement for each list of parameters. Raises as `sql`."""
+        self._run(self._native.executemany, query, {} if parameters is None else {"parameters": parameters})
+        return self
+
+    def table(self, name: str) -> Any:
+        """A table or view by its name, as a relation."""
+        method = self._native.view if self._catalog.find(name) else self._native.table
+        return self._with_new_tables(partial(method, name))
+
+    def register(self, name: str, table: Any) -> Self:
+        """Give a table a name: a Lance dataset for all cursors, anything else as DuckDB does."""
+        if isinstance(table, LanceDataset):
+            with own_errors():
+                self._catalog.add(name, TableHandle(table.uri, given=table))
+        else:
+            self._native.register(name, table)
+        return self
+
+    def unregister(self, name: str) -> Self:
+        """Take a name back."""
+        if not self._catalog.remove(name):
+            self._native.unregister(name)
+        return self
+
+    def cursor(self) -> Connection:
+        """Another connection to the same database and tables, for use in another thread."""
+        native = self._native.cursor()
+        self._catalog.prepare(native)
+        return Connection(native, self._catalog)
+
+    duplicate = cursor
+
+    def close(self) -> None:
+        """Close the connection; cursors stay open."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._native, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._native)})
+
+    def __repr__(self) -> str:
+        return f"<lance_duck.Connection with {self._catalog.describe()}>"
+
+    def _run(self, method: Callable[..., Any], query: Any, options: Mapping[str, Any]) -> Any:
+        if not isinstance(query, str):
+            return self._with_new_tables(lambda: call_as_user(partial(method, query, **options), {}))
+        text = rewrite(query, self._catalog.is_table)
+        tables = {path: DuckTable(self._catalog.path_handle(path).current, hidden=False) for path in paths_in(text)}
+        return self._with_new_tables(lambda: call_as_user(partial(method, text, **options), tables))
+
+    def _with_new_tables(self, call: Callable[[], Any]) -> Any:
+        """Call, and once more when a name was unknown that is a table of the folder by now."""
+        with own_errors():
+            self._catalog.refresh()
+            try:
+                return call()
+            except duckdb.CatalogException as error:
+                if self._catalog.refresh(force=True):
+                    return call()
+                raise self._catalog.explain(str(error)) or error from None
+
+
+def _catalog(tables: Tables) -> Catalog:
+    if tables is None:
+        return Catalog({})
+    if isinstance(tables, str | os.PathLike):
+        return Catalog({}, Folder(os.fspath(tables)))
+    if not isinstance(tables, Mapping):
+        raise InvalidInputError("bad tables", expected="a folder or a mapping of names", found=type(tables).__name__)
+    return Catalog({name: _handle(table) for name, table in tables.items()})
+
+
+def _handle(table: str | os.PathLike[str] | LanceDataset) -> TableHandle:
+    if isinstance(table, LanceDataset):
+        return TableHandle(table.uri, given=table)
+    return TableHandle(os.fspath(table))

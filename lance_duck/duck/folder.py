@@ -1,0 +1,49 @@
+"""Folders of tables: `dir/trips.lance` is the table trips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from lance_duck.errors import InvalidInputError, NotFoundError
+from lance_duck.store.base import Store
+from lance_duck.store.uri import join_uri, local_path, open_store
+
+SUFFIX = ".lance"
+
+
+class Folder:
+    """The tables below one folder or URI.
+
+    Raises:
+        NotFoundError: There is no such folder.
+        InvalidInputError: It is a table itself.
+    """
+
+    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.uri = uri.rstrip("/") or uri
+        self.storage_options = storage_options
+        if self.uri.endswith(SUFFIX):
+            raise InvalidInputError(
+                "a table where a folder of tables is expected",
+                where=uri,
+                remedy='give {"name": path} to make one table known by a name',
+            )
+        self._store: Store = open_store(self.uri, storage_options)
+        self.tables()
+
+    def tables(self) -> dict[str, str]:
+        """URI of each table by its name, as they are now."""
+        found = self._store.folders()
+        if found is None:
+            raise NotFoundError("no such folder", where=self.uri, expected="a folder of *.lance tables")
+        names = (name for name in found if name.endswith(SUFFIX) and name != SUFFIX)
+        return {name.removesuffix(SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
+
+    def stamp(self) -> object:
+        """Something that changes when a table comes or goes; None where only listing would tell."""
+        path = local_path(self.uri)
+        try:
+            return None if path is None else os.stat(path).st_mtime_ns
+        except OSError:
+            return None

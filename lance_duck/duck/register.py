@@ -1,0 +1,22 @@
+"""`lance_scan` on a plain DuckDB connection."""
+
+from __future__ import annotations
+
+import duckdb
+
+from lance_duck.duck.binder import binder_of
+from lance_duck.duck.macros import load_macros
+
+
+def register(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Make `lance_scan` known to a connection and return it.
+
+    All cursors of a database in memory know the function then. A database file stays as it is: there the function is
+    known to this connection alone; register its cursors too.
+    """
+    binder_of(connection)
+    in_memory = connection.execute(
+        "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"
+    ).fetchall()
+    load_macros(connection, for_all_cursors=in_memory == [(True,)])
+    return connection

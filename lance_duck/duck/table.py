@@ -1,0 +1,126 @@
+"""A Lance table as DuckDB scans it.
+
+In front of the table's columns stands a hidden one, `ROWS`, of type null. DuckDB asks for the first column when it
+needs none (`count(*)`, `EXISTS`, a cross join), and that one costs nothing. Views and `lance_scan` leave it out:
+`SELECT * EXCLUDE ("__lance_rows") FROM …`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.scan.duckdb_types import duckdb_arrow_schema
+from lance_duck.scan.nodes import predicate_from_nodes
+from lance_duck.scan.offsets import without_offsets
+from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.pushed import ByCaller, predicate_from_pushed
+from lance_duck.scan.source import PushedScan, ScanSource
+
+ROWS: Final = "__lance_rows"
+_BATCH: Final = 1 << 20
+
+
+def select_all(source: str) -> str:
+    """SQL for the columns that people see, of a source that holds a `DuckTable`."""
+    return f'SELECT * EXCLUDE ("{ROWS}") FROM "{source}"'  # noqa: S608
+
+
+class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
+    """Rows of the table that `resolve` gives whenever DuckDB binds a statement.
+
+    Args:
+        resolve: Returns the dataset to read, such as the newest version; called at each bind.
+        pinned: Resolve once, here, and never again.
+        hidden: Have the hidden column; without it, the source can be read with `SELECT *`.
+    """
+
+    def __init__(self, resolve: Callable[[], LanceDataset], *, pinned: bool = False, hidden: bool = True) -> None:
+        self.obj = self
+        self._hidden = hidden
+        self._resolve = resolve
+        self._lock = threading.Lock()
+        self._dataset = resolve() if pinned else None
+        self._pinned = pinned
+
+    @property
+    def dataset(self) -> LanceDataset:
+        """The dataset of the last bind."""
+        dataset = self._dataset
+        return self._refresh() if dataset is None else dataset
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The hidden column, then those of the table in DuckDB's form."""
+        return self._schema(self.dataset)
+
+    def __arrow_c_schema__(self) -> object:
+        """Schema for a bind, which comes first and so decides on the dataset."""
+        if not self._pinned:
+            self._refresh()
+        return self.schema.__arrow_c_schema__()
+
+    def count_rows(self) -> int:
+        """Rows of the table, from metadata."""
+        return int(self.dataset.count_rows())
+
+    def accepts(self, predicate: Any) -> bool:
+        """See `ScanSource.accepts`."""
+        return bool(self.dataset.accepts(predicate))
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+        """See `ScanSource.stream`."""
+        dataset = self.dataset
+        schema = self._schema(dataset)
+        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        reader = _reader(dataset, wanted, predicate_from_nodes(filters, dataset.schema), any_form=True)
+        return without_offsets(reader).__arrow_c_stream__(), columns is not None
+
+    def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
+        """See `ScanSource.pushed_scanner`."""
+        dataset = self.dataset
+        schema = self._schema(dataset)
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        predicate = None if filter is None else predicate_from_pushed(filter, dataset.schema)
+        return PushedScan(wanted, lambda: without_offsets(_reader(dataset, wanted, predicate, any_form=False)))
+
+    scanner = ByCaller(pushed_scanner, pushed_scanner)
+
+    def _schema(self, dataset: LanceDataset) -> pa.Schema:
+        schema = duckdb_arrow_schema(dataset.schema)
+        return schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
+
+    def _refresh(self) -> LanceDataset:
+        with self._lock:
+            self._dataset = self._resolve()
+            return self._dataset
+
+
+def _reader(
+    dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+) -> pa.RecordBatchReader:
+    place = wanted.get_field_index(ROWS)
+    if place < 0:
+        return dataset.duckdb_reader(wanted, predicate, any_form=any_form)
+    if len(wanted) == 1 and predicate is None:
+        return pa.RecordBatchReader.from_batches(wanted, _counted(wanted, dataset.count_rows()))
+    inner = dataset.duckdb_reader(wanted.remove(place), predicate, any_form=any_form)
+    schema = inner.schema.insert(place, wanted.field(place))
+    return pa.RecordBatchReader.from_batches(schema, _widened(inner, schema, place))
+
+
+def _counted(schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, rows, _BATCH):
+        yield pa.record_batch([pa.nulls(min(_BATCH, rows - start))], schema=schema)
+
+
+def _widened(reader: pa.RecordBatchReader, schema: pa.Schema, place: int) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        arrays = batch.columns
+        arrays.insert(place, pa.nulls(batch.num_rows))
+        yield pa.record_batch(arrays, schema=schema)
