@@ -3,6 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.duck import Connection, connect, register
 from lance_duck.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -30,6 +31,7 @@ __all__ = [
     "AlreadyExistsError",
     "ColumnOrdering",
     "CommitConflictError",
+    "Connection",
     "CorruptError",
     "FormatError",
     "FragmentMetadata",
@@ -45,5 +47,7 @@ __all__ = [
     "StoreError",
     "UnsupportedError",
     "__version__",
+    "connect",
     "dataset",
+    "register",
 ]
