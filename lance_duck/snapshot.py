@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
 from os import PathLike, fspath
+from os.path import abspath
 from typing import Any, Generic, TypeVar
 
 from lance_duck import refs, versions
@@ -64,7 +65,9 @@ def open_snapshot(
         FormatError: The manifest cannot be read.
     """
     text = fspath(uri)
-    return _open(Location(local_path(text) or text, dict(storage_options or {})), version, asof)
+    path = local_path(text)
+    place = text if path is None else abspath(path)
+    return _open(Location(place, dict(storage_options or {})), version, asof)
 
 
 @dataclass(frozen=True)
