@@ -4,6 +4,7 @@
     decimal128, decimal256    decimal32 up to 9 digits, decimal64 up to 18, decimal128 up to 38: half the time of
                               decimal128 where it is narrower
     other decimals            string: exact, where a double would not be
+    dictionary in a list      its values: DuckDB refuses a batch in which all those lists are empty
     uuid, json                as they are; other extension types become their storage
 
 Everything else stays. The rule holds at any depth: in structs, lists, maps and the values of dictionaries.
@@ -74,7 +75,12 @@ def _nested(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_fixed_size_list(type_):
         return pa.list_(_retyped(type_.value_field), type_.list_size)
     if pa.types.is_large_list(type_):
-        return pa.large_list(_retyped(type_.value_field))
+        return pa.large_list(_plain(_retyped(type_.value_field)))
     if pa.types.is_list(type_):
-        return pa.list_(_retyped(type_.value_field))
+        return pa.list_(_plain(_retyped(type_.value_field)))
     return type_
+
+
+def _plain(item: pa.Field) -> pa.Field:
+    """Items without a dictionary."""
+    return item.with_type(item.type.value_type) if pa.types.is_dictionary(item.type) else item

@@ -88,7 +88,7 @@ def floats() -> list[Kind]:
             Kind(f"{name}_runs", _arrow(lambda rng, n, t=name: np.repeat(rng.standard_normal(n), 90)[:n].astype(t))),
             Kind(f"{name}_constant", _arrow(lambda _, n, t=name: np.full(n, 2.5, t))),
         ]
-    kinds.append(Kind("bfloat16", lambda rng, n: bfloat16_array(rng.standard_normal(n).tolist()), duckdb=False))
+    kinds.append(Kind("bfloat16", lambda rng, n: bfloat16_array(rng.standard_normal(n).tolist())))
     return kinds
 
 
@@ -106,11 +106,10 @@ def decimals() -> list[Kind]:
     kinds = []
     for bits, precision, scale in sizes:
         type_ = getattr(pa, f"decimal{bits}")(precision, scale)
-        fits = bits == 128
         name = f"decimal{bits}_{precision}_{scale}"
         kinds += [
-            Kind(f"{name}_random", _decimal(type_, 10**precision - 1, 10**9), duckdb=fits),
-            Kind(f"{name}_few", _decimal(type_, 30, 30), duckdb=fits),
+            Kind(f"{name}_random", _decimal(type_, 10**precision - 1, 10**9)),
+            Kind(f"{name}_few", _decimal(type_, 30, 30)),
         ]
     return [*kinds, Kind("decimal128_12_2_constant", _decimal(pa.decimal128(12, 2), 5, 1))]
 

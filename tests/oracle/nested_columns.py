@@ -149,6 +149,7 @@ def lists() -> list[Kind]:
                 rng.choice(np.array(["a", "bb", "ccc"], object), n), pa.string()
             ).dictionary_encode()
         ),
+        "struct_dictionary": listed(struct(d=lambda rng, n: words(rng, n).dictionary_encode(), a=ints), 2),
         "list": listed(listed(null_ints, nulls=0.1)),
         "list_list_string": listed(listed(listed(null_words, 3, nulls=0.1), 3), 3),
         "struct": listed(pair),

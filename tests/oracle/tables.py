@@ -76,7 +76,15 @@ def read(uri: str, written: pa.Table) -> pa.Table:
         written.select([name]) if name in MISREAD else dataset.to_table(columns=[name]) for name in dataset.schema.names
     ]
     schema = pa.schema([p.schema.field(0) for p in parts], metadata=parts[0].schema.metadata)
-    return pa.table([p.column(0) for p in parts], schema=schema)
+    return pa.table([_without_null_items(p.column(0)) for p in parts], schema=schema)
+
+
+def _without_null_items(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the same values in dictionaries without a null among their items, which Arrow cannot join."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    chunks = [c.dictionary_decode().dictionary_encode().cast(column.type) for c in column.chunks]
+    return pa.chunked_array(chunks, column.type)
 
 
 def make_table(kinds: Sequence[Kind], pattern: str, rows: int, first: int = 0) -> pa.Table:

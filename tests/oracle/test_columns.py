@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from lance.arrow import BFloat16Type
 from oracle import tables
 from oracle.cases import Cases
 from oracle.compare import assert_fields_same, assert_same, assert_schemas_same
@@ -39,18 +40,33 @@ def each_same(cases: Cases, expected: pa.Table, found: pa.Table) -> None:
 
 
 def duckdb_form(table: pa.Table) -> pa.Table:
-    """Return the table in types that DuckDB takes in: float16 widened, no dictionaries inside lists."""
+    """Return the table in types that DuckDB takes in: halves widened, no dictionaries in lists, decimals that fit."""
     for i, field in enumerate(table.schema):
         type_ = duckdb_type(field.type)
-        if type_ != field.type:
+        if isinstance(field.type, BFloat16Type):
+            table = table.set_column(i, field.name, widened(table[field.name]))
+        elif pa.types.is_string(type_) and pa.types.is_decimal(field.type):
+            text = [None if v is None else f"{v:f}" for v in table[field.name].to_pylist()]
+            table = table.set_column(i, field.name, pa.array(text, pa.string()))
+        elif type_ != field.type:
             table = table.set_column(i, field.name, table[field.name].cast(type_))
     return table
+
+
+def widened(column: pa.ChunkedArray) -> pa.Array:
+    """Return bfloat16 as float32: the upper half of its bits."""
+    storage = column.combine_chunks().storage
+    halves = np.frombuffer(storage.buffers()[1] or b"", "<u2")[storage.offset : storage.offset + len(storage)]
+    values = (halves.astype("<u4") << 16).view("<f4")
+    return pa.array(values, mask=np.asarray(storage.is_null()))
 
 
 def duckdb_type(type_: pa.DataType) -> pa.DataType:
     """Return the type of `duckdb_form` for a column's type."""
     if type_ == pa.float16():
         return pa.float32()
+    if pa.types.is_decimal256(type_):
+        return pa.decimal128(type_.precision, type_.scale) if type_.precision <= 38 else pa.string()
     if pa.types.is_fixed_size_list(type_) and type_.value_type == pa.float16():
         return pa.list_(pa.float32(), type_.list_size)
     if pa.types.is_list(type_) and pa.types.is_dictionary(type_.value_type):
