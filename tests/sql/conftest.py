@@ -1,0 +1,51 @@
+"""Small tables that pylance wrote, and connections that close themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """`trips.lance` with three versions (5, 8 and 7 rows; the second is tagged), `odd name.lance` and `dim.lance`."""
+    trips = lance.write_dataset(pa.table({"id": range(5), "city": list("abcab")}), tmp_path / "trips.lance")
+    trips.insert(pa.table({"id": range(5, 8), "city": list("xyz")}))
+    trips.tags.create("second", 2)
+    trips.delete("id = 6")
+    lance.write_dataset(pa.table({"value": [1.5, None]}), tmp_path / "odd name.lance")
+    lance.write_dataset(pa.table({"city": list("abc"), "name": ["Aa", "Bb", "Cc"]}), tmp_path / "dim.lance")
+    return tmp_path
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., ld.Connection]]:
+    with ExitStack() as stack:
+        yield lambda *args, **options: stack.enter_context(ld.connect(*args, **options))
+
+
+@pytest.fixture
+def con(folder: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
+    return connect(folder)
+
+
+@pytest.fixture
+def plain() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection of DuckDB itself that knows `lance_scan`."""
+    with duckdb.connect() as connection:
+        ld.register(connection)
+        yield connection
+
+
+@pytest.fixture
+def rows() -> Callable[..., list[tuple[Any, ...]]]:
+    return lambda connection, sql, *parameters: connection.execute(sql, *parameters).fetchall()

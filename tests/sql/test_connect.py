@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+
+Connect = Callable[..., ld.Connection]
+
+
+def test_tables_of_a_folder_have_names(con: ld.Connection) -> None:
+    assert con.execute("SHOW TABLES").fetchall() == [("dim",), ("odd name",), ("trips",)]
+    assert con.execute("FROM trips ORDER BY id LIMIT 2").fetchall() == [(0, "a"), (1, "b")]
+    assert con.execute('SELECT sum(value) FROM "odd name"').fetchall() == [(1.5,)]
+    assert con.execute("SELECT count(*) FROM lance.main.TRIPS").fetchall() == [(7,)]
+    assert con.execute("DESCRIBE trips").fetchall()[1][:2] == ("city", "VARCHAR")
+
+
+def test_joins_groups_and_subqueries_work(con: ld.Connection) -> None:
+    sql = "SELECT name, count(*) FROM trips JOIN dim USING (city) WHERE id < 5 GROUP BY ALL ORDER BY ALL"
+    assert con.sql(sql).fetchall() == [("Aa", 2), ("Bb", 2), ("Cc", 1)]
+    sql = "SELECT id FROM trips WHERE city IN (SELECT city FROM dim WHERE name = 'Cc')"
+    assert con.sql(sql).fetchall() == [(2,)]
+    assert con.sql("SELECT count(*) FROM trips a, trips b").fetchall() == [(49,)]
+    assert con.sql("SELECT count(*) FROM trips WHERE id > 3").fetchall() == [(3,)]
+    assert con.sql("SELECT EXISTS (FROM trips WHERE city = 'z')").fetchall() == [(True,)]
+
+
+def test_new_tables_appear_and_dropped_ones_go(con: ld.Connection, folder: Path) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), folder / "fresh.lance")
+    assert con.execute("FROM fresh").fetchall() == [(1,)]
+    assert ("fresh",) in con.execute("SHOW TABLES").fetchall()
+    shutil.rmtree(folder / "fresh.lance")
+    assert ("fresh",) not in con.execute("SHOW TABLES").fetchall()
+    with pytest.raises(duckdb.CatalogException, match="fresh"):
+        con.execute("FROM fresh")
+
+
+def test_each_statement_reads_the_newest_version(con: ld.Connection, folder: Path) -> None:
+    lance.dataset(folder / "trips.lance").insert(pa.table({"id": [100], "city": ["q"]}))
+    assert con.execute("SELECT count(*), max(id) FROM trips").fetchall() == [(8, 100)]
+    lance.write_dataset(pa.table({"other": ["x"]}), folder / "trips.lance", mode="overwrite")
+    assert con.execute("FROM trips").fetchall() == [("x",)]
+
+
+def test_time_travel(con: ld.Connection, folder: Path) -> None:
+    def count(source: str, *parameters: Any) -> int:
+        return int(con.execute(f"SELECT count(*) FROM {source}", *parameters).fetchall()[0][0])
+
+    assert count("trips") == 7
+    assert count("trips AT (VERSION => 1)") == 5
+    assert count("lance.trips t AT (VERSION => ?)", [2]) == 8
+    assert count("trips AT (VERSION => 'second')") == 8
+    assert count(f"'{folder}/trips.lance' AT (VERSION => 1)") == 5
+    written = lance.dataset(folder / "trips.lance").versions()[0]["timestamp"]
+    assert count(f"trips AT (TIMESTAMP => TIMESTAMP '{written}' + INTERVAL 100 MICROSECONDS)") == 5
+    sql = "SELECT trips.id FROM trips AT (VERSION => 1) JOIN dim USING (city) WHERE trips.id = 2"
+    assert con.execute(sql).fetchall() == [(2,)]
+
+
+def test_a_version_that_is_not_there_is_an_error_of_ours(con: ld.Connection) -> None:
+    with pytest.raises(NotFoundError, match="99"):
+        con.execute("FROM trips AT (VERSION => 99)")
+    with pytest.raises(NotFoundError, match="nosuch"):
+        con.sql("FROM lance_scan('trips', tag := 'nosuch')")
+
+
+def test_paths_in_from(con: ld.Connection, folder: Path) -> None:
+    path = f"{folder}/trips.lance"
+    assert con.execute(f"SELECT count(*) FROM '{path}'").fetchall() == [(7,)]
+    assert con.execute(f"SELECT trips.city FROM '{path}' WHERE id = 2").fetchall() == [("c",)]
+    assert con.execute(f"SELECT '{path}' FROM '{path}/' t WHERE t.id = 2").fetchall() == [(path,)]
+    assert con.execute(f"DESCRIBE '{path}'").fetchall()[0][:2] == ("id", "BIGINT")
+    assert con.execute(f"SELECT count(*) FROM dim, '{path}'").fetchall() == [(21,)]
+    assert con.execute("SELECT 'nosuch.lance'").fetchall() == [("nosuch.lance",)]
+    with pytest.raises(NotFoundError, match="nosuch"):
+        con.execute("FROM 'nosuch.lance'")
+
+
+def test_variables_of_the_caller_are_tables_too(con: ld.Connection, folder: Path) -> None:
+    frame = pa.table({"id": [2, 3]})  # noqa: F841
+    opened = ld.dataset(folder / "dim.lance")  # noqa: F841
+    assert con.execute("SELECT city FROM trips JOIN frame USING (id) ORDER BY id").fetchall() == [("c",), ("a",)]
+    assert con.sql("SELECT count(*) FROM opened").fetchall() == [(3,)]
+    query = con.sql("SELECT count(*) FROM (FROM frame)")
+    assert query.fetchall() == [(2,)]
+
+
+def test_names_for_paths_and_datasets(folder: Path, connect: Connect) -> None:
+    old = ld.dataset(folder / "trips.lance", version=1)
+    con = connect({"now": folder / "trips.lance", "then": old})
+    assert con.execute('SELECT count(*) FROM now UNION ALL SELECT count(*) FROM "then"').fetchall() == [(7,), (5,)]
+    assert con.execute('SELECT count(*) FROM "then" AT (VERSION => 2)').fetchall() == [(8,)]
+    con.register("again", old)
+    assert con.cursor().execute("SELECT count(*) FROM again").fetchall() == [(5,)]
+    con.unregister("again")
+    with pytest.raises(duckdb.CatalogException):
+        con.execute("FROM again")
+
+
+def test_cursors_and_threads_see_the_tables(con: ld.Connection, folder: Path) -> None:
+    failures: list[BaseException] = []
+
+    def work(cursor: ld.Connection) -> None:
+        try:
+            for i in range(10):
+                assert cursor.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
+                assert cursor.execute(f"SELECT max(id) FROM trips AT (VERSION => {1 + i % 2})").fetchall() == [
+                    (4 + 3 * (i % 2),)
+                ]
+                assert len(cursor.sql(f"FROM '{folder}/dim.lance'").fetchall()) == 3
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(con.cursor(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_duckdbs_own_tables_stand_beside_them(con: ld.Connection) -> None:
+    con.execute("CREATE TABLE own AS FROM trips WHERE id < 2")
+    con.executemany("INSERT INTO own VALUES (?, ?)", [[7, "u"], [8, "v"]])
+    assert con.execute("SELECT count(*) FROM own").fetchall() == [(4,)]
+    assert ("own",) in con.cursor().execute("SHOW TABLES").fetchall()
+    assert con.table("own").fetchall()[0] == con.table("trips").fetchall()[0] == (0, "a")
+    con.begin()
+    con.execute("DELETE FROM own")
+    con.rollback()
+    assert con.execute("SELECT count(*) FROM own").fetchall() == [(4,)]
+
+
+def test_a_database_file_stays_free_of_lance(folder: Path, connect: Connect, tmp_path: Path) -> None:
+    path = tmp_path / "own.duckdb"
+    with connect(folder, database=path) as con:
+        con.execute("CREATE TABLE own AS FROM trips")
+        assert ("own",) in con.execute("SHOW TABLES").fetchall()
+    with duckdb.connect(str(path)) as con:
+        assert con.execute("SHOW TABLES").fetchall() == [("own",)]
+        assert con.execute("SELECT count(*) FROM duckdb_functions() WHERE function_name LIKE '%lance%'").fetchall() == [
+            (0,)
+        ]
+    with connect(folder, database=path, read_only=True, config={"threads": 1}) as con:
+        assert con.execute("SELECT count(*) FROM own JOIN trips USING (id)").fetchall() == [(7,)]
+        assert con.execute("SELECT current_setting('threads')").fetchall() == [(1,)]
+
+
+def test_explain_shows_what_the_scan_filters(con: ld.Connection) -> None:
+    plan = con.execute("EXPLAIN SELECT city FROM trips WHERE id > 3").fetchall()[0][1]
+    assert "id" in plan.split("Filters")[1]
+
+
+def test_tables_cannot_be_changed(con: ld.Connection) -> None:
+    for change in ("INSERT INTO trips VALUES (1, 'a')", "DELETE FROM trips", "UPDATE trips SET id = 1"):
+        with pytest.raises((duckdb.Error, UnsupportedError)):
+            con.execute(change)
+
+
+def test_a_folder_entry_that_is_no_table_says_why(con: ld.Connection, folder: Path) -> None:
+    (folder / "empty.lance").mkdir()
+    assert ("empty",) not in con.execute("SHOW TABLES").fetchall()
+    with pytest.raises(NotFoundError, match="not a dataset"):
+        con.execute("FROM empty")
+    lance.write_dataset(pa.table({"a": [1]}), folder / "empty.lance")
+    assert con.execute("FROM empty").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("tables", "error"),
+    [
+        ("/nosuch", NotFoundError),
+        ({"a": "/nosuch"}, NotFoundError),
+        (5, InvalidInputError),
+        ("x.lance", InvalidInputError),
+    ],
+)
+def test_what_is_no_folder_is_refused(tables: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        ld.connect(tables)
+
+
+def test_without_tables_it_is_plain_duckdb_with_lance_scan(folder: Path, connect: Connect) -> None:
+    con = connect()
+    assert con.execute("SHOW TABLES").fetchall() == []
+    assert con.execute("SELECT count(*) FROM lance_scan(?)", [f"{folder}/trips.lance"]).fetchall() == [(7,)]
