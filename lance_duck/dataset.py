@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.fragment import LanceFragment
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
@@ -50,7 +50,7 @@ def dataset(
     return LanceDataset(uri, version, asof, storage_options)
 
 
-class LanceDataset(pads.Dataset, ScanSource):  # type: ignore[misc]
+class LanceDataset(pads.UnionDataset, ScanSource):  # type: ignore[misc]
     """One version of a Lance table; see `dataset` for the arguments.
 
     It is a pyarrow Dataset: pyarrow, pandas, polars, dask and DuckDB take it as it is.
@@ -68,6 +68,7 @@ class LanceDataset(pads.Dataset, ScanSource):  # type: ignore[misc]
         self._adopt(os.fspath(uri), TableScan(open_snapshot(uri, version, asof, storage_options)))
 
     def _adopt(self, uri: str, table: TableScan) -> None:
+        pads.UnionDataset.__init__(self, table.snapshot.schema.scan_arrow, [table.as_pieces()])
         self._uri = uri
         self._table = table
 
@@ -173,7 +174,7 @@ class LanceDataset(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
-        self._table = TableScan(self._snapshot.checkout(), self._table.restriction)
+        self._adopt(self._uri, TableScan(self._snapshot.checkout(), self._table.restriction))
 
     def read_transaction(self, version: int) -> Transaction | None:
         """What a version changed; None when it was not kept."""
@@ -328,10 +329,6 @@ class LanceDataset(pads.Dataset, ScanSource):  # type: ignore[misc]
     def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
         """As-of join with another dataset, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
         return _in_memory("join_asof", self.to_table().join_asof, right_dataset.to_table(), *args, **options)
-
-    def replace_schema(self, schema: pa.Schema) -> LanceDataset:
-        """Refused: the schema of a table changes by a new version."""
-        raise UnsupportedError("replace_schema", where=self.uri, remedy="choose columns in the scan")
 
     def __len__(self) -> int:
         return self.count_rows()

@@ -6,6 +6,7 @@ UTC. Each thread has a cursor of its own.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -158,3 +159,10 @@ def _database(_process: int) -> duckdb.DuckDBPyConnection:
     for statement in _HABITS + _SETTINGS:
         connection.execute(statement)
     return connection
+
+
+@atexit.register
+def _close() -> None:
+    """Let go of the database before DuckDB's own module ends, which complains about connections still open."""
+    _local.__dict__.clear()
+    _database.cache_clear()

@@ -77,7 +77,7 @@ class ScanOptions:
     batch_size: int | None = None
     batch_size_bytes: int | None = None
     strict_batch_size: bool | None = None
-    fragments: Iterable[HasFragment] | None = None
+    fragments: Iterable[HasFragment | int] | None = None
     with_row_id: bool | None = None
     with_row_address: bool | None = None
     include_deleted_rows: bool | None = None
@@ -190,7 +190,7 @@ def _ordering(entry: Any) -> ColumnOrdering:
         raise InvalidInputError("order_by", expected="names or ColumnOrdering", found=repr(entry)) from None
 
 
-def _fragments(snapshot: Snapshot, chosen: Iterable[HasFragment] | None) -> tuple[Fragment, ...]:
+def _fragments(snapshot: Snapshot, chosen: Iterable[HasFragment | int] | None) -> tuple[Fragment, ...]:
     if chosen is None:
         return tuple(snapshot.fragments)
     by_id = {fragment.id: fragment for fragment in snapshot.fragments}

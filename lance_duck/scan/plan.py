@@ -148,6 +148,8 @@ def cut(extents: Iterator[Extent], sizer: Sizer) -> Iterator[Morsel]:
     for extent in extents:
         start = extent.start
         while start < extent.stop:
-            stop = min(extent.stop, start + sizer.take())
+            rows = sizer.take()
+            # A short rest goes with the morsel before it.
+            stop = extent.stop if extent.stop - start <= rows + rows // 4 else start + rows
             yield Morsel(extent.index, start, stop, extent.row_offset)
             start = stop

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 
+from lance_duck.scan.bridge import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.execute import count_rows, has_rows, open_reader
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
 from lance_duck.scan.fragment_reader import ColumnCache, FragmentReader
@@ -46,6 +48,17 @@ class TableScan:
         """The same, with only the rows that pass a filter."""
         condition = make_filter(given, readable_schema(self.snapshot.schema))
         return TableScan(self.snapshot, all_filters(self.restriction, condition))
+
+    def as_pieces(self) -> pads.Dataset:
+        """The table as pyarrow's C++ can read it: see `scan.bridge`."""
+        ids = self.snapshot.fragments.ids()
+        share = max(1, -(-len(ids) // MOST_PIECES))
+
+        def read(piece: int) -> pa.Table:
+            options = ScanOptions(fragments=ids[piece * share : (piece + 1) * share])
+            return self.reader(self.plan(options)).read_all()
+
+        return piecewise_dataset(self.snapshot.schema.scan_arrow, -(-len(ids) // share), read)
 
     def plan(self, options: ScanOptions, fragment: Fragment | None = None) -> ScanPlan:
         """Decide a scan, of one fragment alone where that is given."""
