@@ -84,12 +84,12 @@ class PackedStruct:
 
     def _split(self, rows: FixedWidth) -> blocks.PackedStruct:
         stride = self.rows.bits // 8
-        data = readonly(rows.data)
+        table = rows.data[: rows.count * stride].reshape(rows.count, stride)
         fields: list[Block] = []
         place = 0
         for width in self.widths:
-            values = np.ndarray((rows.count,), _row_dtype(width), data, place, (stride,))  # a view into the rows
-            fields.append(FixedWidth(width * 8, np.ascontiguousarray(values).view(np.uint8), rows.count))
+            values = np.ascontiguousarray(table[:, place : place + width].view(_row_dtype(width)))
+            fields.append(FixedWidth(width * 8, values.view(np.uint8).reshape(-1), rows.count))
             place += width
         return blocks.PackedStruct(tuple(fields), rows.count)
 
