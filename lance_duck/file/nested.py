@@ -90,6 +90,8 @@ class NestedColumn:
         offsets, valid = list_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
         self._expect(len(offsets) - 1, slots)
         child = self._assemble(node.children[0], found, int(offsets[-1]))
+        if pa.types.is_map(storage):
+            self._expect_no_nulls(child)
         bitmap = validity_buffer(valid)
         return pa.Array.from_buffers(storage, slots, [bitmap, self._offsets(offsets, storage)], children=[child])
 
@@ -104,6 +106,11 @@ class NestedColumn:
                 remedy="read fewer rows at once",
             )
         return pa.py_buffer(offsets.astype(np.int32, copy=False))
+
+    def _expect_no_nulls(self, entries: pa.StructArray) -> None:
+        """Arrow ends the process over a map whose entries or keys have nulls, or (before 26) have not been counted."""
+        if entries.null_count or entries.field(0).null_count:
+            raise CorruptError("a map with null entries or keys", where=self._where)
 
     def _expect(self, found: int, expected: int) -> None:
         if found != expected:
