@@ -130,9 +130,9 @@ def show(answer: pa.Table, seconds: float, note: str = "") -> None:
     for row in zip(*columns, strict=True):
         drawing.add_row(*row)
     console.print(drawing)
-    console.print(
-        f"{answer.num_rows} rows, {seconds * 1e3:,.1f} ms{'; ' + note if note else ''}", style="dim", markup=False
-    )
+    rows = "1 row" if answer.num_rows == 1 else f"{answer.num_rows} rows"
+    facts = [rows, f"{seconds * 1e3:,.1f} ms", *([note] if note else [])]
+    console.print(", ".join(facts), style="dim", markup=False)
 
 
 def cell(value: object) -> str:
