@@ -28,10 +28,10 @@ def block_to_arrow(
     Args:
         block: Values, one a slot.
         arrow_type: What to make of them: what the file stores, or another form of it (string_view, dictionary, a
-            narrower decimal, float32 for half floats).
+            narrower decimal, float32 for half floats, string for decimals).
         valid: One flag a slot, or None when all are valid.
         where: Column, for messages.
-        stored: What the file stores; needed only to tell bfloat16 from halffloat.
+        stored: What the file stores; needed to tell bfloat16 from halffloat, and for decimals as text.
 
     Raises:
         CorruptError: The block does not hold values of this type.
@@ -42,6 +42,8 @@ def block_to_arrow(
     if pa.types.is_dictionary(arrow_type):
         values = block_to_arrow(block, arrow_type.value_type, valid, where, stored)
         return values.dictionary_encode().cast(arrow_type)
+    if stored is not None and pa.types.is_decimal(stored) and pa.types.is_string(arrow_type):
+        return block_to_arrow(block, stored, valid, where).cast(arrow_type)
     bitmap = validity_buffer(valid)
     if isinstance(block, FixedWidth):
         return _fixed(narrow(block, stored, arrow_type, where, valid), arrow_type, bitmap, where, stored)

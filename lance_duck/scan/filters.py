@@ -161,8 +161,17 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     tree = tree_from_sql(text, schema, parameters)
     if tree is not None:
         return TreeFilter(tree)
-    expression = parse_condition(text, schema) if not parameters else _condition(text, schema, parameters)
+    keep = not parameters and _is_hashable(schema)
+    expression = parse_condition(text, schema) if keep else _condition(text, schema, parameters)
     return SqlFilter(expression, parameters)
+
+
+def _is_hashable(schema: pa.Schema) -> bool:
+    try:
+        hash(schema)
+    except TypeError:  # extension types of other packages may define equality alone
+        return False
+    return True
 
 
 @lru_cache(maxsize=256)
