@@ -84,7 +84,8 @@ def float_text(value: float) -> str:
 def jsonb_to_text_reference(value: bytes) -> str:
     """Text of one value, plainly."""
     head = int.from_bytes(value[:4], "big")
-    kind, count = head >> 28, head & 0x0FFFFFFF
+    kind = head >> 28
+    count = 1 if kind == 2 else head & 0x0FFFFFFF
     words = struct.unpack_from(f">{count * (2 if kind == 4 else 1)}I", value, 4)
     at = 4 + 4 * len(words)
     parts = []
