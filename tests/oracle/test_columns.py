@@ -50,6 +50,10 @@ def duckdb_form(table: pa.Table) -> pa.Table:
             table = table.set_column(i, field.name, pa.array(text, pa.string()))
         elif type_ != field.type:
             table = table.set_column(i, field.name, table[field.name].cast(type_))
+        elif pa.types.is_struct(type_):
+            # DuckDB refuses structs that begin amid their buffers; joining copies.
+            copies = [pa.concat_arrays([c, c.slice(0, 0)]) for c in table[field.name].chunks]
+            table = table.set_column(i, field.name, pa.chunked_array(copies, type_))
     return table
 
 
@@ -132,7 +136,9 @@ def test_filter_on_another_column(written: Written, cases: Cases) -> None:
     found = ld.dataset(written.uri).to_table(filter=f"{ID} % 7 = 3 OR {ID} BETWEEN 50 AND 90")
     ids = written.truth[ID].to_numpy()
     keep = (ids % 7 == 3) | ((ids >= 50) & (ids <= 90))
-    each_same(cases, written.truth.filter(pa.array(keep)), found)
+    # Not Table.filter, which mixes up the rows of lists of lists of a fixed size (pyarrow 26).
+    kept = [column.take(np.flatnonzero(keep)) for column in written.truth.columns]
+    each_same(cases, pa.table(kept, schema=written.truth.schema), found)
 
 
 def test_null_filters(written: Written, cases: Cases) -> None:
