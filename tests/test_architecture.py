@@ -20,7 +20,7 @@ LONGEST_FUNCTION = 60
 
 # Library -> rooms that may import it. Libraries that are not named here are free.
 HOMES: dict[str, set[str]] = {
-    "numba": {"encoding"},
+    "numba": {"encoding", "scan"},
     "llvmlite": {"encoding"},
     "duckdb": {"duck", "scan"},
     "obstore": {"store"},

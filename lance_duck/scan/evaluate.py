@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.masks import true_rows
 from lance_duck.scan.predicate import And, Compare, Constant, In, IsNull, Not, Op, Or, Path, Predicate
 
 Columns = Mapping[str, pa.Array]
@@ -62,9 +64,8 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
 
 def mask(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
-    """Rows where the predicate is true: booleans without nulls."""
-    answer = evaluate(predicate, columns, num_rows)
-    return answer.fill_null(False) if answer.null_count else answer
+    """Rows where the predicate is true: booleans without nulls. Compiled passes where there are any."""
+    return pa.array(true_rows(predicate, columns, num_rows, evaluate).view(np.bool_))
 
 
 def _fold(
