@@ -9,7 +9,7 @@ from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWid
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.views import string_views
 from lance_duck.encoding.narrow import Valid, narrow
-from lance_duck.encoding.take import take
+from lance_duck.encoding.take import look_up
 from lance_duck.errors import CorruptError, InvalidInputError
 
 _MAX_OFFSET = np.iinfo(np.int32).max
@@ -123,7 +123,8 @@ def _dictionary(
     block: Dictionary, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None
 ) -> pa.Array:
     if not pa.types.is_dictionary(arrow_type):
-        return block_to_arrow(take(block.items, block.indices.astype(np.int64)), arrow_type, valid, where, stored)
+        values = look_up(Dictionary(block.indices, _narrow_items(block.items, arrow_type, where, stored)))
+        return block_to_arrow(values, arrow_type, valid, where, stored)
     items = block_to_arrow(block.items, arrow_type.value_type, None, where, stored)
     index = arrow_type.index_type.to_pandas_dtype()
     if block.items.count - 1 > np.iinfo(index).max:
@@ -131,6 +132,16 @@ def _dictionary(
     indices = pa.py_buffer(block.indices.astype(index, copy=False))
     places = pa.Array.from_buffers(arrow_type.index_type, block.count, [validity_buffer(valid), indices])
     return pa.DictionaryArray.from_arrays(places, items, ordered=arrow_type.ordered)
+
+
+def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.DataType | None) -> Block:
+    """Entries of a dictionary in the form wanted, where all of them fit; the values are checked again one by one."""
+    if not isinstance(items, FixedWidth):
+        return items
+    try:
+        return narrow(items, stored, arrow_type, where)
+    except CorruptError:  # an entry that only nulls name may hold anything
+        return items
 
 
 def _fixed_size_list(

@@ -11,7 +11,7 @@ from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, F
 from lance_duck.encoding.forms import MAX_INT32
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.status import check
-from lance_duck.encoding.kernels.take import gather_fixed, gather_variable, select_extents
+from lance_duck.encoding.kernels.take import gather_fixed, gather_variable, look_up_fixed, select_extents
 from lance_duck.errors import CorruptError
 
 
@@ -34,6 +34,20 @@ def take(block: Block, indices: NDArray[np.int64]) -> Block:
             "a row outside its page", where="take", expected=f"0 to {count - 1}", found=(indices.min(), indices.max())
         )
     return _take(block, indices)
+
+
+def look_up(block: Dictionary) -> Block:
+    """The values that a dictionary block stands for; raises CorruptError for an index outside the dictionary."""
+    items = block.items
+    if not isinstance(items, FixedWidth) or not items.bits:
+        return take(items, block.indices.astype(np.int64))
+    width = _width(items.bits)
+    if len(items.data) < items.count * width:
+        raise CorruptError("a block is smaller than it says", where="dictionary", found=f"{len(items.data)} bytes")
+    out = np.empty(block.count * width, np.uint8)
+    found = look_up_fixed(readonly(items.data), items.count, width, readonly(block.indices), out)
+    check(found, "dictionary", "row")
+    return FixedWidth(items.bits, out, block.count)
 
 
 def slice_block(block: Block, start: int, stop: int) -> Block:

@@ -62,6 +62,49 @@ def gather_fixed_reference(data: Bytes, starts: NDArray[np.int64], width: int, o
 
 
 @kernel
+def look_up_fixed(items: Bytes, count: int, width: int, indices: NDArray[Any], out: Bytes) -> int:
+    """Copies the entry of a dictionary that each index names.
+
+    Args:
+        items: count * width bytes.
+        count: Entries of the dictionary.
+        width: Bytes of an entry.
+        indices: Unsigned integers.
+        out: len(indices) * width bytes, written.
+
+    Returns:
+        A status.
+    """
+    for i in range(len(indices)):
+        if np.uint64(indices[i]) >= np.uint64(count):
+            return status.BAD_OFFSETS | (i << 8)
+    if width == 4:
+        for i in range(len(indices)):
+            store_u32(out, i * 4, load_u32(items, np.int64(indices[i]) * 4))
+    elif width == 8:
+        for i in range(len(indices)):
+            store_u64(out, i * 8, load_u64(items, np.int64(indices[i]) * 8))
+    elif width == 16:
+        for i in range(len(indices)):
+            place = np.int64(indices[i]) * 16
+            store_u64(out, i * 16, load_u64(items, place))
+            store_u64(out, i * 16 + 8, load_u64(items, place + 8))
+    else:
+        for i in range(len(indices)):
+            copy(out, i * width, items, np.int64(indices[i]) * width, width)
+    return status.OK
+
+
+def look_up_fixed_reference(items: Bytes, count: int, width: int, indices: NDArray[Any], out: Bytes) -> int:
+    """The same, plainly."""
+    outside = np.flatnonzero(indices >= count)
+    if len(outside):
+        return status.BAD_OFFSETS | (int(outside[0]) << 8)
+    out.reshape(len(indices), width)[:] = items.reshape(count, width)[indices]
+    return status.OK
+
+
+@kernel
 def gather_variable(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, out: Bytes) -> None:
     """Copies offsets[i + 1] - offsets[i] bytes from each start to out[offsets[i]:].
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.kernels import take as kernels
-from lance_duck.encoding.take import slice_block, take
+from lance_duck.encoding.take import look_up, slice_block, take
 from lance_duck.errors import CorruptError
 
 
@@ -137,3 +137,29 @@ def test_select_extents_refuses_what_its_reference_refuses(offsets: list[int], d
         status = select(np.array(offsets, np.int64), indices, 4, starts, ends)
         results.append((status, ends.tolist() if status == 0 else None))
     assert results[0] == results[1]
+
+
+@given(
+    st.sampled_from([1, 3, 4, 8, 16, 32]),
+    st.integers(1, 6),
+    st.lists(st.integers(0, 7), max_size=9),
+    st.sampled_from(["<u1", "<u2", "<u4", "<u8"]),
+)
+def test_look_up_equals_its_reference(width: int, count: int, indices: list[int], kind: str) -> None:
+    items = np.arange(count * width, dtype=np.uint8)
+    places = np.array(indices, kind)
+    out, expected = np.zeros(len(indices) * width, np.uint8), np.zeros(len(indices) * width, np.uint8)
+
+    found = kernels.look_up_fixed(items, count, width, places, out)
+
+    assert found == kernels.look_up_fixed_reference(items, count, width, places, expected)
+    assert out.tolist() == expected.tolist()
+
+
+def test_looked_up_values_are_those_the_indices_name() -> None:
+    places = np.array([1, 0, 1], np.uint16)
+
+    assert plain(look_up(Dictionary(places, fixed([5, 6], 64)))) == plain(fixed([6, 5, 6], 64))
+    assert plain(look_up(Dictionary(places, variable([b"x", b"yy"])))) == [b"yy", b"x", b"yy"]
+    with pytest.raises(CorruptError):
+        look_up(Dictionary(np.array([2], np.uint8), fixed([5, 6])))
