@@ -13,6 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes, FixedWidth
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.narrow import low_words
 from lance_duck.errors import CorruptError
 
 _HALF_BITS = 16
@@ -56,16 +58,9 @@ def _low_bytes(block: FixedWidth, wanted: pa.DataType, where: str, valid: Valid)
     if block.bits % 64 or wanted.bit_width not in (32, 64, 128):
         raise CorruptError("values do not fit the type of the column", where=where, expected=wanted, found=block.bits)
     words = np.ascontiguousarray(block.data[: block.count * block.bits // 8]).view("<i8")
-    words = words.reshape(block.count, block.bits // 64)
-    kept = max(wanted.bit_width // 64, 1)
-    sign = words[:, kept - 1 : kept] >> 63
-    low = words[:, :kept]
-    if wanted.bit_width == _FLOAT_BITS:
-        narrow_ = low.astype("<i4")
-        lost = (narrow_ != low) | (words[:, 1:] != sign)
-        low = narrow_
-    else:
-        lost = words[:, kept:] != sign
-    if lost.any() and (valid is None or lost[valid != 0].any()):
+    width = wanted.bit_width
+    out = np.empty(block.count * max(width // 64, 1), "<i4" if width == _FLOAT_BITS else "<i8")
+    lost = np.empty(block.count, np.uint8)
+    if low_words(readonly(words), block.bits // 64, out, lost) and (valid is None or lost[valid != 0].any()):
         raise CorruptError("decimal has more digits than its type", where=where, expected=wanted)
-    return FixedWidth(wanted.bit_width, np.ascontiguousarray(low).view(np.uint8).reshape(-1), block.count)
+    return FixedWidth(width, out.view(np.uint8), block.count)

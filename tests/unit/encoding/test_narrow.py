@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.arrow import block_to_arrow
 from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.kernels.narrow import low_words, low_words_reference
 from lance_duck.errors import CorruptError
 
 FORMS = {32: (pa.decimal32(9, 0), 9), 64: (pa.decimal64(18, 0), 18), 128: (pa.decimal128(38, 0), 38)}
@@ -53,3 +54,20 @@ def test_brain_floats_become_floats() -> None:
     values = (np.array([1.5, -0.25], "<f4").view("<u4") >> 16).astype("<u2")
     block = FixedWidth(16, values.view(np.uint8), 2)
     assert block_to_arrow(block, pa.float32(), None, "column", pa.binary(2)).to_pylist() == [1.5, -0.25]
+
+
+@given(
+    st.lists(st.integers(-(2**255), 2**255 - 1) | st.integers(-(2**33), 2**33), max_size=6),
+    st.sampled_from([(2, "<i4", 1), (4, "<i4", 1), (2, "<i8", 1), (4, "<i8", 1), (4, "<i8", 2)]),
+)
+def test_low_words_equal_their_reference(numbers: list[int], shape: tuple[int, str, int]) -> None:
+    stride, kind, kept = shape
+    raw = b"".join((n & (2 ** (64 * stride) - 1)).to_bytes(8 * stride, "little") for n in numbers)
+    words = np.frombuffer(raw, "<i8")
+    out, expected = np.zeros(len(numbers) * kept, kind), np.zeros(len(numbers) * kept, kind)
+    lost, gone = np.zeros(len(numbers), np.uint8), np.zeros(len(numbers), np.uint8)
+
+    assert low_words(words, stride, out, lost) == low_words_reference(words, stride, expected, gone)
+
+    assert out.tolist() == expected.tolist()
+    assert lost.tolist() == gone.tolist()
