@@ -6,13 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.views import string_views
 from lance_duck.encoding.narrow import Valid, narrow
 from lance_duck.encoding.take import look_up
+from lance_duck.encoding.texts import looked_up_texts, texts_to_arrow
 from lance_duck.errors import CorruptError, InvalidInputError
-
-_MAX_OFFSET = np.iinfo(np.int32).max
 
 
 def validity_buffer(valid: Valid) -> pa.Buffer | None:
@@ -48,7 +45,7 @@ def block_to_arrow(
     if isinstance(block, FixedWidth):
         return _fixed(narrow(block, stored, arrow_type, where, valid), arrow_type, bitmap, where, stored)
     if isinstance(block, VariableWidth):
-        return _variable(block, arrow_type, bitmap, where)
+        return texts_to_arrow(block, arrow_type, bitmap, where)
     if isinstance(block, FixedSizeList):
         return _fixed_size_list(block, arrow_type, bitmap, where, stored)
     return _packed_struct(block, arrow_type, bitmap, where)
@@ -91,38 +88,13 @@ def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSiz
     return FixedSizeList(size, FixedWidth(bits, block.data, block.count * size), None, block.count)
 
 
-def _variable(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    offsets = block.offsets
-    if len(offsets) == 0 or offsets[0] < 0 or offsets[-1] > len(block.data):
-        raise CorruptError("offsets", where=where, expected=f"within {len(block.data)} bytes")
-    large = pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type)
-    if not large and int(offsets[-1]) > _MAX_OFFSET:
-        raise InvalidInputError(
-            "too many bytes for 32-bit offsets", where=where, found=int(offsets[-1]), remedy="read fewer rows at once"
-        )
-    if pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type):
-        return _views(block, arrow_type, bitmap, where)
-    if large:
-        places = pa.py_buffer(offsets.astype(np.int64, copy=False))
-    elif pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
-        places = pa.py_buffer(offsets.astype(np.int32, copy=False))
-    else:
-        raise _mismatch("values of any length", arrow_type, where)
-    return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
-
-
-def _views(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    views = np.empty((block.count, 2), dtype=np.uint64)
-    data = block.data[: int(block.offsets[-1])]
-    if not string_views(readonly(data), readonly(block.offsets), views):
-        raise CorruptError("offsets", where=where, expected=f"ascending within {len(data)} bytes")
-    return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(views), pa.py_buffer(data)])
-
-
 def _dictionary(
     block: Dictionary, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None
 ) -> pa.Array:
     if not pa.types.is_dictionary(arrow_type):
+        if isinstance(block.items, VariableWidth):
+            checked = _check_indices(block, where)
+            return looked_up_texts(block.items, checked, arrow_type, validity_buffer(valid), where)
         values = look_up(Dictionary(block.indices, _narrow_items(block.items, arrow_type, where, stored)))
         return block_to_arrow(values, arrow_type, valid, where, stored)
     items = block_to_arrow(block.items, arrow_type.value_type, None, where, stored)
@@ -132,6 +104,12 @@ def _dictionary(
     indices = pa.py_buffer(block.indices.astype(index, copy=False))
     places = pa.Array.from_buffers(arrow_type.index_type, block.count, [validity_buffer(valid), indices])
     return pa.DictionaryArray.from_arrays(places, items, ordered=arrow_type.ordered)
+
+
+def _check_indices(block: Dictionary, where: str) -> Dictionary:
+    if block.count and int(block.indices.max()) >= block.items.count:
+        raise CorruptError("dictionary index", where=where, expected=f"< {block.items.count}")
+    return block
 
 
 def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.DataType | None) -> Block:

@@ -10,6 +10,15 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.arrow import block_to_arrow
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.kernels.expand import (
+    SLACK,
+    expand_bytes,
+    expand_bytes_reference,
+    expand_offsets,
+    expand_offsets_reference,
+    expand_views,
+    expand_views_reference,
+)
 from lance_duck.encoding.kernels.views import string_views, string_views_reference
 from lance_duck.encoding.rows import expand_ranges, runs
 from lance_duck.encoding.spans import join
@@ -176,3 +185,25 @@ def test_a_corrupt_dictionary_value_is_refused() -> None:
     block = Dictionary(np.array([3], dtype=np.uint32), words(b"a"))
     with pytest.raises(CorruptError):
         block_to_arrow(block, pa.string(), None, "column")
+
+
+@given(st.lists(st.binary(max_size=30), min_size=1, max_size=5), st.lists(st.integers(0, 4)), st.sampled_from("BHI"))
+def test_expanded_texts_equal_their_references(values: list[bytes], picks: list[int], kind: str) -> None:
+    indices = np.array([pick % len(values) for pick in picks], dtype=kind)
+    items = words(*values)
+    offsets, expected_offsets = (np.empty(len(indices) + 1, dtype=np.int32) for _ in range(2))
+    expand_offsets(items.offsets, indices, offsets)
+    expand_offsets_reference(items.offsets, indices, expected_offsets)
+    assert np.array_equal(offsets, expected_offsets)
+    out, expected = (np.zeros(int(offsets[-1]) + SLACK, dtype=np.uint8) for _ in range(2))
+    expand_bytes(items.data, items.offsets, indices, offsets, out)
+    expand_bytes_reference(items.data, items.offsets, indices, offsets, expected)
+    assert np.array_equal(out[: offsets[-1]], expected[: offsets[-1]])
+    views = np.arange(2 * len(values), dtype=np.uint64).reshape(-1, 2)
+    both = [np.empty((len(indices), 2), dtype=np.uint64) for _ in range(2)]
+    expand_views(views, indices, both[0])
+    expand_views_reference(views, indices, both[1])
+    assert np.array_equal(*both)
+    for arrow_type in (pa.binary(), pa.binary_view(), pa.large_binary()):
+        found = arrow(Dictionary(indices, items), arrow_type, None)
+        assert found.to_pylist() == [values[i] for i in indices]
