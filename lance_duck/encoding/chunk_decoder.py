@@ -54,29 +54,38 @@ class LevelChunks:
     """Levels of some chunks, one after the other.
 
     Attributes:
-        before: int64 (chunks + 1,), levels before each chunk.
+        counts: int64 (chunks,), levels of each chunk.
     """
 
     rep: Levels | None
     def_: Levels | None
-    before: Int64s
+    counts: Int64s
+
+    def before(self) -> Int64s:
+        """Levels before each chunk: int64 (chunks + 1,)."""
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.counts)])
+
+
+def fetch_range(page: Page, table: ChunkTable, first: int, last: int, shape: ChunkShape) -> Request[ParsedChunks]:
+    """Fetch the chunks from `first` up to, but not including, `last`, and find their buffers."""
+    begin = int(table.offsets[first])
+    data = np.empty(0, dtype=np.uint8)
+    if last > first:
+        (data,) = yield [page.byte_range(1, begin, int(table.offsets[last]) - begin)]
+    starts = table.offsets[first:last] - begin
+    return parse_chunks(data, starts, table.sizes[first:last], table.counts[first:last], shape, page.where)
 
 
 def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShape) -> Request[ParsedChunks]:
-    """Fetch chunks, given in ascending order, and find their buffers."""
-    if len(chunks):
-        first, last = runs(chunks)
-        begin, end = table.offsets[first], table.offsets[last + 1]
-        ranges = [page.byte_range(1, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
-        found = yield ranges
-        data, places = join(ranges, found)
-        run = np.searchsorted(first, chunks, side="right") - 1
-        starts = places[run] + table.offsets[chunks] - begin[run]
-    else:
-        data, starts = np.empty(0, dtype=np.uint8), np.empty(0, dtype=np.int64)
-    sizes = table.offsets[chunks + 1] - table.offsets[chunks]
-    items = table.items[chunks + 1] - table.items[chunks]
-    return parse_chunks(data, starts, sizes, items, shape, page.where)
+    """Fetch chunks, given in ascending order, at least one, and find their buffers."""
+    first, last = runs(chunks)
+    begin, end = table.offsets[first], table.offsets[last + 1]
+    ranges = [page.byte_range(1, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+    found = yield ranges
+    data, places = join(ranges, found)
+    run = first.searchsorted(chunks, side="right") - 1
+    starts = (places - begin)[run] + table.offsets[chunks]
+    return parse_chunks(data, starts, table.sizes[chunks], table.counts[chunks], shape, page.where)
 
 
 def decode_levels_of(parsed: ParsedChunks, layout: MiniBlockLayout, where: str) -> LevelChunks:
@@ -101,7 +110,7 @@ def decode_levels_of(parsed: ParsedChunks, layout: MiniBlockLayout, where: str) 
             slots = int(np.count_nonzero(def_ <= layout.layers.max_visible))
         if slots != int(items.sum()):
             raise CorruptError("visible levels", where=where, expected=f"{int(items.sum())} items", found=slots)
-    return LevelChunks(rep, def_, np.append(np.int64(0), np.cumsum(counts)))
+    return LevelChunks(rep, def_, counts)
 
 
 def decode_values(

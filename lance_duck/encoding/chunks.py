@@ -38,10 +38,14 @@ class ChunkTable:
     Attributes:
         offsets: int64 (k + 1,), byte offsets in the chunk buffer.
         items: int64 (k + 1,), value slots before each chunk.
+        sizes: int64 (k,), bytes of each chunk.
+        counts: int64 (k,), value slots of each chunk.
     """
 
     offsets: Int64s
     items: Int64s
+    sizes: Int64s
+    counts: Int64s
 
     @property
     def num_chunks(self) -> int:
@@ -91,8 +95,9 @@ def parse_chunk_table(words: Bytes, large: bool, num_items: int, buffer_size: in
     if len(words) % width or len(words) == 0:
         raise CorruptError("chunk table", where=where, expected=f"words of {width} bytes", found=f"{len(words)} bytes")
     table = np.frombuffer(words.tobytes(), dtype=f"<u{width}").astype(np.int64)
+    sizes = ((table >> 4) + 1) * 8
     offsets = np.zeros(len(table) + 1, dtype=np.int64)
-    np.cumsum(((table >> 4) + 1) * 8, out=offsets[1:])
+    np.cumsum(sizes, out=offsets[1:])
     if offsets[-1] != buffer_size:
         raise CorruptError("chunk table", where=where, expected=f"{buffer_size} bytes of chunks", found=offsets[-1])
     items = np.zeros(len(table) + 1, dtype=np.int64)
@@ -100,7 +105,7 @@ def parse_chunk_table(words: Bytes, large: bool, num_items: int, buffer_size: in
     if items[-2] > num_items or num_items > np.iinfo(np.int64).max:
         raise CorruptError("chunk table", where=where, expected=f"{num_items} items", found=f"at least {items[-2]}")
     items[-1] = num_items
-    return ChunkTable(offsets, items)
+    return ChunkTable(offsets, items, sizes, np.diff(items))
 
 
 def parse_chunks(
@@ -123,9 +128,10 @@ def parse_chunks(
     begins = np.empty((levels + shape.num_buffers, len(starts)), dtype=np.int64)
     lengths = np.empty_like(begins)
     counts = np.empty(len(starts), dtype=np.int64)
-    chunks = np.stack([starts, sizes])
     width = 4 if shape.large else 2
-    if not read_headers(readonly(data), chunks, levels, shape.num_buffers, width, begins, lengths, counts):
+    if not read_headers(
+        readonly(data), starts, readonly(sizes), levels, shape.num_buffers, width, begins, lengths, counts
+    ):
         raise CorruptError("buffer reaches beyond its chunk", where=where)
     rep = Chunks(data, begins[:1], lengths[:1], counts) if shape.has_rep else None
     def_ = Chunks(data, begins[levels - 1 : levels], lengths[levels - 1 : levels], counts) if shape.has_def else None

@@ -20,6 +20,7 @@ from lance_duck.encoding.chunk_decoder import (
     decode_levels_of,
     decode_values,
     fetch_chunks,
+    fetch_range,
     plain_width,
     take_plain,
 )
@@ -99,10 +100,9 @@ class MiniBlockReader:
             return (yield from self._take_flat(rows, state))
         items = state.table.items
         start, stop = slice_bounds(rows)
-        first = int(np.searchsorted(items, start, side="right")) - 1
-        last = int(np.searchsorted(items, stop, side="left")) if count else first
-        chunks = np.arange(first, last, dtype=np.int64)
-        parsed = yield from fetch_chunks(self._page, state.table, chunks, self._layout.shape)
+        first = int(items.searchsorted(start, side="right")) - 1
+        last = int(items.searchsorted(stop, side="left")) if count else first
+        parsed = yield from fetch_range(self._page, state.table, first, last, self._layout.shape)
         levels = decode_levels_of(parsed, self._layout, self._page.where)
         block = decode_values(parsed, self._layout, state.dictionary, levels.def_, self._page.where)
         start, stop = (start - int(items[first]), stop - int(items[first])) if count else (0, 0)
@@ -111,7 +111,7 @@ class MiniBlockReader:
 
     def _take_flat(self, rows: Int64s, state: _State) -> Request[Leaf]:
         items, layout, where = state.table.items, self._layout, self._page.where
-        chunk_of_row = np.searchsorted(items, rows, side="right") - 1
+        chunk_of_row = items.searchsorted(rows, side="right") - 1
         is_first = np.append(True, chunk_of_row[1:] != chunk_of_row[:-1])
         chunks = chunk_of_row[is_first]
         chunk = np.cumsum(is_first) - 1
@@ -125,24 +125,25 @@ class MiniBlockReader:
             sizes = parsed.values.counts
             place_in_all = place + (np.cumsum(sizes) - sizes)[chunk]
             block = take(decode_values(parsed, layout, state.dictionary, levels.def_, where), place_in_all)
-        def_ = None if levels.def_ is None else levels.def_[place + levels.before[chunk]]
+        def_ = None if levels.def_ is None else levels.def_[place + levels.before()[chunk]]
         return Leaf(block, None, def_, layout.layers, len(rows), len(rows))
 
     def _read_nested(self, rows: Rows, count: int, state: _State, index: RowIndex) -> Request[Leaf]:
-        bounds = np.array(slice_bounds(rows), dtype=np.int64) if isinstance(rows, slice) else rows
-        begin = index.chunk_of(bounds)
+        page, table, shape = self._page, state.table, self._layout.shape
         if isinstance(rows, slice):
-            end = index.chunk_end(bounds)
-            chunks = np.arange(begin[0], end[1] if count else begin[0], dtype=np.int64)
+            bounds = np.array(slice_bounds(rows), dtype=np.int64)
+            first = int(index.chunk_of(bounds)[0])
+            last = int(index.chunk_end(bounds)[1]) if count else first
+            chunks = np.arange(first, last, dtype=np.int64)
+            parsed = yield from fetch_range(page, table, first, last, shape)
         else:
-            end = index.chunk_end(bounds + 1)
-            marks = np.zeros(state.table.num_chunks + 1, dtype=np.int64)
-            np.add.at(marks, begin, 1)
-            np.subtract.at(marks, end, 1)
+            marks = np.zeros(table.num_chunks + 1, dtype=np.int64)
+            np.add.at(marks, index.chunk_of(rows), 1)
+            np.subtract.at(marks, index.chunk_end(rows + 1), 1)
             chunks = np.flatnonzero(np.cumsum(marks[:-1]))
-        parsed = yield from fetch_chunks(self._page, state.table, chunks, self._layout.shape)
-        levels = decode_levels_of(parsed, self._layout, self._page.where)
-        block = decode_values(parsed, self._layout, state.dictionary, levels.def_, self._page.where)
+            parsed = yield from fetch_chunks(page, table, chunks, shape)
+        levels = decode_levels_of(parsed, self._layout, page.where)
+        block = decode_values(parsed, self._layout, state.dictionary, levels.def_, page.where)
         starts, stops = self._row_levels(rows, chunks, levels, index)
         return self._choose(block, levels, starts, stops, count)
 
@@ -152,19 +153,20 @@ class MiniBlockReader:
         if len(chunks) == 0:
             return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
         begins = index.first_row[chunks + 1] - index.first_row[chunks]
-        before = np.append(np.int64(0), np.cumsum(begins))
+        rows_before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(begins)])
+        levels_before = levels.before()
         if isinstance(rows, slice):
             wanted = np.array(slice_bounds(rows), dtype=np.int64) - index.first_row[chunks[0]]
         else:
             chunk = index.chunk_of(rows)
-            head = before[np.searchsorted(chunks, chunk)] + rows - index.first_row[chunk]
+            head = rows_before[chunks.searchsorted(chunk)] + rows - index.first_row[chunk]
             wanted = np.stack([head, head + 1], axis=1).reshape(-1)
-        if not row_bounds(levels.rep, self._layout.layers.max_rep, levels.before, before, wanted):
+        if not row_bounds(levels.rep, self._layout.layers.max_rep, levels_before, rows_before, wanted):
             raise CorruptError("repetition levels do not match the repetition index", where=self._page.where)
         if isinstance(rows, slice):
             return wanted[:1], wanted[1:]
-        last = np.searchsorted(chunks, index.chunk_end(rows + 1) - 1)
-        return wanted[0::2], np.minimum(wanted[1::2], levels.before[last + 1])
+        last = chunks.searchsorted(index.chunk_end(rows + 1) - 1)
+        return wanted[0::2], np.minimum(wanted[1::2], levels_before[last + 1])
 
     def _choose(self, block: Block, levels: LevelChunks, starts: Int64s, stops: Int64s, count: int) -> Leaf:
         """The levels in ranges, and the values of those that have one."""

@@ -32,12 +32,12 @@ class RowIndex:
 
     def chunk_of(self, rows: Int64s) -> Int64s:
         """Chunk in which each row begins."""
-        chunk: Int64s = np.searchsorted(self.first_row, rows, side="right") - 1
+        chunk: Int64s = self.first_row.searchsorted(rows, side="right") - 1
         return chunk
 
     def chunk_end(self, rows: Int64s) -> Int64s:
         """First chunk that holds nothing of the rows before each given one; rows may equal the number of rows."""
-        chunk = np.minimum(np.searchsorted(self.first_row, rows, side="right") - 1, len(self.first_row) - 1)
+        chunk = np.minimum(self.first_row.searchsorted(rows, side="right") - 1, len(self.first_row) - 1)
         inside = (self.first_row[chunk] < rows) | self.continues[chunk]
         end: Int64s = np.minimum(chunk + inside, len(self.first_row) - 1)
         return end

@@ -123,7 +123,7 @@ class LeafColumn:
         """Rows by page, counted from the start of each."""
         if isinstance(rows, slice):
             start, stop = slice_bounds(rows)
-            first = int(np.searchsorted(self._first, start, side="right")) - 1
+            first = int(self._first.searchsorted(start, side="right")) - 1
             parts: list[tuple[int, Rows]] = []
             for page in range(first, len(self._pages)):
                 base, end = int(self._first[page]), int(self._first[page + 1])
@@ -132,7 +132,7 @@ class LeafColumn:
                 if end > start:
                     parts.append((page, slice(max(start, base) - base, min(stop, end) - base)))
             return parts
-        cuts = np.searchsorted(rows, self._first)
+        cuts = rows.searchsorted(self._first)
         used = np.flatnonzero(cuts[1:] > cuts[:-1]).tolist()
         return [(page, rows[cuts[page] : cuts[page + 1]] - self._first[page]) for page in used]
 

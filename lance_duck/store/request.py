@@ -79,6 +79,8 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
 
 def gather(requests: Sequence[Request[T]]) -> Request[list[T]]:
     """Drive several requests in lock-step: each round asks for the bytes of all of them at once."""
+    if len(requests) == 1:
+        return [(yield from requests[0])]
     results: list[Any] = [None] * len(requests)
     pending: list[tuple[int, Request[T], list[ByteRange]]] = []
 

@@ -14,13 +14,22 @@ Int64s = NDArray[np.int64]
 
 @kernel
 def read_headers(
-    data: Bytes, chunks: Int64s, levels: int, buffers: int, width: int, starts: Int64s, sizes: Int64s, counts: Int64s
+    data: Bytes,
+    begins: Int64s,
+    lengths: Int64s,
+    levels: int,
+    buffers: int,
+    width: int,
+    starts: Int64s,
+    sizes: Int64s,
+    counts: Int64s,
 ) -> bool:
     """Find the buffers of chunks.
 
     Args:
         data: Holds the chunks; the caller has checked that.
-        chunks: (2, k), where each chunk begins and its bytes.
+        begins: (k,), where each chunk begins.
+        lengths: (k,), its bytes.
         levels: Level buffers in a chunk.
         buffers: Value buffers in a chunk.
         width: Bytes of the size of a value buffer: 2 or 4.
@@ -32,8 +41,8 @@ def read_headers(
         False when a header or a buffer reaches beyond its chunk.
     """
     header = 2 + 2 * levels + width * buffers
-    for chunk in range(chunks.shape[1]):
-        begin, end = chunks[0, chunk], chunks[0, chunk] + chunks[1, chunk]
+    for chunk in range(len(begins)):
+        begin, end = begins[chunk], begins[chunk] + lengths[chunk]
         if end - begin < header:
             return False
         counts[chunk] = load_u16(data, begin)
@@ -52,10 +61,18 @@ def read_headers(
 
 
 def read_headers_reference(
-    data: Bytes, chunks: Int64s, levels: int, buffers: int, width: int, starts: Int64s, sizes: Int64s, counts: Int64s
+    data: Bytes,
+    begins: Int64s,
+    lengths: Int64s,
+    levels: int,
+    buffers: int,
+    width: int,
+    starts: Int64s,
+    sizes: Int64s,
+    counts: Int64s,
 ) -> bool:
     """The same, plainly."""
-    for chunk, (begin, length) in enumerate(chunks.T.tolist()):
+    for chunk, (begin, length) in enumerate(zip(begins.tolist(), lengths.tolist(), strict=True)):
         header = data[begin : begin + length].tobytes()
         fields = [2] * (1 + levels) + [width] * buffers
         if len(header) < sum(fields):

@@ -241,12 +241,12 @@ def test_the_repetition_index_says_which_rows_begin_in_a_chunk() -> None:
 def test_headers_equal_their_reference(data: bytes, levels: int, buffers: int, width: int, draw: st.DataObject) -> None:
     small = np.frombuffer(bytes(b % 16 if i % 2 == 0 else 0 for i, b in enumerate(data)), dtype=np.uint8)
     cuts = sorted(draw.draw(st.lists(st.integers(0, len(small)), max_size=4)))
-    spans = np.array([cuts[:-1], np.diff(cuts)], dtype=np.int64).reshape(2, max(len(cuts) - 1, 0))
+    begins, lengths = np.array(cuts[:-1], dtype=np.int64), np.diff(np.array(cuts, dtype=np.int64))
     results = []
     for read_ in (read_headers, read_headers_reference):
-        starts, sizes = np.zeros((2, levels + buffers, spans.shape[1]), dtype=np.int64)
-        counts = np.zeros(spans.shape[1], dtype=np.int64)
-        status = read_(small, spans, levels, buffers, width, starts, sizes, counts)
+        starts, sizes = np.zeros((2, levels + buffers, len(begins)), dtype=np.int64)
+        counts = np.zeros(len(begins), dtype=np.int64)
+        status = read_(small, begins, lengths, levels, buffers, width, starts, sizes, counts)
         results.append((status, starts.tolist(), sizes.tolist(), counts.tolist()) if status else status)
     assert results[0] == results[1]
 
