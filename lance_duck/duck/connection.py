@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Self
 
@@ -133,7 +133,8 @@ class Connection:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self._native, name)
+        found = getattr(self._native, name)
+        return _guarded(found) if callable(found) else found
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._native)})
@@ -158,6 +159,17 @@ class Connection:
                 if self._catalog.refresh(force=True):
                     return call()
                 raise self._catalog.explain(str(error)) or error from None
+
+
+def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, from which our errors come out as they are: rows are often read only when they are fetched."""
+
+    @wraps(method)
+    def guarded(*args: Any, **options: Any) -> Any:
+        with own_errors():
+            return method(*args, **options)
+
+    return guarded
 
 
 def _catalog(tables: Tables) -> Catalog:

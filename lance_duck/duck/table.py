@@ -47,6 +47,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         self._lock = threading.Lock()
         self._dataset = resolve() if pinned else None
         self._pinned = pinned
+        self._known: tuple[pa.Schema, pa.Schema] | None = None
 
     @property
     def dataset(self) -> LanceDataset:
@@ -92,8 +93,12 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
     scanner = ByCaller(pushed_scanner, pushed_scanner)
 
     def _schema(self, dataset: LanceDataset) -> pa.Schema:
-        schema = duckdb_arrow_schema(dataset.schema)
-        return schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
+        known = self._known
+        if known is None or known[0] is not dataset.schema:
+            schema = duckdb_arrow_schema(dataset.schema)
+            known = dataset.schema, schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
+            self._known = known
+        return known[1]
 
     def _refresh(self) -> LanceDataset:
         with self._lock:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
 
 Connect = Callable[..., ld.Connection]
 
@@ -157,7 +157,7 @@ def test_a_database_file_stays_free_of_lance(folder: Path, connect: Connect, tmp
 
 
 def test_explain_shows_what_the_scan_filters(con: ld.Connection) -> None:
-    plan = con.execute("EXPLAIN SELECT city FROM trips WHERE id > 3").fetchall()[0][1]
+    plan = con.execute("EXPLAIN SELECT city FROM trips WHERE id = -1").fetchall()[0][1]
     assert "id" in plan.split("Filters")[1]
 
 
@@ -174,6 +174,20 @@ def test_a_folder_entry_that_is_no_table_says_why(con: ld.Connection, folder: Pa
         con.execute("FROM empty")
     lance.write_dataset(pa.table({"a": [1]}), folder / "empty.lance")
     assert con.execute("FROM empty").fetchall() == [(1,)]
+
+
+def test_a_damaged_file_is_an_error_of_ours_wherever_it_is_noticed(con: ld.Connection, folder: Path) -> None:
+    for path in (folder / "dim.lance" / "data").iterdir():
+        path.write_bytes(path.read_bytes()[:-20])
+    for read in (
+        lambda: con.execute("FROM dim").fetchall(),
+        lambda: con.execute("SELECT max(name) FROM dim").fetchone(),
+        lambda: con.execute("SELECT name FROM dim JOIN trips USING (city)").fetchdf(),
+    ):
+        with pytest.raises(CorruptError):
+            read()
+    with pytest.raises(duckdb.Error, match="CorruptError"):
+        con.sql("FROM dim").fetchall()
 
 
 @pytest.mark.parametrize(
