@@ -331,7 +331,8 @@ def test_properties(both: Both, cases: Cases) -> None:
         with cases.case(name):
             assert getattr(ours, name) == getattr(theirs, name)
     with cases.case("versions"):
-        assert ours.versions() == theirs.versions()
+        for left, right in zip(ours.versions(), theirs.versions(), strict=True):
+            assert (left["version"], left["metadata"]) == (right["version"], right["metadata"])
     with cases.case("calls"):
         assert ours.config() == theirs.config()
         assert ours.count_rows() == theirs.count_rows() == len(ours)
@@ -351,8 +352,8 @@ def test_what_others_do_with_a_dataset(both: Both, cases: Cases) -> None:
         assert found.equals(expected)
     with cases.case("join"):
         other = pds.dataset(pa.table({"a": [1, 2], "name": ["one", "two"]}))
-        joined = ours.join(other, "a", join_type="inner") if hasattr(ours, "join") else None
-        assert joined is None or joined.count_rows() == truth.filter(pc.field("a").isin([1, 2])).num_rows
+        joined = other.join(ours.scanner(columns=["a", "s"]).to_table(), "a", join_type="inner")
+        assert joined.count_rows() == truth.filter(pc.field("a").isin([1, 2])).num_rows
     with cases.case("filter"):
         assert ours.filter(pc.field("a") > 3).count_rows() == truth.filter(pc.field("a") > 3).num_rows
 
@@ -407,6 +408,8 @@ def _error(call: Callable[[], object]) -> BaseException:
 
 def _same_kind(theirs: BaseException, ours: BaseException) -> None:
     expected = {k for k in KINDS if isinstance(theirs, k)}
+    if "Invalid user input" in str(theirs):
+        expected = {ValueError}  # pylance raises an OSError for some of them
     assert expected <= {k for k in KINDS if isinstance(ours, k)}, f"pylance: {theirs!r}; ours: {ours!r}"
     if not isinstance(theirs, TypeError):
         assert isinstance(ours, LanceDuckError), repr(ours)
