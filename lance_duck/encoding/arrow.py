@@ -34,6 +34,8 @@ def block_to_arrow(
         CorruptError: The block does not hold values of this type.
         InvalidInputError: More bytes than 32-bit offsets can address.
     """
+    if valid is not None and len(valid) != block.count:
+        raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
     if isinstance(block, Dictionary):
         return _dictionary(block, arrow_type, valid, where, stored)
     if pa.types.is_dictionary(arrow_type):
@@ -133,6 +135,8 @@ def _fixed_size_list(
         raise _mismatch(f"lists of {block.dimension}", arrow_type, where)
     inner = stored.value_type if stored is not None and pa.types.is_fixed_size_list(stored) else None
     items = block_to_arrow(block.items, arrow_type.value_type, block.validity, where, inner)
+    if len(items) != block.count * block.dimension:
+        raise _mismatch(f"{len(items)} items for {block.count} lists", arrow_type, where)
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap], children=[items])
 
 
@@ -140,4 +144,6 @@ def _packed_struct(block: PackedStruct, arrow_type: pa.DataType, bitmap: pa.Buff
     if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(block.fields):
         raise _mismatch(f"{len(block.fields)} fields", arrow_type, where)
     fields = [block_to_arrow(b, arrow_type.field(i).type, None, where) for i, b in enumerate(block.fields)]
+    if any(len(field) != block.count for field in fields):
+        raise _mismatch(f"fields of other lengths than {block.count}", arrow_type, where)
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap], children=fields)

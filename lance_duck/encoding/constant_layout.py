@@ -30,6 +30,7 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.store.request import Bytes, Request
 
 _SCALAR_BUFFERS = (1, 2)
+_MAX_LEVELS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ class ConstantReader:
         layout, where = self._layout, self._page.where
         num_rep = layout.num_rep if layout.rep else len(rep) // 2
         num_def = layout.num_def if layout.def_ else len(def_) // 2
+        if max(num_rep, num_def) > _MAX_LEVELS:
+            raise CorruptError("levels", where=where, expected=f"<= {_MAX_LEVELS}", found=max(num_rep, num_def))
         return (
             decode_levels(layout.rep, rep, num_rep, layout.layers.max_rep, where) if len(rep) else None,
             decode_levels(layout.def_, def_, num_def, layout.layers.max_def, where) if len(def_) else None,

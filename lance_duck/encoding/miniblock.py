@@ -33,6 +33,8 @@ from lance_duck.encoding.take import slice_block, take
 from lance_duck.errors import CorruptError
 from lance_duck.store.request import Request
 
+_MAX_DICTIONARY = 1 << 40
+
 
 @dataclass(frozen=True, slots=True)
 class _State:
@@ -86,6 +88,8 @@ class MiniBlockReader:
         table = parse_chunk_table(found[0], layout.shape.large, layout.num_items, page.buffer_size(1), page.where)
         dictionary = None
         if layout.dictionary is not None:
+            if layout.num_dictionary_items > _MAX_DICTIONARY:
+                raise CorruptError("values of the dictionary", where=page.where, found=layout.num_dictionary_items)
             dictionary = layout.dictionary.decode_block(found[1], layout.num_dictionary_items)
             if dictionary.count == 0:
                 raise CorruptError("dictionary without values", where=page.where)

@@ -21,6 +21,7 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request, gather
 
+_MAX_ROWS = 1 << 48
 _NO_LEVELS = np.empty(0, dtype=np.uint8)
 
 
@@ -67,16 +68,19 @@ class LeafColumn:
         self._stored = stored
         self._is_json = is_json
         self._stride = structure.strides[-1]
+        if self._stride == 0:
+            raise UnsupportedError("fixed-size list of no structs", where=self._where)
         if self._stride != 1 and structure.max_rep:
             raise UnsupportedError("lists and fixed-size lists of structs in one column", where=self._where)
         self._pages = file.column(column).pages
         self._readers: list[PageReader | None] = [None] * len(self._pages)
-        lengths = np.array([page.num_rows for page in self._pages], dtype=np.uint64)
         total = sum(page.num_rows for page in self._pages)
-        if total != num_rows * self._stride or any(page.num_rows % max(self._stride, 1) for page in self._pages):
+        if total > _MAX_ROWS:
+            raise CorruptError("rows of the pages", where=self._where, expected=f"<= {_MAX_ROWS}", found=total)
+        if total != num_rows * self._stride or any(page.num_rows % self._stride for page in self._pages):
             raise CorruptError("rows of the pages", where=self._where, expected=num_rows * self._stride, found=total)
         self._first = np.zeros(len(self._pages) + 1, dtype=np.int64)
-        np.cumsum(lengths.astype(np.int64), out=self._first[1:])
+        np.cumsum([page.num_rows for page in self._pages], out=self._first[1:])
 
     def is_dictionary(self) -> bool:
         """Whether every page is dictionary-encoded."""

@@ -14,6 +14,7 @@ from lance_duck.encoding.page import Rows
 from lance_duck.encoding.repdef import Structure, item_slots, list_slots
 from lance_duck.encoding.rows import check_rows
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.forms import check_form
 from lance_duck.file.leaf import LeafColumn, LeafValues
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request, gather
@@ -168,6 +169,7 @@ class _Builder:
         storage = storage_type(arrow_type)
         is_json = field.is_json and not pa.types.is_binary(storage) and not pa.types.is_large_binary(storage)
         stored = storage_type(field.to_arrow(scan=True).type)
+        check_form(field, stored, storage)
         self.leaves.append(LeafColumn(file, column, structure, self.num_rows, storage, stored, is_json))
         return Node(arrow_type, len(self.leaves) - 1, (len(self.leaves) - 1, 0), ())
 

@@ -59,7 +59,7 @@ class LanceFile:
     num_rows: int
     num_columns: int
     descriptor: file_pb2.FileDescriptor
-    _columns: Sequence[bytes] = field(repr=False)
+    _columns: Sequence[Bytes | bytes] = field(repr=False)
     _global_buffers: Sequence[Extent] = field(repr=False)
     _parsed: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
 
@@ -80,7 +80,7 @@ class LanceFile:
                 raise CorruptError(
                     "column index", where=self.source.path, expected=f"< {self.num_columns}", found=index
                 )
-            found = parse_column_metadata(self._columns[index], self.source, index)
+            found = parse_column_metadata(bytes(self._columns[index]), self.source, index)
             self._parsed[index] = found
         return found
 
@@ -176,11 +176,11 @@ def _extents(tail: Bytes, base: int, position: int, count: int, source: ByteSour
     return [(offset, size) for offset, size in table]
 
 
-def _slice(tail: Bytes, base: int, extent: Extent, source: ByteSource) -> bytes:
+def _slice(tail: Bytes, base: int, extent: Extent, source: ByteSource) -> Bytes:
     start = extent[0] - base
     if start < 0:
         raise CorruptError("column metadata lies before its section", where=source.path, found=extent[0])
-    return tail[start : start + extent[1]].tobytes()
+    return tail[start : start + extent[1]]
 
 
 def _descriptor(
