@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.distinct import as_dictionary
 from lance_duck.encoding.narrow import Valid, narrow
 from lance_duck.encoding.take import look_up
 from lance_duck.encoding.texts import looked_up_texts, texts_to_arrow
@@ -39,6 +40,9 @@ def block_to_arrow(
     if isinstance(block, Dictionary):
         return _dictionary(block, arrow_type, valid, where, stored)
     if pa.types.is_dictionary(arrow_type):
+        few = as_dictionary(block) if isinstance(block, VariableWidth) else None
+        if few is not None:
+            return _dictionary(few, arrow_type, valid, where, stored)
         values = block_to_arrow(block, arrow_type.value_type, valid, where, stored)
         return values.dictionary_encode().cast(arrow_type)
     if stored is not None and pa.types.is_decimal(stored) and pa.types.is_string(arrow_type):

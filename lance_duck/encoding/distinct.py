@@ -1,0 +1,26 @@
+"""Texts that repeat, as a dictionary of the few that there are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_duck.encoding.block import Dictionary, VariableWidth
+from lance_duck.encoding.kernels.distinct import MOST, number_texts
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.take import take
+from lance_duck.errors import CorruptError
+
+
+def as_dictionary(block: VariableWidth) -> Dictionary | None:
+    """The same values as places among the distinct ones, in order of first use; None when those are many.
+
+    Raises:
+        CorruptError: Offsets do not ascend within the data.
+    """
+    offsets = block.offsets
+    if offsets[0] < 0 or offsets[-1] > len(block.data) or np.any(offsets[1:] < offsets[:-1]):
+        raise CorruptError("offsets", where="texts", expected=f"ascending within {len(block.data)} bytes")
+    places = np.empty(block.count, np.uint32)
+    firsts = np.empty(MOST, np.int64)
+    count = number_texts(readonly(offsets), readonly(block.data), places, firsts)
+    return None if count < 0 else Dictionary(places, take(block, firsts[:count]))
