@@ -17,10 +17,10 @@ MOST = SLOTS // 2
 
 
 @kernel
-def _word(data: Bytes, place: int, size: int) -> np.uint64:
+def _word(data: Bytes, place: int, size: int) -> Any:
     """The next bytes, eight at most and `size` at most, as a little-endian number."""
     if place + 8 <= len(data):
-        word = load_u64(data, place)
+        word: Any = load_u64(data, place)
         return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
     word = np.uint64(0)
     for i in range(min(size, 8)):
