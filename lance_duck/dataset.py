@@ -14,7 +14,9 @@ import pyarrow.dataset as pads
 
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.fragment import LanceFragment
+from lance_duck.scan.blob_reads import BlobReads
 from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.nodes import predicate_from_node
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate import Predicate
 from lance_duck.scan.projection import ColumnsLike, nested_projection
@@ -50,7 +52,7 @@ def dataset(
     return LanceDataset(uri, version, asof, storage_options)
 
 
-class LanceDataset(pads.UnionDataset, ScanSource):  # type: ignore[misc]
+class LanceDataset(pads.UnionDataset, ScanSource, BlobReads):  # type: ignore[misc]
     """One version of a Lance table; see `dataset` for the arguments.
 
     It is a pyarrow Dataset: pyarrow, pandas, polars, dask and DuckDB take it as it is.
@@ -346,6 +348,11 @@ class LanceDataset(pads.UnionDataset, ScanSource):  # type: ignore[misc]
     def rows(self) -> int:
         """Rows of the table, as DuckDB plans joins by; a filter is not counted in."""
         return self._snapshot.count_rows()
+
+    def accepts(self, predicate: Any) -> bool:
+        """Whether to apply a filter of DuckDB's here: where it can be done exactly, and pays."""
+        found = predicate_from_node(predicate, self.schema)
+        return found is not None and self._table.filter_pays(found)
 
     def duckdb_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False

@@ -18,12 +18,14 @@ from lance_duck.scan.options import ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate import Predicate
 from lance_duck.scan.projection import Read, readable_schema, reads
+from lance_duck.scan.selectivity import filter_pays
 from lance_duck.scan.sort import sort_table
 from lance_duck.scan.take import Taker
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 
 _ASKED_FRAGMENTS: Final = 32
+_KEPT_ESTIMATES: Final = 1024
 
 
 class TableScan:
@@ -38,6 +40,7 @@ class TableScan:
         self.snapshot = snapshot
         self.restriction = restriction
         self._columns = ColumnCache()
+        self._pays: dict[str, bool] = {}
 
     @cached_property
     def taker(self) -> Taker:
@@ -79,6 +82,15 @@ class TableScan:
     def has_rows(self, plan: ScanPlan) -> bool:
         """Whether a plan gives any row."""
         return has_rows(self.snapshot, plan, self._columns)
+
+    def filter_pays(self, predicate: Predicate) -> bool:
+        """Whether to filter here rather than leave it to DuckDB: see `scan.selectivity`."""
+        key = str(predicate)
+        if key not in self._pays:
+            if len(self._pays) >= _KEPT_ESTIMATES:
+                self._pays.clear()
+            self._pays[key] = filter_pays(self.snapshot, self._columns, TreeFilter(predicate))
+        return self._pays[key]
 
     def predicate_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
