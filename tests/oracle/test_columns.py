@@ -50,11 +50,16 @@ def duckdb_form(table: pa.Table) -> pa.Table:
             table = table.set_column(i, field.name, pa.array(text, pa.string()))
         elif type_ != field.type:
             table = table.set_column(i, field.name, table[field.name].cast(type_))
-        elif pa.types.is_struct(type_):
-            # DuckDB refuses structs that begin amid their buffers; joining copies.
-            copies = [pa.concat_arrays([c, c.slice(0, 0)]) for c in table[field.name].chunks]
-            table = table.set_column(i, field.name, pa.chunked_array(copies, type_))
-    return table
+    return pa.Table.from_batches([_copied(batch) for batch in table.to_batches()], table.schema)
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with structs copied: DuckDB refuses those that begin amid their buffers."""
+    arrays = [
+        pa.concat_arrays([array, array.slice(0, 0)]) if pa.types.is_struct(array.type) else array
+        for array in batch.columns
+    ]
+    return pa.record_batch(arrays, schema=batch.schema)
 
 
 def widened(column: pa.ChunkedArray) -> pa.Array:
