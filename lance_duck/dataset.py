@@ -19,7 +19,7 @@ from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.nodes import predicate_from_node
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate import Predicate
-from lance_duck.scan.projection import ColumnsLike, nested_projection
+from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.pushed import ByCaller
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.source import ScanSource
@@ -271,12 +271,12 @@ class LanceDataset(pads.UnionDataset, ScanSource, BlobReads):  # type: ignore[mi
         """
         if self._table.restriction is not None or any(value is not None for value in options.values()):
             return self.scan(columns, **options).take(indices)
-        projection = nested_projection(self._snapshot.schema, columns)
+        projection = self._table.projection(columns)
         return pa.Table.from_batches([self._table.taker.by_position(indices, projection)])
 
     def take_rows(self, row_ids: Any, columns: ColumnsLike | None = None) -> pa.Table:
         """Rows by `_rowid`, in any order, also repeatedly; deleted rows are left out."""
-        projection = nested_projection(self._snapshot.schema, columns)
+        projection = self._table.projection(columns)
         return pa.Table.from_batches([self._table.taker.by_row_id(row_ids, projection)])
 
     _take_rows = take_rows

@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.projection import ColumnsLike, nested_projection
+from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire import fragment as wire
@@ -230,7 +230,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Any) -> pa.Table:
         """Rows by position among those that are not deleted, in any order, also repeatedly."""
         _refuse_options(options)
-        projection = nested_projection(self._scan.snapshot.schema, columns)
+        projection = self._scan.projection(columns)
         return pa.Table.from_batches([self._scan.taker.in_fragment(self._fragment, indices, projection)])
 
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002

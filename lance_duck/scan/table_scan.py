@@ -17,7 +17,7 @@ from lance_duck.scan.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.scan.options import ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate import Predicate
-from lance_duck.scan.projection import Read, readable_schema, reads
+from lance_duck.scan.projection import ColumnsLike, Projection, Read, nested_projection, readable_schema, reads
 from lance_duck.scan.selectivity import filter_pays
 from lance_duck.scan.sort import sort_table
 from lance_duck.scan.take import Taker
@@ -41,11 +41,20 @@ class TableScan:
         self.restriction = restriction
         self._columns = ColumnCache()
         self._pays: dict[str, bool] = {}
+        self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
 
     @cached_property
     def taker(self) -> Taker:
         """Rows by position, address or row id, of the whole version."""
         return Taker(self.snapshot, self._columns)
+
+    def projection(self, columns: ColumnsLike | None) -> Projection:
+        """Columns of a take: see `nested_projection`; those of the last names are remembered."""
+        names = None if columns is None else tuple(columns) if isinstance(columns, list | tuple) else ()
+        last = self._last_projection
+        if names == () or last is None or last[0] != names:
+            last = self._last_projection = names, nested_projection(self.snapshot.schema, columns)
+        return last[1]
 
     def restricted(self, given: FilterLike) -> TableScan:
         """The same, with only the rows that pass a filter."""

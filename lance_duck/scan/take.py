@@ -49,6 +49,7 @@ class Taker:
         self._index_of: dict[int, int] | None = None
         self._readers: dict[int, FragmentReader] = {}
         self._bounds: Places | None = None
+        self._last: tuple[Projection, Sequence[Read]] | None = None
 
     def by_position(self, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
         """Rows by their places among all rows that are not deleted, in any order, also repeatedly.
@@ -111,7 +112,7 @@ class Taker:
         keys = row_addresses(0, offsets) | (owners.astype(np.uint64) << np.uint64(32))
         ascending, back = np.unique(keys, return_inverse=True)
         shares = self._shares(*split_addresses(ascending), projection)
-        wanted = reads(self._snapshot.schema, projection.paths, _forms(projection))
+        wanted = self._wanted(projection)
         columns: Columns = {}
         for first in range(0, len(shares), _MOST_AT_ONCE):
             found = run(gather([_read(share, wanted, projection) for share in shares[first : first + _MOST_AT_ONCE]]))
@@ -121,6 +122,13 @@ class Taker:
         if len(back) != len(ascending) or not np.array_equal(back, np.arange(len(back))):
             columns = {name: pick(array, back) for name, array in columns.items()}
         return assemble(projection, columns, len(back))
+
+    def _wanted(self, projection: Projection) -> Sequence[Read]:
+        """Columns to read for a projection; those of the last one are remembered."""
+        last = self._last
+        if last is None or last[0] is not projection:
+            last = self._last = projection, reads(self._snapshot.schema, projection.paths, _forms(projection))
+        return last[1]
 
     def _shares(self, owners: Places, offsets: Places, projection: Projection) -> list[_Share]:
         """Cut rows that ascend by fragment and offset into fragments."""
