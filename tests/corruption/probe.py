@@ -14,6 +14,7 @@ import sys
 import traceback
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 
 import lance_duck as ld
@@ -37,6 +38,21 @@ def read(uri: str) -> None:
     if table.num_rows:
         check(dataset.take([table.num_rows - 1, 0, table.num_rows // 2]))
     check(dataset.to_table(limit=5, offset=3, with_row_id=True))
+
+
+def read_through_duckdb(uri: str) -> None:
+    """Read all columns in the forms that DuckDB takes in; it passes our errors on as its own, with their text."""
+    con = duckdb.connect()
+    try:
+        con.register("ours", ld.dataset(uri))
+        con.execute("SELECT * FROM ours").to_arrow_table()
+    except duckdb.Error as error:
+        if "lance_duck.errors." not in str(error) or isinstance(
+            error, duckdb.InternalException | duckdb.FatalException
+        ):
+            raise
+    finally:
+        con.close()
 
 
 def check(table: pa.Table) -> None:
@@ -66,17 +82,19 @@ def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text())
     faulthandler.enable()
     read(job["sound"])
+    read_through_duckdb(job["sound"])
     limit_memory()
     for i in range(job["start"], job["count"]):
         (folder / "at").write_text(str(i))
         replace(Path(job["target"]), folder / str(i))
         faulthandler.dump_traceback_later(SECONDS, exit=True)
-        try:
-            read(job["table"])
-        except LanceDuckError:
-            pass
-        except BaseException:
-            print(json.dumps({"at": i, "error": traceback.format_exc(limit=-6)}), flush=True)
+        for way in (read, read_through_duckdb):
+            try:
+                way(job["table"])
+            except LanceDuckError:
+                pass
+            except BaseException:
+                print(json.dumps({"at": i, "error": traceback.format_exc(limit=-6)}), flush=True)
         faulthandler.cancel_dump_traceback_later()
 
 
