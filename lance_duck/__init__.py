@@ -18,6 +18,7 @@ from lance_duck.errors import (
     StoreError,
     UnsupportedError,
 )
+from lance_duck.file.blob_file import BlobFile
 from lance_duck.fragment import FragmentMetadata, LanceFragment
 from lance_duck.scan.options import ColumnOrdering
 from lance_duck.scan.scanner import LanceScanner
@@ -29,6 +30,7 @@ except PackageNotFoundError:
 
 __all__ = [
     "AlreadyExistsError",
+    "BlobFile",
     "ColumnOrdering",
     "CommitConflictError",
     "Connection",

@@ -11,15 +11,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from os import PathLike, fspath
 from os.path import abspath
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from lance_duck import refs, versions
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.file.blob_store import BlobStore
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.rows import (
     DeletionVector,
@@ -30,7 +32,7 @@ from lance_duck.rows import (
     read_row_ids,
     read_versions,
 )
-from lance_duck.store import Store, join_uri, local_path, open_store, run
+from lance_duck.store import ByteSource, Store, join_uri, local_path, open_source, open_store, run
 from lance_duck.wire import flags, paths
 from lance_duck.wire.fragment import DataFile, ExternalFile, Fragment, Fragments
 from lance_duck.wire.index import IndexMetadata
@@ -89,6 +91,16 @@ class Location:
         options |= {k.removeprefix(own): v for k, v in self.storage_options.items() if k.startswith(own)}
         return open_store(self.uri if uri is None else uri, options, allowed)
 
+    def options_for(self, uri: str) -> Mapping[str, str]:
+        """The settings to open a file at `uri` with: those of the table, unless it lies in another kind of store.
+
+        A local table has no store of its own, so its settings are for whatever it refers to.
+        """
+        own = urlsplit(self.uri).scheme if local_path(self.uri) is None else ""
+        if own and own != urlsplit(uri).scheme:
+            return {}
+        return {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
+
     def at(self, uri: str) -> Location:
         """The same settings at another place."""
         return Location(uri, self.storage_options)
@@ -113,7 +125,7 @@ class Snapshot:
         self._files: _Kept[LanceFile] = _Kept(OPEN_FILES)
         self._deletions: _Kept[DeletionVector] = _Kept(KEPT_SEQUENCES)
         self._sequences: _Kept[Any] = _Kept(KEPT_SEQUENCES)
-        self._stores: dict[int | None, Store] = {}
+        self._bases = _Bases(location, manifest)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.location, self.manifest.path)
@@ -181,11 +193,10 @@ class Snapshot:
         """Whether rows keep their id when they move."""
         return self.manifest.has_stable_row_ids
 
-    @cached_property
+    @property
     def store(self) -> Store:
         """Root of the table."""
-        local = tuple(self._base_uri(b) for b in self.base_paths.values())
-        return self.location.store(allowed=local)
+        return self._bases.root
 
     def count_rows(self) -> int:
         """Number of rows that are not deleted: from the metadata alone, unless an old manifest does not say."""
@@ -224,8 +235,10 @@ class Snapshot:
 
         def open_() -> LanceFile:
             store, base = self.place(data_file.base_id)
-            path = paths.data_file(data_file.path, is_dataset_root=base is None or base.is_dataset_root)
-            return run(open_file(store.open(path, data_file.file_size)))
+            is_root = base is None or base.is_dataset_root
+            path = paths.data_file(data_file.path, is_dataset_root=is_root)
+            beside = BlobStore(store, data_file.path, is_root, self._bases.open_external)
+            return replace(run(open_file(store.open(path, data_file.file_size))), beside=beside)
 
         return self._files.get((data_file.base_id, data_file.path), open_)
 
@@ -305,16 +318,7 @@ class Snapshot:
         Raises:
             CorruptError: The manifest has no such base path.
         """
-        if base_id is None:
-            return self.store, None
-        base = self.base_paths.get(base_id)
-        if base is None:
-            raise CorruptError(f"no base path {base_id}", where=self.manifest.path)
-        store = self._stores.get(base_id)
-        if store is None:
-            allowed = (self.location.uri, *(self._base_uri(b) for b in self.base_paths.values()))
-            store = self._stores[base_id] = self.location.store(self._base_uri(base), base_id, allowed)
-        return store, base
+        return self._bases.place(base_id)
 
     def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
         """Open another version: see `open_snapshot`. A number is one of the branch that this version is of."""
@@ -350,12 +354,6 @@ class Snapshot:
             raise CorruptError("a fragment id comes twice", where=self.manifest.path)
         return found
 
-    def _base_uri(self, base: BasePath) -> str:
-        is_local = local_path(base.path) is not None
-        if not is_local or base.path.startswith(("/", "~", "file:")):
-            return base.path
-        return join_uri(self.location.uri, base.path)
-
     def _where(self, fragment: Fragment) -> str:
         return f"{self.manifest.path}: fragment {fragment.id}"
 
@@ -372,6 +370,48 @@ class Snapshot:
     def _external(self, file: ExternalFile) -> bytes:
         (data,) = self.store.open(file.path).read([(file.offset, file.size)])
         return data.tobytes()
+
+
+class _Bases:
+    """The stores that a table's files lie in: its root, and those of its base paths."""
+
+    def __init__(self, location: Location, manifest: Manifest) -> None:
+        self._location = location
+        self._manifest = manifest
+        self._stores: dict[int, Store] = {}
+
+    @cached_property
+    def root(self) -> Store:
+        """Root of the table."""
+        return self._location.store(allowed=self._uris())
+
+    def place(self, base_id: int | None) -> tuple[Store, BasePath | None]:
+        """See `Snapshot.place`."""
+        if base_id is None:
+            return self.root, None
+        base = self._manifest.base_paths.get(base_id)
+        if base is None:
+            raise CorruptError(f"no base path {base_id}", where=self._manifest.path)
+        store = self._stores.get(base_id)
+        if store is None:
+            allowed = (self._location.uri, *self._uris())
+            store = self._stores[base_id] = self._location.store(self._uri(base), base_id, allowed)
+        return store, base
+
+    def open_external(self, base_id: int, name: str) -> ByteSource:
+        """Open a file that the table refers to but does not own: below a base path, or (0) anywhere, by its URI."""
+        if base_id:
+            return self.place(base_id)[0].open(name)
+        return open_source(name, self._location.options_for(name))
+
+    def _uris(self) -> tuple[str, ...]:
+        return tuple(self._uri(base) for base in self._manifest.base_paths.values())
+
+    def _uri(self, base: BasePath) -> str:
+        is_local = local_path(base.path) is not None
+        if not is_local or base.path.startswith(("/", "~", "file:")):
+            return base.path
+        return join_uri(self._location.uri, base.path)
 
 
 class _Kept(Generic[_T]):

@@ -87,7 +87,8 @@ def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
 def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> Node:
     found = locate(field.id)
     if found is None:
-        return _open_parent(field, locate, arrow_type) if field.logical_type == "struct" else MissingNode(arrow_type)
+        is_struct = field.logical_type == "struct" and not field.blob_version
+        return _open_parent(field, locate, arrow_type) if is_struct else MissingNode(arrow_type)
     file, index = found
     if file.version != (2, 0):
         raise UnsupportedError(

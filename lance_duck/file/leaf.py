@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_duck.encoding.arrow import block_to_arrow
 from lance_duck.encoding.blob_layout import read_blobs
-from lance_duck.encoding.block import PackedStruct
+from lance_duck.encoding.block import Block, PackedStruct
 from lance_duck.encoding.jsonb import jsonb_to_text
 from lance_duck.encoding.kernels.nesting import fold_items, map_levels
 from lance_duck.encoding.layers import Layers
@@ -18,8 +18,10 @@ from lance_duck.encoding.repdef import Entries, Structure
 from lance_duck.encoding.rows import expand_ranges, slice_bounds
 from lance_duck.encoding.structural import open_page
 from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.file.blob_places import as_values, blob_places, read_places
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request, gather
+from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
 
 _MAX_ROWS = 1 << 48
 _NO_LEVELS = np.empty(0, dtype=np.uint8)
@@ -61,6 +63,7 @@ class LeafColumn:
         stored: pa.DataType | None = None,
         is_json: bool = False,
     ) -> None:
+        self._file = file
         self._source = file.source
         self._where = f"{file.source.path}: column {column}"
         self.structure = structure
@@ -105,8 +108,13 @@ class LeafColumn:
         """The bytes of blobs in place of their descriptions."""
         if not isinstance(leaf.block, PackedStruct):
             return leaf
-        block = yield from read_blobs(leaf.block, self._source, self._where)
-        return replace(leaf, block=block)
+        if len(leaf.block.fields) == BLOB_V1_SCAN.num_fields:
+            block = yield from read_blobs(leaf.block, self._source, self._where)
+            return replace(leaf, block=block)
+        self._check_count(leaf.block, leaf)
+        descriptions = block_to_arrow(leaf.block, BLOB_V2_SCAN, self._valid(leaf), self._where)
+        parts = yield from read_places(blob_places(descriptions, self._file))
+        return replace(leaf, block=as_values(parts))
 
     def _reader(self, page: int) -> PageReader:
         reader = self._readers[page]
@@ -152,11 +160,17 @@ class LeafColumn:
     def _values(self, leaf: Leaf) -> pa.Array:
         if leaf.block is None:
             return pa.nulls(leaf.num_slots, self._arrow_type)
-        if leaf.block.count != leaf.num_slots:
-            raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=leaf.block.count)
-        valid = None if leaf.def_ is None else _slot_flags(leaf.def_, leaf.layers, leaf.num_slots)
+        self._check_count(leaf.block, leaf)
         block = jsonb_to_text(leaf.block, self._where) if self._is_json else leaf.block
-        return block_to_arrow(block, self._arrow_type, valid, self._where, self._stored)
+        return block_to_arrow(block, self._arrow_type, self._valid(leaf), self._where, self._stored)
+
+    def _check_count(self, block: Block, leaf: Leaf) -> None:
+        if block.count != leaf.num_slots:
+            raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=block.count)
+
+    def _valid(self, leaf: Leaf) -> Levels | None:
+        """One flag a slot; None when all are valid."""
+        return None if leaf.def_ is None else _slot_flags(leaf.def_, leaf.layers, leaf.num_slots)
 
     def _entries(self, leaves: list[Leaf]) -> Entries:
         if len(self.structure.lists) == 1:

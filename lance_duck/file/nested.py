@@ -146,7 +146,7 @@ class _Builder:
         place = self.locate(field.id)
         if place is not None and field.logical_type == "struct" and not field.children:
             return Node(arrow_type, None, None, (), is_valid=True)
-        if place is not None or not field.children:
+        if place is not None or not field.children or field.blob_version:
             if place is None:
                 return Node(arrow_type, None, None, ())
             return self._leaf(field, place, arrow_type, ((*around, (False, 1))))

@@ -31,6 +31,7 @@ from google.protobuf.message import DecodeError
 
 from lance_duck.encoding.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.blob_store import BlobStore
 from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
 from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
 from lance_duck.wire.pb import file_pb2
@@ -52,6 +53,7 @@ class LanceFile:
         num_rows: Rows that the descriptor claims.
         num_columns: Physical columns.
         descriptor: Schema and length.
+        beside: Where blobs lie that are not in the file; None for a file that is opened alone.
     """
 
     source: ByteSource
@@ -62,6 +64,7 @@ class LanceFile:
     _columns: Sequence[Bytes | bytes] = field(repr=False)
     _global_buffers: Sequence[Extent] = field(repr=False)
     _parsed: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
+    beside: BlobStore | None = field(default=None, repr=False)
 
     @property
     def num_global_buffers(self) -> int:

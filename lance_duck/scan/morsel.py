@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.file.column import Rows
-from lance_duck.scan.arrays import keep, nonzero, row_width
+from lance_duck.scan.arrays import keep, nonzero
 from lance_duck.scan.assemble import assemble
 from lance_duck.scan.fragment_reader import Columns, FragmentReader
 from lance_duck.scan.plan import Morsel, ScanPlan
@@ -61,8 +61,8 @@ def read_rows(reader: FragmentReader, wanted: Sequence[Read], rows: Rows) -> Col
         rows = slice(int(rows[0]), int(rows[-1]) + 1)
     if isinstance(rows, slice) or len(rows) * SPARSE < rows[-1] - rows[0] + 1:
         return run(reader.read(wanted, rows))
-    wide = [read for read in wanted if row_width(read.arrow_type) >= WIDE]
-    narrow = [read for read in wanted if row_width(read.arrow_type) < WIDE]
+    wide = [read for read in wanted if read.width >= WIDE]
+    narrow = [read for read in wanted if read.width < WIDE]
     columns = run(reader.read(wide, rows)) if wide else {}
     if narrow:
         first, last = int(rows[0]), int(rows[-1])

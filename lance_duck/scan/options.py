@@ -15,7 +15,6 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ColumnsLike, project, readable_schema
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
-from lance_duck.wire.schema import Schema
 
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
@@ -59,7 +58,8 @@ class ScanOptions:
         with_row_address: Add `_rowaddr` at the end.
         include_deleted_rows: Give deleted rows too, with null as `_rowid`; needs `with_row_id`.
         order_by: Sort the result.
-        blob_handling: "all_binary" gives the bytes of blobs, "blobs_descriptions" where they lie.
+        blob_handling: "all_binary" gives the bytes of blobs, to filters and expressions too; the others, and None, give
+            descriptions of where they lie.
         use_threads: False: read in the calling thread alone.
 
     The others change how, not what: batch_readahead, fragment_readahead, io_buffer_size, scan_in_order (always in
@@ -147,8 +147,8 @@ def plan_scan(
     Raises:
         InvalidInputError: Unknown columns or fragments, or a bad filter.
     """
-    schema = snapshot.schema
-    forms = {**_blob_types(schema, options.blob_handling), **(arrow_types or {})}
+    schema = snapshot.schema.with_blob_bytes() if options.blob_handling == "all_binary" else snapshot.schema
+    forms = dict(arrow_types or {})
     projection = project(
         schema,
         options.columns,
@@ -201,9 +201,3 @@ def _fragments(snapshot: Snapshot, chosen: Iterable[HasFragment | int] | None) -
             raise InvalidInputError("no such fragment", found=entry)
         found.append(by_id[number])
     return tuple(found)
-
-
-def _blob_types(schema: Schema, handling: str | None) -> dict[str, pa.DataType]:
-    if handling != "all_binary":
-        return {}
-    return {f.name: f.arrow_type for f in schema.fields if f.blob_version}

@@ -13,7 +13,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from lance_duck.scan.arrays import row_width
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.predicate import Path
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
@@ -87,7 +86,7 @@ class ScanPlan:
     @cached_property
     def width(self) -> int:
         """Bytes that a row takes, guessed from the types."""
-        widths = [row_width(read.arrow_type) for read in (*self.first_reads, *self.later_reads)]
+        widths = [read.width for read in (*self.first_reads, *self.later_reads)]
         return max(1, sum(widths) + 8 * len(self.hidden))
 
     def _reads(self, paths: Sequence[Path]) -> tuple[Read, ...]:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.arrays import row_width
 from lance_duck.scan.duckdb_eval import evaluate_sql
 from lance_duck.scan.predicate import Path
 from lance_duck.scan.sql_text import SqlExpression, parse_sql
@@ -22,6 +23,7 @@ ROW_ADDRESS: Final = "_rowaddr"
 ROW_OFFSET: Final = "_rowoffset"
 CREATED_AT: Final = "_row_created_at_version"
 LAST_UPDATED_AT: Final = "_row_last_updated_at_version"
+BLOB_WIDTH: Final = 256 * 1024
 HIDDEN: Final = (ROW_ID, ROW_ADDRESS, LAST_UPDATED_AT, CREATED_AT, ROW_OFFSET)
 
 
@@ -85,6 +87,12 @@ class Read:
         return self.field.name
 
     @cached_property
+    def width(self) -> int:
+        """Bytes that a row takes, guessed."""
+        has_blobs = any(field.blob_bytes for field in self.field.walk())
+        return BLOB_WIDTH if has_blobs else row_width(self.arrow_type)
+
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for reads of the same fields of a fragment in the same form."""
         return tuple(field.id for field in self.field.walk()), str(self.arrow_type)
@@ -142,8 +150,8 @@ def reads(
     for name, below in wanted.items():
         if name in schema.names:
             field = prune(schema.by_path(_quoted(name)), below)
-            arrow_type = field.to_arrow(scan=True).type
-            found.append(Read(field, arrow_types[name] if arrow_types and name in arrow_types else arrow_type))
+            whole = arrow_types.get(name) if arrow_types else None
+            found.append(Read(field, field.to_arrow(scan=True).type if whole is None else _pruned_type(whole, field)))
     return tuple(found)
 
 
@@ -157,6 +165,14 @@ def prune(field: Field, paths: Sequence[Path]) -> Field:
         if below:
             kept.append(prune(child, below))
     return replace(field, children=tuple(kept))
+
+
+def _pruned_type(whole: pa.DataType, field: Field) -> pa.DataType:
+    """Of a column's Arrow type what a pruned field has left."""
+    if not pa.types.is_struct(whole) or not field.children or field.blob_version:
+        return whole
+    parts = [(whole.field(child.name), child) for child in field.children]
+    return pa.struct([part.with_type(_pruned_type(part.type, child)) for part, child in parts])
 
 
 def _names(columns: Iterable[str]) -> list[str]:

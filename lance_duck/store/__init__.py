@@ -2,7 +2,7 @@
 
 from lance_duck.store.base import Entry, Store
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
-from lance_duck.store.uri import join_uri, local_path, open_store
+from lance_duck.store.uri import join_uri, local_path, open_source, open_store
 
 __all__ = [
     "ByteRange",
@@ -14,6 +14,7 @@ __all__ = [
     "gather",
     "join_uri",
     "local_path",
+    "open_source",
     "open_store",
     "run",
 ]

@@ -11,6 +11,7 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.store.base import Store
 from lance_duck.store.local import LocalStore
 from lance_duck.store.object import ObjectStore, bucket_client, sorted_options
+from lance_duck.store.request import ByteSource
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
@@ -53,6 +54,29 @@ def open_store(
         raise InvalidInputError("'..' in a URI", where=text)
     client = bucket_client(bucket, sorted_options(storage_options))
     return ObjectStore(text.rstrip("/"), client, prefix, can_list=parts.scheme.lower() not in _WEB)
+
+
+def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> ByteSource:
+    """Open one file, wherever it lies.
+
+    Args:
+        uri: With a scheme, or an absolute local path.
+        storage_options: See `open_store`.
+
+    Raises:
+        InvalidInputError: The URI is not absolute or names no file.
+        NotFoundError: No such file.
+        UnsupportedError: The scheme is not known.
+    """
+    path = local_path(uri) if _SCHEME.match(uri) else uri
+    if path is not None:
+        if not os.path.isabs(path):
+            raise InvalidInputError("not an absolute URI", where=repr(uri))
+        return LocalStore(os.sep).open(path)
+    folder, _, name = uri.rpartition("/")
+    if not name or folder.endswith(":/"):
+        raise InvalidInputError("URI of no file", where=repr(uri))
+    return open_store(folder, storage_options).open(unquote(name))
 
 
 def local_path(uri: str) -> str | None:

@@ -15,7 +15,7 @@ An extension type is the metadata pair ARROW:extension:name, ARROW:extension:met
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -34,8 +34,10 @@ JSON = "lance.json"
 _MAX_DEPTH = 64
 _LISTS = {"list": pa.list_, "list.struct": pa.list_, "large_list": pa.large_list, "large_list.struct": pa.large_list}
 _FSL_STRUCT = "fixed_size_list:struct:"
-_BLOB_V1_SCAN = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-_BLOB_V2_SCAN = pa.struct(
+
+BLOB_V1_SCAN = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+"""Where the bytes of a blob lie in its data file."""
+BLOB_V2_SCAN = pa.struct(
     [
         pa.field("kind", pa.uint8(), nullable=False),
         pa.field("position", pa.uint64(), nullable=False),
@@ -44,6 +46,7 @@ _BLOB_V2_SCAN = pa.struct(
         pa.field("blob_uri", pa.string(), nullable=False),
     ]
 )
+"""Where the bytes of a `lance.blob.v2` lie; see `file.blob_places`."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Field:
         logical_type: Name of its type on disk.
         metadata: Field metadata, with the two extension keys.
         children: Members of a struct, the item of a list, the entries of a map.
+        blob_bytes: A scan gives the bytes of the blob, not a description of where they lie.
     """
 
     id: int
@@ -65,6 +69,7 @@ class Field:
     nullable: bool
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     children: tuple[Field, ...] = ()
+    blob_bytes: bool = False
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
@@ -103,7 +108,14 @@ class Field:
         Args:
             scan: Give the type that a scan yields, where blobs are descriptions of where their bytes lie.
         """
-        return _import(_storage_field(self, scan=True)) if scan else self._resolved
+        return self._scanned if scan else self._resolved
+
+    def with_blob_bytes(self) -> Field:
+        """The field, where blobs at any depth are read as their bytes."""
+        if self.blob_version:
+            kind = "large_binary" if self.blob_version == 2 else self.logical_type
+            return replace(self, logical_type=kind, children=(), blob_bytes=True)
+        return replace(self, children=tuple(child.with_blob_bytes() for child in self.children))
 
     def walk(self) -> Iterator[Field]:
         """Yield the field and all below it, depth first."""
@@ -114,6 +126,10 @@ class Field:
     @cached_property
     def _resolved(self) -> pa.Field:
         return _import(_storage_field(self, scan=False))
+
+    @cached_property
+    def _scanned(self) -> pa.Field:
+        return _import(_storage_field(self, scan=True))
 
 
 @dataclass(frozen=True)
@@ -141,6 +157,12 @@ class Schema:
     def scan_arrow(self) -> pa.Schema:
         """Arrow schema that a scan yields: as `arrow`, with descriptions in place of blobs."""
         return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
+
+    def with_blob_bytes(self) -> Schema:
+        """The schema, where blobs at any depth are read as their bytes; itself, when it has none."""
+        if not any(f.blob_version for f in self.walk()):
+            return self
+        return Schema(tuple(f.with_blob_bytes() for f in self.fields), self.metadata)
 
     @cached_property
     def names(self) -> list[str]:
@@ -294,12 +316,13 @@ def _storage_field(f: Field, *, scan: bool) -> pa.Field:
     storage = _storage_type(f, scan=scan)
     if f.is_json:
         metadata |= {EXTENSION_NAME: "arrow.json", EXTENSION_METADATA: ""}
-    elif scan and f.blob_version == 1:
-        storage = _BLOB_V1_SCAN
+    elif scan and f.blob_version == 2 and f.blob_bytes:
+        metadata.pop(EXTENSION_NAME, None)
+    elif scan and f.blob_version == 1 and not f.blob_bytes:
+        storage = BLOB_V1_SCAN
     elif scan and f.blob_version == 2:
-        storage = _BLOB_V2_SCAN
-        metadata = {k: v for k, v in metadata.items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
-        metadata |= {BLOB_KEY: "true", PACKED_KEY: "true"}
+        storage = BLOB_V2_SCAN
+        metadata = {BLOB_KEY: "true", PACKED_KEY: "true"}
     return pa.field(f.name, storage, f.nullable or pa.types.is_null(storage), metadata or None)
 
 

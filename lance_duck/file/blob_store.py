@@ -1,0 +1,55 @@
+"""Files that the blobs of one data file lie in, besides the data file itself.
+
+data/{stem}.lance                                        the data file
+data/{stem}/{id, 32 binary digits, reversed}.blob        sidecars: one large blob, or many packed end to end
+{any URI}, or {name} below a base path of the table      external files, which the table does not own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from lance_duck.store import ByteSource, Store
+from lance_duck.wire import paths
+
+_KEPT_OPEN = 4
+
+External = Callable[[int, str], ByteSource]
+"""Opens an external file, from the id of its base path (0: none) and its name below it or its URI."""
+
+
+class BlobStore:
+    """Opens files with blobs of one data file; the last ones stay open. Safe to use from several threads.
+
+    Args:
+        store: Where the data file lies.
+        data_file: Its name in the manifest.
+        is_dataset_root: Whether the store is laid out like a table.
+        open_external: Opens files that the table does not own.
+    """
+
+    def __init__(self, store: Store, data_file: str, is_dataset_root: bool, open_external: External) -> None:
+        def open_sidecar(blob_id: int) -> ByteSource:
+            return store.open(paths.blob_file(data_file, blob_id, is_dataset_root=is_dataset_root))
+
+        self._sidecar = lru_cache(_KEPT_OPEN)(open_sidecar)
+        self._external = lru_cache(_KEPT_OPEN)(open_external)
+
+    def sidecar(self, blob_id: int) -> ByteSource:
+        """Open a sidecar.
+
+        Raises:
+            NotFoundError: There is no such file.
+        """
+        return self._sidecar(blob_id)
+
+    def external(self, base_id: int, name: str) -> ByteSource:
+        """Open an external file; a name below the base path with this id, or (0) a URI.
+
+        Raises:
+            NotFoundError: There is no such file.
+            InvalidInputError: The name leaves its base path, or is no absolute URI.
+            CorruptError: The table has no such base path.
+        """
+        return self._external(base_id, name)
