@@ -25,10 +25,10 @@ from lance_duck.encoding.chunk_decoder import (
     take_plain,
 )
 from lance_duck.encoding.chunks import ChunkTable, Int64s, parse_chunk_table
-from lance_duck.encoding.kernels.nesting import row_bounds
+from lance_duck.encoding.kernels.nesting import choose_entries, row_bounds
 from lance_duck.encoding.page import Leaf, Page, Rows
 from lance_duck.encoding.rep_index import RowIndex, parse_rep_index
-from lance_duck.encoding.rows import check_rows, expand_ranges, slice_bounds
+from lance_duck.encoding.rows import check_rows, slice_bounds
 from lance_duck.encoding.take import slice_block, take
 from lance_duck.errors import CorruptError
 from lance_duck.store.request import Request
@@ -170,25 +170,25 @@ class MiniBlockReader:
         if isinstance(rows, slice):
             return wanted[:1], wanted[1:]
         last = chunks.searchsorted(index.chunk_end(rows + 1) - 1)
-        return wanted[0::2], np.minimum(wanted[1::2], levels_before[last + 1])
+        return np.ascontiguousarray(wanted[0::2]), np.minimum(wanted[1::2], levels_before[last + 1])
 
     def _choose(self, block: Block, levels: LevelChunks, starts: Int64s, stops: Int64s, count: int) -> Leaf:
         """The levels in ranges, and the values of those that have one."""
         layers = self._layout.layers
         rep, def_ = levels.rep, levels.def_
         assert rep is not None
-        hidden = def_ is not None and layers.max_visible < layers.max_def
-        visible = def_ <= layers.max_visible if hidden and def_ is not None else None
         if len(starts) == 1:
             start, stop = int(starts[0]), int(stops[0])
             before, slots = start, stop - start
-            if visible is not None:
-                before = int(np.count_nonzero(visible[:start]))
-                slots = int(np.count_nonzero(visible[start:stop]))
-            chosen_def = None if def_ is None else def_[start:stop]
-            chosen_values = slice_block(block, before, before + slots)
-            return Leaf(chosen_values, rep[start:stop], chosen_def, layers, slots, count)
-        chosen = expand_ranges(starts, stops)
-        items = chosen if visible is None else (np.cumsum(visible) - 1)[chosen][visible[chosen]]
-        chosen_def = None if def_ is None else def_[chosen]
-        return Leaf(take(block, items), rep[chosen], chosen_def, layers, len(items), count)
+            if def_ is not None and layers.max_visible < layers.max_def:
+                before = int(np.count_nonzero(def_[:start] <= layers.max_visible))
+                slots = int(np.count_nonzero(def_[start:stop] <= layers.max_visible))
+            values = slice_block(block, before, before + slots)
+            return Leaf(values, rep[start:stop], None if def_ is None else def_[start:stop], layers, slots, count)
+        size = int((stops - starts).sum())
+        chosen_rep, items = np.empty(size, dtype=np.uint8), np.empty(size + 1, dtype=np.int64)
+        all_def = np.empty(0, dtype=np.uint8) if def_ is None else def_
+        chosen_def = np.empty(0 if def_ is None else size, dtype=np.uint8)
+        slots = choose_entries(rep, all_def, layers.max_visible, starts, stops, chosen_rep, chosen_def, items)
+        values = take(block, items[:slots])
+        return Leaf(values, chosen_rep, None if def_ is None else chosen_def, layers, slots, count)

@@ -155,3 +155,68 @@ def row_bounds_reference(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s,
         return False
     bounds[:] = np.append(heads, len(rep))[np.minimum(bounds, len(heads))]
     return True
+
+
+@kernel
+def choose_entries(
+    rep: Bytes,
+    def_: Bytes,
+    visible: int,
+    starts: Int64s,
+    stops: Int64s,
+    rep_out: Bytes,
+    def_out: Bytes,
+    items: Int64s,
+) -> int:
+    """Write the levels in ranges, and the place among all values of each entry that has one; return their number.
+
+    Args:
+        rep: Repetition levels.
+        def_: Definition levels, or empty: then each entry has a value.
+        visible: Highest level of an entry that has a value.
+        starts: First entry of each range; ranges ascend, do not overlap, and lie within the levels.
+        stops: The entry after each.
+        rep_out: Room for all entries of the ranges.
+        def_out: The same, or empty when there are no definition levels.
+        items: Room for all entries of the ranges, and one more.
+    """
+    at = seen = count = slots = 0
+    for i in range(len(starts)):
+        if len(def_) == 0:
+            seen = starts[i]
+        else:
+            for j in range(at, starts[i]):
+                seen += def_[j] <= visible
+        for j in range(starts[i], stops[i]):
+            rep_out[count] = rep[j]
+            items[slots] = seen
+            has_value = True
+            if len(def_):
+                def_out[count] = def_[j]
+                has_value = def_[j] <= visible
+            slots += has_value
+            seen += has_value
+            count += 1
+        at = stops[i]
+    return slots
+
+
+def choose_entries_reference(
+    rep: Bytes,
+    def_: Bytes,
+    visible: int,
+    starts: Int64s,
+    stops: Int64s,
+    rep_out: Bytes,
+    def_out: Bytes,
+    items: Int64s,
+) -> int:
+    """The same, plainly."""
+    chosen = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)]).astype(np.int64)
+    has_value = def_ <= visible if len(def_) else np.ones(len(rep), dtype=np.bool_)
+    rep_out[:] = rep[chosen]
+    if len(def_):
+        def_out[:] = def_[chosen]
+    found = (np.cumsum(has_value) - 1)[chosen][has_value[chosen]]
+    items[: len(found)] = found
+    return len(found)

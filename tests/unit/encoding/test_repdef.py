@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from unit.encoding.hand_pages import ITEM, LIST, Raveled, ravel, structure_of
 
 from lance_duck.encoding.kernels.nesting import (
+    choose_entries,
+    choose_entries_reference,
     fold_items,
     fold_items_reference,
     fold_list,
@@ -171,3 +173,19 @@ def test_row_bounds_equal_their_reference(chunks: list[list[int]], data: st.Data
     assert status == row_bounds_reference(rep, 2, before, rows, plain)
     if status:
         assert np.array_equal(kernel, plain)
+
+
+@given(level_arrays, st.booleans(), st.integers(0, 7), st.data())
+def test_choose_entries_equals_its_reference(levels: Any, has_def: bool, visible: int, data: st.DataObject) -> None:
+    rep, def_ = levels[0], levels[1] if has_def else np.empty(0, dtype=np.uint8)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rep)), min_size=2, max_size=8)))
+    cuts = cuts[: len(cuts) // 2 * 2]
+    starts, stops = (np.array(cuts[i::2], dtype=np.int64) for i in range(2))
+    size = int((stops - starts).sum())
+    results = []
+    for choose in (choose_entries, choose_entries_reference):
+        rep_out, def_out = np.empty(size, dtype=np.uint8), np.empty(size if has_def else 0, dtype=np.uint8)
+        items = np.empty(size + 1, dtype=np.int64)
+        slots = choose(rep, def_, visible, starts, stops, rep_out, def_out, items)
+        results.append((slots, rep_out.tolist(), def_out.tolist(), items[:slots].tolist()))
+    assert results[0] == results[1]
