@@ -104,12 +104,14 @@ def _dictionary(
         values = look_up(Dictionary(block.indices, _narrow_items(block.items, arrow_type, where, stored)))
         return block_to_arrow(values, arrow_type, valid, where, stored)
     items = block_to_arrow(block.items, arrow_type.value_type, None, where, stored)
-    index = arrow_type.index_type.to_pandas_dtype()
+    index = np.dtype(arrow_type.index_type.to_pandas_dtype())
     if block.items.count - 1 > np.iinfo(index).max:
         raise InvalidInputError("dictionary is too large for its index type", where=where, found=block.items.count)
-    indices = pa.py_buffer(block.indices.astype(index, copy=False))
-    places = pa.Array.from_buffers(arrow_type.index_type, block.count, [validity_buffer(valid), indices])
-    return pa.DictionaryArray.from_arrays(places, items, ordered=arrow_type.ordered)
+    indices = _check_indices(block, where).indices
+    places = indices.view(index) if indices.itemsize == index.itemsize else indices.astype(index)
+    buffers = [validity_buffer(valid), pa.py_buffer(places)]
+    found = pa.Array.from_buffers(arrow_type.index_type, block.count, buffers)
+    return pa.DictionaryArray.from_arrays(found, items, ordered=arrow_type.ordered, safe=False)
 
 
 def _check_indices(block: Dictionary, where: str) -> Dictionary:
