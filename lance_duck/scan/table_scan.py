@@ -13,18 +13,18 @@ import pyarrow.dataset as pads
 from lance_duck.scan.bridge import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.execute import count_rows, has_rows, open_reader
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
-from lance_duck.scan.fragment_reader import ColumnCache, FragmentReader
+from lance_duck.scan.fragment_reader import ColumnCache
 from lance_duck.scan.options import ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate import Predicate
-from lance_duck.scan.projection import ColumnsLike, Projection, Read, nested_projection, readable_schema, reads
+from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
+from lance_duck.scan.repeats import repeats
 from lance_duck.scan.selectivity import filter_pays
 from lance_duck.scan.sort import sort_table
 from lance_duck.scan.take import Taker
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 
-_ASKED_FRAGMENTS: Final = 32
 _KEPT_ESTIMATES: Final = 1024
 
 
@@ -41,6 +41,7 @@ class TableScan:
         self.restriction = restriction
         self._columns = ColumnCache()
         self._pays: dict[str, bool] = {}
+        self._repeats: dict[str, bool] = {}
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
 
     @cached_property
@@ -122,17 +123,15 @@ class TableScan:
         return self.reader(plan)
 
     def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
-        """String columns that are stored as dictionaries in all fragments, in that form."""
-        fragments = self.snapshot.fragments
-        strings = [field.name for field in schema if pa.types.is_string(field.type)]
-        if not strings or not len(fragments) or len(fragments) > _ASKED_FRAGMENTS:
-            return {}
-        wanted = reads(self.snapshot.schema, [(name,) for name in strings])
-        kept = [read for read in wanted if all(self._is_dictionary(read, f) for f in fragments)]
-        return {read.name: pa.dictionary(pa.int32(), pa.string()) for read in kept}
-
-    def _is_dictionary(self, read: Read, fragment: Fragment) -> bool:
-        return FragmentReader(self.snapshot, fragment, self._columns).is_dictionary(read)
+        """String columns whose texts repeat, in that form."""
+        strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
+        found = {}
+        for read in reads(self.snapshot.schema, strings):
+            if read.name not in self._repeats:
+                self._repeats[read.name] = repeats(self.snapshot, self._columns, read)
+            if self._repeats[read.name]:
+                found[read.name] = pa.dictionary(pa.int32(), pa.string())
+        return found
 
     def _sorted(self, plan: ScanPlan, options: ScanOptions, workers: int | None) -> pa.Table:
         """All rows in order, then limit and offset."""
