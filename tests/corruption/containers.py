@@ -33,6 +33,16 @@ def with_manifest(data: bytes, manifest: table_pb2.Manifest) -> bytes:
     return data[:place] + struct.pack("<I", len(body)) + body + data[-16:]
 
 
+def forget_sizes(table: Path) -> None:
+    """Make the manifest say no more how large its files are, so that damaged ones are read at all."""
+    path = manifest_path(table)
+    manifest = read_manifest(path.read_bytes())
+    for fragment in manifest.fragments:
+        for file in fragment.files:
+            file.file_size_bytes = 0
+    path.write_bytes(with_manifest(path.read_bytes(), manifest))
+
+
 def manifest_variants(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the file with each single change of its manifest."""
     for name, changed in variants(read_manifest(data)):

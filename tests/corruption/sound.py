@@ -7,6 +7,7 @@ from pathlib import Path
 import lance
 import numpy as np
 import pyarrow as pa
+from corruption.containers import forget_sizes
 from oracle.kinds import Kind, build
 from oracle.tables import KINDS
 
@@ -28,6 +29,7 @@ def write_columns(folder: Path, version: str, rows: int = 150) -> Path:
     arrays = [(k, build(k, _pattern(k, i, version), rows, i)) for i, k in enumerate(chosen)]
     schema = pa.schema([k.field_of(a) for k, a in arrays])
     lance.write_dataset(pa.table([a for _, a in arrays], schema=schema), str(table), data_storage_version=version)
+    forget_sizes(table)
     return table
 
 
