@@ -42,10 +42,14 @@ def number_texts(offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32],
         How many distinct values there are; -1 when there are more than MOST.
     """
     table = np.full(SLOTS, -1, np.int32)
+    single = np.full(256, -1, np.int32)
     found = 0
     for i in range(len(places)):
         start: Any = np.int64(offsets[i])
         size: Any = np.int64(offsets[i + 1]) - start
+        if size == 1 and single[data[start]] >= 0:
+            places[i] = single[data[start]]
+            continue
         mixed = np.uint64(size)
         for j in range(0, size, 8):
             mixed = (mixed ^ _word(data, start + j, size - j)) * np.uint64(0x9E3779B97F4A7C15)
@@ -71,6 +75,8 @@ def number_texts(offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32],
                 break
             slot = (slot + 1) & (SLOTS - 1)
         places[i] = number
+        if size == 1:
+            single[data[start]] = number
     return found
 
 
