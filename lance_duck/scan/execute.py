@@ -49,7 +49,7 @@ def count_rows(
     if plan.filter is None:
         total = sum(readers.count(i) for i in range(len(plan.fragments)))
     else:
-        morsels = cut(readers.extents(), Sizer(plan.width))
+        morsels = cut(readers.extents(), Sizer(plan.filter_width or 1))
         work = map_ordered(lambda morsel: count_morsel(plan, readers.reader(morsel), morsel), morsels, workers=workers)
         total = sum(work)
     total = max(0, total - plan.offset)
@@ -59,7 +59,7 @@ def count_rows(
 def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None) -> bool:
     """Whether the plan gives any row; reads no further than the first."""
     readers = _Readers(snapshot, plan, columns or ColumnCache())
-    morsels = cut(readers.extents(), Sizer(plan.width))
+    morsels = cut(readers.extents(), Sizer(plan.filter_width or 1))
     return any(count_morsel(plan, readers.reader(morsel), morsel) for morsel in morsels)
 
 
@@ -119,14 +119,16 @@ class _Readers:
 def _read(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache, workers: int | None) -> Batches:
     """Batches before limit and offset are applied to a filtered scan."""
     readers = _Readers(snapshot, plan, columns)
-    sizer = Sizer(plan.width, plan.batch_rows, plan.batch_bytes)
+    sizer = Sizer(plan.width, plan.batch_rows, plan.batch_bytes, plan.filter_width)
 
-    def work(morsel: Morsel) -> pa.RecordBatch | None:
-        return read_morsel(plan, readers.reader(morsel), morsel)
+    def work(morsel: Morsel) -> tuple[int, pa.RecordBatch | None]:
+        return morsel.stop - morsel.start, read_morsel(plan, readers.reader(morsel), morsel)
 
-    for batch in map_ordered(work, cut(readers.extents(), sizer), workers=workers):
-        if batch is not None:
-            sizer.observe(batch.num_rows, batch.nbytes)
+    for rows, batch in map_ordered(work, cut(readers.extents(), sizer), workers=workers):
+        if batch is None:
+            sizer.observe(rows, 0, 0)
+        else:
+            sizer.observe(rows, batch.num_rows, batch.nbytes)
             yield from _slices(batch, plan.batch_rows)
 
 

@@ -24,6 +24,8 @@ FIRST_ROWS: Final = 8192
 GROWTH: Final = 4
 MORSEL_BYTES: Final = 12 * 1024 * 1024
 MORSEL_ROWS: Final = 245_760
+BURST: Final = 4
+"""Times that a batch may be larger than meant, where a filter keeps more than it did so far."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,13 @@ class ScanPlan:
         widths = [read.width for read in (*self.first_reads, *self.later_reads)]
         return max(1, sum(widths) + 8 * len(self.hidden))
 
+    @cached_property
+    def filter_width(self) -> int | None:
+        """Bytes of a row that the filter reads, guessed from the types; None without one."""
+        if self.filter is None:
+            return None
+        return sum(read.width for read in self.first_reads) + 8 * len(self.hidden_in_filter)
+
     def _reads(self, paths: Sequence[Path]) -> tuple[Read, ...]:
         return reads(self.schema, paths, dict(self.arrow_types))
 
@@ -118,28 +127,35 @@ class Sizer:
     """How many rows the next morsel takes: few at first, so that the first batch comes soon, then ever more.
 
     Args:
-        width: Bytes of a row, guessed; `observe` corrects the guess.
+        width: Bytes of a row of the result, guessed; `observe` corrects the guess.
         rows: Rows of a batch that the caller asked for; morsels are multiples of it.
         bytes_: Bytes of a batch that the caller asked for.
+        filtered: Bytes of a row that are read to choose rows; None without a filter.
     """
 
-    def __init__(self, width: int, rows: int | None = None, bytes_: int | None = None) -> None:
-        self._width = max(1, width)
+    def __init__(
+        self, width: int, rows: int | None = None, bytes_: int | None = None, filtered: int | None = None
+    ) -> None:
+        self._most = max(1, width)
+        self._filtered = filtered or 0
+        self._width = max(1, width if filtered is None else filtered)
         self._unit = rows or 1
         self._bytes = bytes_ or MORSEL_BYTES
-        self._next = max(1, min(FIRST_ROWS, FIRST_BYTES // self._width))
+        self._next = max(1, min(FIRST_ROWS, FIRST_BYTES // self._most))
 
     def take(self) -> int:
         """Rows of the next morsel."""
-        cap = max(1, min(MORSEL_ROWS, self._bytes // self._width))
+        cap = max(1, min(MORSEL_ROWS, self._bytes // self._width, BURST * self._bytes // self._most))
         rows = min(self._next, cap)
         self._next = min(self._next * GROWTH, MORSEL_ROWS)
         return max(1, rows // self._unit) * self._unit
 
-    def observe(self, rows: int, size: int) -> None:
-        """Learn from rows that were read how wide they really are."""
+    def observe(self, rows: int, kept: int, size: int) -> None:
+        """Learn from a morsel of `rows` rows: `kept` of them stayed, which took `size` bytes."""
+        if kept:
+            self._most = max(1, size // kept)
         if rows:
-            self._width = max(1, size // rows)
+            self._width = max(1, self._filtered + size // rows)
 
 
 def cut(extents: Iterator[Extent], sizer: Sizer) -> Iterator[Morsel]:

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.scan.arrays import descend, keep, pick, row_width
-from lance_duck.scan.plan import FIRST_ROWS, MORSEL_ROWS, Extent, Sizer, cut
+from lance_duck.scan.plan import BURST, FIRST_ROWS, MORSEL_BYTES, MORSEL_ROWS, Extent, Sizer, cut
 
 
 def test_morsels_cover_the_extents_and_stay_inside_them() -> None:
@@ -33,9 +33,20 @@ def test_wide_rows_make_small_morsels() -> None:
 
 def test_a_width_that_was_learnt_counts() -> None:
     sizer = Sizer(1)
-    sizer.observe(10, 10 << 20)
+    sizer.observe(10, 10, 10 << 20)
     sizer.take()
     assert sizer.take() <= 12
+
+
+def test_morsels_of_a_filter_are_large_while_few_rows_stay() -> None:
+    sizer = Sizer(4096, filtered=8)
+    sizes = [sizer.take() for _ in range(6)]
+    assert sizes[0] == 128
+    assert sizes[-1] == BURST * MORSEL_BYTES // 4096
+    sizer.observe(1000, 1, 40)
+    assert sizer.take() == MORSEL_ROWS
+    sizer.observe(1000, 1000, 4_096_000)
+    assert sizer.take() == MORSEL_BYTES // (4096 + 8)
 
 
 def test_morsels_are_multiples_of_the_batch_size() -> None:
