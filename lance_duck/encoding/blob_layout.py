@@ -14,10 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.take import gather_variable
 from lance_duck.encoding.layers import Layers
 from lance_duck.encoding.page import Leaf, Page, PageReader, Rows
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.store.request import ByteRange, ByteSource, Request
+
+_LARGE = 4096
+_GAP = 64
 
 
 class BlobReader:
@@ -67,16 +72,47 @@ def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[V
     """Bytes that descriptions (position, size) stand for.
 
     Raises:
-        CorruptError: A description leads out of the file.
+        CorruptError: A description leads out of the file, or they overlap.
     """
-    positions, sizes = (_numbers(field, where) for field in block.fields)
-    if np.any(sizes > source.size) or np.any(positions > source.size - sizes):
+    position, size = block.fields
+    return (yield from read_extents(_numbers(position, where), _numbers(size, where), source, where))
+
+
+def read_extents(
+    positions: NDArray[np.uint64], sizes: NDArray[np.uint64], source: ByteSource, where: str
+) -> Request[VariableWidth]:
+    """Bytes that lie in many places of one file; those that lie close together are read with what is between them.
+
+    Args:
+        positions: First bytes; nothing is read where there are no bytes.
+        sizes: Numbers of bytes.
+        source: The file.
+        where: Column, for messages.
+
+    Raises:
+        CorruptError: An extent leads out of the file, or they overlap.
+    """
+    filled = sizes > 0
+    if np.any(sizes > source.size) or np.any(positions[filled] > source.size - sizes[filled]):
         raise CorruptError("blob reaches beyond the end of the file", where=where, expected=f"<= {source.size}")
-    extents = zip(positions.tolist(), sizes.tolist(), strict=True)
-    found = yield [ByteRange(source, position, size) for position, size in extents if size]
-    offsets = np.zeros(block.count + 1, dtype=np.int64)
+    if float(np.sum(sizes, dtype=np.float64)) > source.size:
+        raise CorruptError("blobs overlap", where=where, expected=f"<= {source.size} bytes")
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
-    return VariableWidth(offsets, np.concatenate(found) if found else np.empty(0, dtype=np.uint8))
+    total = int(offsets[-1])
+    if not total:
+        return VariableWidth(offsets, np.empty(0, dtype=np.uint8))
+    starts, lengths = positions[filled], sizes[filled]
+    first, last = int(starts.min()), int((starts + lengths).max())
+    if total > _LARGE * len(starts) or last - first > 2 * total + _GAP * len(starts):
+        extents = zip(starts.tolist(), lengths.tolist(), strict=True)
+        found = yield [ByteRange(source, start, length) for start, length in extents]
+        return VariableWidth(offsets, np.concatenate(found))
+    (data,) = yield [ByteRange(source, first, last - first)]
+    places = np.where(filled, positions, np.uint64(first)) - np.uint64(first)
+    out = np.empty(total, dtype=np.uint8)
+    gather_variable(readonly(data), places.view(np.int64), offsets, out)
+    return VariableWidth(offsets, out)
 
 
 def _numbers(block: Block, where: str) -> NDArray[np.uint64]:

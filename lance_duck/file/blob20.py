@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from lance_duck.encoding.arrow import block_to_arrow
-from lance_duck.encoding.block import VariableWidth
+from lance_duck.encoding.blob_layout import read_extents
 from lance_duck.encoding.v20.runs import Runs
 from lance_duck.errors import CorruptError
 from lance_duck.file.nodes20 import LeafNode, storage_type, wrapped
-from lance_duck.store.request import ByteRange, ByteSource, Request
+from lance_duck.store.request import ByteSource, Request
 
 DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
 """Where the bytes of a blob lie in the file."""
@@ -52,18 +51,7 @@ class BlobNode:
         if found.null_count:
             raise CorruptError("descriptors of blobs", where=self.where, expected="no nulls", found=found.null_count)
         positions, sizes = (found.field(i).to_numpy() for i in range(2))
-        end = np.uint64(self.source.size)
-        filled = sizes > 0
-        if (positions[filled] > end).any() or (sizes[filled] > end - positions[filled]).any():
-            raise CorruptError("blob beyond the end of the file", where=self.where, expected=f"within {end} bytes")
-        offsets = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        if int(offsets[-1]) > self.source.size:
-            raise CorruptError("blobs overlap", where=self.where, expected=f"within {end} bytes", found=offsets[-1])
-        extents = zip(positions[filled].tolist(), sizes[filled].tolist(), strict=True)
-        parts = yield [ByteRange(self.source, position, size) for position, size in extents]
-        data = np.concatenate(parts) if parts else np.empty(0, np.uint8)
-        valid = filled | (positions != 1)
-        block = VariableWidth(offsets, data)
+        block = yield from read_extents(positions, sizes, self.source, self.where)
+        valid = (sizes > 0) | (positions != 1)
         array = block_to_arrow(block, storage_type(self.arrow_type), None if valid.all() else valid, self.where)
         return wrapped(array, self.arrow_type)

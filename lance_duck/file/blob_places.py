@@ -20,6 +20,7 @@ from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes, VariableWidth
 from lance_duck.errors import CorruptError, UnsupportedError
@@ -113,6 +114,17 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
         raise CorruptError("URI of a blob is not UTF-8", where=file.source.path) from error
     found = zip(valid.tolist(), kinds.tolist(), position, size, ids, uris, strict=True)
     return [BlobPlace(file, *place) if v else None for v, *place in found]
+
+
+def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]] | None:
+    """Positions and sizes of `lance.blob.v2` blobs that all lie in the data file, nulls without bytes; else None."""
+    kinds, positions, sizes = (
+        descriptions.field(name).to_numpy(zero_copy_only=False) for name in ("kind", "position", "size")
+    )
+    if descriptions.null_count:
+        valid = descriptions.is_valid().to_numpy(zero_copy_only=False)
+        kinds, sizes = np.where(valid, kinds, INLINE), np.where(valid, sizes, np.uint64(0))
+    return (positions, sizes) if not kinds.any() else None
 
 
 def read_places(places: Sequence[Place | None]) -> Request[list[Bytes]]:

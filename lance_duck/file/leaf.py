@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.encoding.arrow import block_to_arrow
-from lance_duck.encoding.blob_layout import read_blobs
+from lance_duck.encoding.blob_layout import read_blobs, read_extents
 from lance_duck.encoding.block import Block, PackedStruct
 from lance_duck.encoding.jsonb import jsonb_to_text
 from lance_duck.encoding.kernels.nesting import fold_items, map_levels
@@ -18,7 +18,7 @@ from lance_duck.encoding.repdef import Entries, Structure
 from lance_duck.encoding.rows import expand_ranges, slice_bounds
 from lance_duck.encoding.structural import open_page
 from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.file.blob_places import as_values, blob_places, read_places
+from lance_duck.file.blob_places import as_values, blob_places, inline_extents, read_places
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
@@ -113,6 +113,10 @@ class LeafColumn:
             return replace(leaf, block=block)
         self._check_count(leaf.block, leaf)
         descriptions = block_to_arrow(leaf.block, BLOB_V2_SCAN, self._valid(leaf), self._where)
+        inline = inline_extents(descriptions)
+        if inline is not None:
+            block = yield from read_extents(*inline, self._source, self._where)
+            return replace(leaf, block=block)
         parts = yield from read_places(blob_places(descriptions, self._file))
         return replace(leaf, block=as_values(parts))
 

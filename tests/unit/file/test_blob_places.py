@@ -17,6 +17,7 @@ from lance_duck.file.blob_places import (
     BlobPlace,
     as_values,
     blob_places,
+    inline_extents,
     read_places,
 )
 from lance_duck.file.blob_store import BlobStore
@@ -168,3 +169,12 @@ def test_uris_that_are_no_text_are_corrupt() -> None:
     array = pa.StructArray.from_arrays([*fields, raw], fields=list(BLOB_V2_SCAN))
     with pytest.raises(CorruptError, match="UTF-8"):
         blob_places(array, file)
+
+
+def test_blobs_that_all_lie_in_the_file_are_read_as_extents() -> None:
+    found = inline_extents(described((INLINE, 3, 4, 0, ""), None, (INLINE, 64, 0, 0, "")))
+    assert found is not None
+    positions, sizes = found
+    assert (positions[[0, 2]].tolist(), sizes.tolist()) == ([3, 64], [4, 0, 0])
+    assert inline_extents(described((INLINE, 3, 4, 0, ""), (PACKED, 0, 4, 1, ""))) is None
+    assert inline_extents(described()) is not None
