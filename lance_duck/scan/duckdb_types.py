@@ -5,6 +5,7 @@
                               decimal128 where it is narrower
     other decimals            string: exact, where a double would not be
     dictionary in a list      its values: DuckDB refuses a batch in which all those lists are empty
+    lance.blob.v2             large_binary: its bytes
     uuid, json                as they are; other extension types become their storage
 
 Everything else stays. The rule holds at any depth: in structs, lists, maps and the values of dictionaries.
@@ -17,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.wire.logical import BFLOAT16, EXTENSION_NAME
+from lance_duck.wire.schema import BLOB_V2
 
 _KEPT: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
 _EXTENSION: Final = EXTENSION_NAME.encode()
@@ -25,8 +27,10 @@ _EXTENSION: Final = EXTENSION_NAME.encode()
 def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
     """The type that a scan for DuckDB gives for a column."""
     type_ = field.type
-    if _is_bfloat16(field):
+    if _is_extension(field, BFLOAT16):
         return pa.float32()
+    if _is_extension(field, BLOB_V2):
+        return pa.large_binary()
     if isinstance(type_, pa.BaseExtensionType):
         if type_.extension_name in _KEPT:
             return type_
@@ -52,10 +56,10 @@ def _retyped(field: pa.Field) -> pa.Field:
     return changed
 
 
-def _is_bfloat16(field: pa.Field) -> bool:
+def _is_extension(field: pa.Field, name: str) -> bool:
     if isinstance(field.type, pa.BaseExtensionType):
-        return bool(field.type.extension_name == BFLOAT16)
-    return bool(field.metadata and field.metadata.get(_EXTENSION) == BFLOAT16.encode())
+        return bool(field.type.extension_name == name)
+    return bool(field.metadata and field.metadata.get(_EXTENSION) == name.encode())
 
 
 def _decimal(type_: pa.DataType) -> pa.DataType:

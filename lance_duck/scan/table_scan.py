@@ -115,7 +115,7 @@ class TableScan:
         forms = {field.name: field.type for field in schema}
         if any_form:
             forms |= self._dictionaries(schema)
-        options = ScanOptions(columns=schema.names)
+        options = ScanOptions(columns=schema.names, blob_handling="all_binary")
         condition = None if predicate is None else TreeFilter(predicate)
         plan = plan_scan(
             self.snapshot, options, restriction=all_filters(self.restriction, condition), arrow_types=forms
