@@ -15,7 +15,9 @@ from lance_duck.scan.predicate import Predicate
 def ask(table: pa.Table, condition: str) -> list[int]:
     """Return `n` of the rows where DuckDB finds the condition true."""
     con = duckdb.connect()
-    con.register("rows_", table)
+    con.register("arrow", table)
+    # A table of DuckDB's own: on Arrow data, 1.5 leaves the filter to pyarrow, which orders NaN otherwise.
+    con.execute("CREATE TABLE rows_ AS FROM arrow")
     return [n for (n,) in con.execute(f"SELECT n FROM rows_ WHERE {condition} ORDER BY n").fetchall()]
 
 
