@@ -127,6 +127,8 @@ class TableScan:
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
         found = {}
         for read in reads(self.snapshot.schema, strings):
+            if not pa.types.is_string(read.arrow_type):
+                continue  # wide decimals, which are strings to DuckDB only
             if read.name not in self._repeats:
                 self._repeats[read.name] = repeats(self.snapshot, self._columns, read)
             if self._repeats[read.name]:

@@ -29,11 +29,12 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Written:
-    """A table on disk and what pylance reads from it."""
+    """A table on disk, what pylance reads from it, and what it was given to write."""
 
     uri: str
     kinds: Sequence[Kind]
     truth: pa.Table
+    written: pa.Table
 
     @property
     def num_rows(self) -> int:
@@ -63,7 +64,8 @@ def write(folder: Path, group: str, version: str, pattern: str) -> Written:
         )
         if pattern == "empty":
             break
-    return Written(uri, kinds, read(uri, pa.concat_tables(written)))
+    whole = pa.concat_tables(written)
+    return Written(uri, kinds, read(uri, whole), whole)
 
 
 def read(uri: str, written: pa.Table) -> pa.Table:

@@ -22,6 +22,7 @@ from lance_duck.scan.duckdb_types import duckdb_arrow_schema, duckdb_arrow_type
         (pa.json_(pa.string()), pa.json_(pa.string())),
         (pa.fixed_shape_tensor(pa.float32(), [2]), pa.list_(pa.float32(), 2)),
         (pa.dictionary(pa.int8(), pa.decimal128(5, 2)), pa.dictionary(pa.int8(), pa.decimal32(5, 2))),
+        (pa.list_(pa.dictionary(pa.int8(), pa.string())), pa.list_(pa.string())),
         (pa.list_(pa.float16()), pa.list_(pa.float32())),
         (pa.large_list(pa.float16()), pa.large_list(pa.float32())),
         (pa.list_(pa.float16(), 4), pa.list_(pa.float32(), 4)),
