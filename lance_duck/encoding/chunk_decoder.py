@@ -10,7 +10,7 @@ from lance_duck.encoding.block import Block, Dictionary, FixedWidth
 from lance_duck.encoding.chunks import ChunkShape, ChunkTable, Int64s, ParsedChunks, parse_chunks
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.fixed_size_list import FixedSizeListCodec
-from lance_duck.encoding.flat import Flat
+from lance_duck.encoding.flat import Flat, LowFlat
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.take import gather_fixed
 from lance_duck.encoding.layers import Layers
@@ -138,6 +138,8 @@ def decode_values(
 
 def plain_width(codec: Codec) -> int | None:
     """Bytes of a value when chunks hold values as they are, one after the other; else None."""
+    if isinstance(codec, LowFlat):
+        codec = codec.whole
     if isinstance(codec, Flat) and codec.bits % 8 == 0:
         return codec.bits // 8
     if isinstance(codec, FixedSizeListCodec) and not codec.has_validity:

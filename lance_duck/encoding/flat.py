@@ -15,7 +15,7 @@ import numpy as np
 from lance_duck.encoding.block import Block, Bytes, FixedWidth
 from lance_duck.encoding.codec import Chunks
 from lance_duck.encoding.forms import fixed_values, justified, no_form, one_chunk
-from lance_duck.encoding.kernels.flat import join_bytes, spread_bits
+from lance_duck.encoding.kernels.flat import join_bytes, join_low_words, spread_bits
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -80,3 +80,40 @@ class Flat:
         if held < fixed.count:
             raise CorruptError("too few bytes", where="flat encoding", expected=fixed.count, found=held)
         return fixed
+
+
+@dataclass(frozen=True, slots=True)
+class LowFlat:
+    """Flat integers of 128 or 256 bits for who wants 64: narrow where all of a read fit, else as they are.
+
+    Attributes:
+        whole: The encoding.
+    """
+
+    whole: Flat
+
+    @property
+    def num_buffers(self) -> int:
+        """1."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> FixedWidth:
+        """The low words of the values of all chunks."""
+        starts, counts = chunks.starts[0], chunks.counts
+        width = self.whole.bits // 8
+        out = np.empty(justified(counts, chunks.sizes[0] // width, "flat"), np.int64)
+        if not join_low_words(readonly(chunks.data), starts, counts, width // 8, out):
+            return self.whole.decode_chunks(chunks)
+        return FixedWidth(64, out.view(np.uint8), len(out))
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
+        """Whole values of one buffer."""
+        return self.whole.decode_block(buffer, count)
+
+    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
+        """The same as decode_chunks."""
+        return self.decode_chunks(chunks)
+
+    def decode_values(self, values: Block) -> FixedWidth:
+        """The values themselves."""
+        return self.whole.decode_values(values)

@@ -8,6 +8,7 @@ from lance_duck.encoding.blob_layout import BlobReader
 from lance_duck.encoding.chunk_decoder import MiniBlockLayout
 from lance_duck.encoding.chunks import ChunkShape
 from lance_duck.encoding.constant_layout import ConstantLayout, ConstantReader
+from lance_duck.encoding.flat import Flat, LowFlat
 from lance_duck.encoding.fullzip import FullZipLayout, FullZipReader
 from lance_duck.encoding.layers import parse_layers
 from lance_duck.encoding.miniblock import MiniBlockReader
@@ -20,8 +21,12 @@ PAGE_LAYOUT = "lance.encodings21.PageLayout"
 _MAX_CONTROL_BITS = 32
 
 
-def open_page(page: Page) -> PageReader:
+def open_page(page: Page, *, narrow: bool = False) -> PageReader:
     """Return the reader of a page.
+
+    Args:
+        page: The page.
+        narrow: Integers wider than 64 bits may come with 64, where all of a read fit.
 
     Raises:
         CorruptError: The description is broken.
@@ -34,13 +39,13 @@ def open_page(page: Page) -> PageReader:
         layout.ParseFromString(page.encoding.value)
     except DecodeError as error:
         raise CorruptError("page layout is not a protobuf message", where=page.where) from error
-    return _open(page, layout)
+    return _open(page, layout, narrow)
 
 
-def _open(page: Page, layout: pb.PageLayout) -> PageReader:
+def _open(page: Page, layout: pb.PageLayout, narrow: bool) -> PageReader:
     kind = layout.WhichOneof("layout")
     if kind == "mini_block_layout":
-        return MiniBlockReader(page, _mini_block(layout.mini_block_layout, page.where))
+        return MiniBlockReader(page, _mini_block(layout.mini_block_layout, page.where, narrow))
     if kind == "full_zip_layout":
         return FullZipReader(page, _full_zip(layout.full_zip_layout, page.where))
     if kind == "constant_layout":
@@ -49,11 +54,11 @@ def _open(page: Page, layout: pb.PageLayout) -> PageReader:
         inner = layout.blob_layout.inner_layout
         if inner.WhichOneof("layout") == "blob_layout":
             raise CorruptError("blob page inside of a blob page", where=page.where)
-        return BlobReader(page, _open(page, inner), parse_layers(layout.blob_layout.layers, page.where))
+        return BlobReader(page, _open(page, inner, False), parse_layers(layout.blob_layout.layers, page.where))
     raise UnsupportedError("page layout", where=page.where, expected="one of 2.1 or 2.2", found=kind)
 
 
-def _mini_block(message: pb.MiniBlockLayout, where: str) -> MiniBlockLayout:
+def _mini_block(message: pb.MiniBlockLayout, where: str, narrow: bool) -> MiniBlockLayout:
     layers = parse_layers(message.layers, where)
     has_rep, has_def = message.HasField("rep_compression"), message.HasField("def_compression")
     if has_rep != (layers.max_rep > 0) or (layers.max_rep > 0) != (message.repetition_index_depth > 0):
@@ -63,6 +68,8 @@ def _mini_block(message: pb.MiniBlockLayout, where: str) -> MiniBlockLayout:
     values = codec_from_proto(message.value_compression)
     if values.num_buffers != message.num_buffers:
         raise CorruptError("value buffers", where=where, expected=values.num_buffers, found=message.num_buffers)
+    if narrow and isinstance(values, Flat) and values.bits in (128, 256):
+        values = LowFlat(values)
     return MiniBlockLayout(
         layers,
         ChunkShape(has_rep, has_def, int(message.num_buffers), message.has_large_chunk),

@@ -70,6 +70,7 @@ class LeafColumn:
         self._arrow_type = arrow_type
         self._stored = stored
         self._is_json = is_json
+        self._narrow = bool(pa.types.is_decimal(arrow_type) and arrow_type.bit_width <= 64)
         self._stride = structure.strides[-1]
         if self._stride == 0:
             raise UnsupportedError("fixed-size list of no structs", where=self._where)
@@ -123,7 +124,7 @@ class LeafColumn:
     def _reader(self, page: int) -> PageReader:
         reader = self._readers[page]
         if reader is None:
-            reader = self._readers[page] = open_page(self._pages[page])
+            reader = self._readers[page] = open_page(self._pages[page], narrow=self._narrow)
         return reader
 
     def _scale(self, rows: Rows) -> Rows:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes
 from lance_duck.encoding.kernels.jit import kernel
-from lance_duck.encoding.kernels.memory import copy, load_u8, store_u8, store_u64
+from lance_duck.encoding.kernels.memory import copy, load_u8, load_u64, store_u8, store_u64
 
 SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(np.uint64).ravel()
 """Byte → its eight bits as eight bytes, lowest bit first."""
@@ -29,6 +31,52 @@ def join_bytes_reference(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[
     """The same, plainly."""
     parts = [data[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
     out[:] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
+
+
+@kernel
+def join_low_words(
+    data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
+) -> bool:
+    """Keeps the lowest of the 64-bit words of each number.
+
+    The caller has checked that counts[i] numbers lie in `data` from starts[i] on, and that `out` has room for all.
+
+    Args:
+        data: Holds the numbers.
+        starts: Byte offset of the first number of each chunk.
+        counts: Numbers of each chunk.
+        words: Words of a number.
+        out: int64, written.
+
+    Returns:
+        Whether every number fits.
+    """
+    place = 0
+    lost = np.uint64(0)
+    for i in range(len(starts)):
+        at = starts[i]
+        for _ in range(counts[i]):
+            low: Any = np.int64(load_u64(data, at))
+            sign = np.uint64(low >> 63)
+            for j in range(1, words):
+                lost |= load_u64(data, at + 8 * j) ^ sign
+            out[place] = low
+            place += 1
+            at += 8 * words
+    return bool(lost == 0)
+
+
+def join_low_words_reference(
+    data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
+) -> bool:
+    """The same, number by number."""
+    size = 8 * words
+    places = [
+        start + i * size for start, count in zip(starts.tolist(), counts.tolist(), strict=True) for i in range(count)
+    ]
+    numbers = [int.from_bytes(data[at : at + size].tobytes(), "little", signed=True) for at in places]
+    out[:] = [(number + 2**63) % 2**64 - 2**63 for number in numbers]
+    return all(-(2**63) <= number < 2**63 for number in numbers)
 
 
 @kernel

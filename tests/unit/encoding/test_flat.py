@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.block import FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.flat import Flat
+from lance_duck.encoding.flat import Flat, LowFlat
 from lance_duck.encoding.kernels import flat as kernels
 from lance_duck.encoding.registry import codec_from_proto
 from lance_duck.errors import CorruptError, UnsupportedError
@@ -91,3 +91,34 @@ def test_spread_bits_equals_its_reference(make_chunks: Make, parts: list[tuple[b
     kernels.spread_bits(chunks.data, chunks.starts[0], chunks.counts, out)
     kernels.spread_bits_reference(chunks.data, chunks.starts[0], chunks.counts, expected)
     assert out.tolist() == expected.tolist()
+
+
+@given(
+    st.lists(st.lists(st.integers(-(2**64), 2**64) | st.integers(-5, 5), max_size=4), max_size=4),
+    st.sampled_from([2, 4]),
+)
+def test_join_low_words_equals_its_reference(numbers: list[list[int]], words: int) -> None:
+    parts = [b"".join(n.to_bytes(8 * words, "little", signed=True) for n in part) for part in numbers]
+    counts = np.array([len(part) for part in numbers], np.int64)
+    starts = np.cumsum([3, *map(len, parts)])[:-1].astype(np.int64)
+    data = np.frombuffer(b"___" + b"".join(parts), np.uint8)
+    out, expected = np.zeros(counts.sum(), np.int64), np.zeros(counts.sum(), np.int64)
+
+    fits = kernels.join_low_words(data, starts, counts, words, out)
+
+    assert fits == kernels.join_low_words_reference(data, starts, counts, words, expected)
+    assert out.tolist() == expected.tolist()
+
+
+def test_low_words_are_given_only_where_all_values_fit(make_chunks: Make) -> None:
+    small, large = (b"".join(n.to_bytes(16, "little", signed=True) for n in (-1, n)) for n in (7, 2**63))
+    codec = LowFlat(Flat(128))
+
+    fitting = codec.decode_chunks(make_chunks([[small], [small]], [2, 2]))
+    other = codec.decode_chunks(make_chunks([[small], [large]], [2, 2]))
+
+    assert fitting.bits == 64
+    assert fitting.data.view("<i8").tolist() == [-1, 7, -1, 7]
+    assert other.bits == 128
+    with pytest.raises(CorruptError):
+        codec.decode_chunks(make_chunks([[small]], [3]))
