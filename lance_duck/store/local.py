@@ -42,6 +42,8 @@ _EMPTY.setflags(write=False)
 class MappedFile:
     """A `ByteSource` over a memory-mapped file."""
 
+    remote = False
+
     def __init__(self, path: str, size: int | None = None) -> None:
         self.path = path
         with _translated(path):

@@ -48,6 +48,8 @@ _EMPTY.setflags(write=False)
 class ObjectFile:
     """A `ByteSource` over one object."""
 
+    remote = True
+
     def __init__(self, client: Any, key: str, path: str, size: int | None) -> None:
         self.path = path
         self._client = client

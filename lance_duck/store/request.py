@@ -9,14 +9,17 @@ S3.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 T = TypeVar("T")
+
+MOST_AT_ONCE: Final = 16
 
 
 class ByteSource(Protocol):
@@ -29,6 +32,10 @@ class ByteSource(Protocol):
     @property
     def size(self) -> int:
         """Bytes in the object."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether a read costs a round trip."""
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return a read-only uint8 array for each (offset, size), zero-copy where the object is mapped.
@@ -65,15 +72,25 @@ def run(request: Request[T]) -> T:
 
 
 def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
-    """Read all ranges, one call per source, and return them in order."""
+    """Read all ranges, one call per source, remote sources side by side, and return them in order."""
     by_source: dict[int, list[int]] = {}
     for i, r in enumerate(ranges):
         by_source.setdefault(id(r.source), []).append(i)
+    groups = list(by_source.values())
     found: list[Any] = [None] * len(ranges)
-    for places in by_source.values():
+
+    def read(places: list[int]) -> None:
         source = ranges[places[0]].source
         for i, data in zip(places, source.read([(ranges[i].offset, ranges[i].size) for i in places]), strict=True):
             found[i] = data
+
+    if len(groups) > 1 and any(ranges[places[0]].source.remote for places in groups):
+        with ThreadPoolExecutor(min(len(groups), MOST_AT_ONCE), thread_name_prefix="lance_duck-fetch") as pool:
+            for _ in pool.map(read, groups):
+                pass
+    else:
+        for places in groups:
+            read(places)
     return found
 
 

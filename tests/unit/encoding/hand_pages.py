@@ -22,6 +22,8 @@ ITEM, LIST = pb.REPDEF_NULLABLE_ITEM, pb.REPDEF_NULL_AND_EMPTY_LIST
 class Memory:
     """A file in memory that remembers what was read."""
 
+    remote = False
+
     data: bytearray = field(default_factory=bytearray)
     path: str = "memory"
     reads: list[tuple[int, int]] = field(default_factory=list)

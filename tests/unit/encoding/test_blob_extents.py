@@ -16,6 +16,8 @@ from lance_duck.store import run
 class Noted:
     """A source that notes what it is asked for."""
 
+    remote = False
+
     path = "noted"
 
     def __init__(self, data: bytes) -> None:

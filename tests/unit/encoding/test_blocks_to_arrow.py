@@ -157,6 +157,8 @@ def test_runs_of_adjacent_numbers(numbers_: set[int]) -> None:
 
 
 class Source:
+    remote = False
+
     path = "memory"
 
     def __init__(self, data: bytes) -> None:

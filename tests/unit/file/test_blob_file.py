@@ -20,6 +20,8 @@ DATA = bytes(range(100))
 
 
 class Counted:
+    remote = False
+
     """A source of "....", DATA, "...." that notes what it is asked for, counted from the start of DATA."""
 
     path = "counted"

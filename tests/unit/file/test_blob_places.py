@@ -31,6 +31,8 @@ from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
 class Memory:
     """A source that counts what it is asked for."""
 
+    remote = False
+
     def __init__(self, data: bytes, path: str = "memory") -> None:
         self.path = path
         self.size = len(data)

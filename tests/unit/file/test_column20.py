@@ -31,6 +31,8 @@ DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
 class Memory:
     """A file in memory that remembers how much was read."""
 
+    remote = False
+
     data: bytearray = field(default_factory=bytearray)
     path: str = "memory"
     reads: list[tuple[int, int]] = field(default_factory=list)

@@ -19,6 +19,8 @@ from lance_duck.wire.pb import encodings20_pb2 as pb
 class Counting:
     """A file in memory that remembers which ranges were read."""
 
+    remote = False
+
     data: bytes
     path: str = "memory"
     ranges: list[tuple[int, int]] = field(default_factory=list)
