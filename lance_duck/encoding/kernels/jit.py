@@ -6,11 +6,13 @@ status (`kernels/status.py`): compiled code does not check bounds and must not r
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import IndexDataCacheFile
 from numpy.typing import NDArray
 
 P = ParamSpec("P")
@@ -18,9 +20,32 @@ R = TypeVar("R")
 S = TypeVar("S", bound=np.generic)
 
 
+class CacheFile(IndexDataCacheFile):
+    """numba's cache on disk, safe for processes that compile one kernel at the same time.
+
+    numba numbers its files and writes the index first, so that two processes can give two kernels one file. Here a
+    file is named after what it holds and written before the index; what the index of another process leaves out is
+    compiled again.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep a compiled kernel."""
+        files: Any = super()
+        identity = hashlib.sha256(files._dump((self._version, self._source_stamp, key)))
+        name = f"{self._index_name.removesuffix('.nbi')}.{identity.hexdigest()[:16]}.nbc"
+        files._save_data(name, data)
+        overloads = files._load_index()
+        overloads[key] = name
+        files._save_index(overloads)
+
+
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles `function` on its first call for the types that it is called with."""
-    compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    try:
+        compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+        compiled._cache._cache_file.__class__ = CacheFile
+    except RuntimeError:  # no folder can be written to: each process compiles for itself
+        compiled = numba.njit(nogil=True, error_model="numpy")(function)
     return cast("Callable[P, R]", compiled)
 
 
