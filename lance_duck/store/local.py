@@ -31,7 +31,7 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-RESIDENT_BUDGET = 192 << 20
+RESIDENT_BUDGET = 64 << 20
 
 _MOST_FILES = 65_536
 _CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap.mmap, "madvise")
