@@ -94,6 +94,8 @@ class Residency:
         self._touched: dict[int, tuple[weakref.ref[MappedFile], int]] = {}
         # Maps may be collected inside touch(), where the lock is held: the callback only leaves a note.
         self._dead: deque[int] = deque()
+        # Views that are used after a release bring pages back: each map is released once more the next time.
+        self._released: list[weakref.ref[MappedFile]] = []
         self._lock = threading.Lock()
 
     def touch(self, source: MappedFile, size: int) -> None:
@@ -110,15 +112,14 @@ class Residency:
             victim.release()
 
     def _pop_victims(self) -> list[MappedFile]:
-        victims = []
+        again, self._released = self._released, []
         for key in list(self._touched):
             if self.total <= self.budget // 2:
                 break
             ref, size = self._touched.pop(key)
             self.total -= size
-            if (source := ref()) is not None:
-                victims.append(source)
-        return victims
+            self._released.append(ref)
+        return [source for ref in (*again, *self._released) if (source := ref()) is not None]
 
     def _drop_dead(self) -> None:
         while self._dead:

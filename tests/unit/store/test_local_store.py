@@ -78,6 +78,23 @@ def test_maps_that_were_not_used_for_long_are_released_first(tmp_path: Path, mon
     assert residency.total == 1
 
 
+def test_maps_are_released_once_more_because_views_bring_pages_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = []
+    monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
+    for name in "abc":
+        (tmp_path / name).write_bytes(b"x" * 100)
+    a, b, c = (MappedFile(str(tmp_path / name)) for name in "abc")
+    residency = Residency(90)
+
+    residency.touch(a, 100)
+    residency.touch(b, 100)
+    residency.touch(c, 100)
+
+    assert released == ["a", "a", "b", "b", "c"]
+
+
 def test_many_files_may_be_open_at_once(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
