@@ -22,7 +22,8 @@ from lance_duck.errors import LanceDuckError
 
 SECONDS = 20
 HEADROOM = 1 << 31
-OUR_ERRORS = ("CorruptError", "UnsupportedError", "NotFoundError", "InvalidInputError", "StoreError")
+# What DuckDB says of our errors: their name, or for those that are also a ValueError, what Arrow calls one.
+OUR_ERRORS = ("CorruptError", "UnsupportedError", "NotFoundError", "InvalidInputError", "StoreError", "failed: Invalid")
 WRONG_VALUES = (
     "UTF8",
     "does not fit in precision",
