@@ -71,6 +71,11 @@ class LanceFile:
         """Global buffers, the descriptor among them."""
         return len(self._global_buffers)
 
+    @property
+    def global_extents(self) -> Sequence[Extent]:
+        """Where the global buffers lie."""
+        return self._global_buffers
+
     def column(self, index: int) -> ColumnMetadata:
         """Metadata of a physical column.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -149,22 +149,10 @@ def reads(
     found = []
     for name, below in wanted.items():
         if name in schema.names:
-            field = prune(schema.by_path(_quoted(name)), below)
+            field = schema.by_path(_quoted(name)).pruned(below)
             whole = arrow_types.get(name) if arrow_types else None
             found.append(Read(field, field.to_arrow(scan=True).type if whole is None else _pruned_type(whole, field)))
     return tuple(found)
-
-
-def prune(field: Field, paths: Sequence[Path]) -> Field:
-    """The field with only those struct fields below it that the paths lead to; () is the whole field."""
-    if () in paths or field.logical_type != "struct" or field.is_packed or field.blob_version:
-        return field
-    kept = []
-    for child in field.children:
-        below = [path[1:] for path in paths if path[0] == child.name]
-        if below:
-            kept.append(prune(child, below))
-    return replace(field, children=tuple(kept))
 
 
 def _pruned_type(whole: pa.DataType, field: Field) -> pa.DataType:
@@ -241,7 +229,7 @@ def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection
     outputs = []
     for name, output in wanted.items():
         if name in schema.names:
-            field = prune(schema.by_path(_quoted(name)), below[name])
+            field = schema.by_path(_quoted(name)).pruned(below[name])
             output = Output(field.to_arrow(scan=True), (name,), None, tuple((name, *rest) for rest in below[name]))
         outputs.append(output)
     return Projection(tuple(outputs))

@@ -14,7 +14,7 @@ An extension type is the metadata pair ARROW:extension:name, ARROW:extension:met
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -116,6 +116,13 @@ class Field:
             kind = "large_binary" if self.blob_version == 2 else self.logical_type
             return replace(self, logical_type=kind, children=(), blob_bytes=True)
         return replace(self, children=tuple(child.with_blob_bytes() for child in self.children))
+
+    def pruned(self, paths: Sequence[tuple[str, ...]]) -> Field:
+        """The field with only those struct fields below it that the paths lead to; () is the whole field."""
+        if () in paths or self.logical_type != "struct" or self.is_packed or self.blob_version:
+            return self
+        below = {child.name: [path[1:] for path in paths if path[0] == child.name] for child in self.children}
+        return replace(self, children=tuple(c.pruned(below[c.name]) for c in self.children if below[c.name]))
 
     def walk(self) -> Iterator[Field]:
         """Yield the field and all below it, depth first."""

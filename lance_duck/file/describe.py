@@ -1,0 +1,135 @@
+"""What one data file consists of, as its metadata tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError, Message
+
+from lance_duck.encoding.page import EncodingDescription, Extent
+from lance_duck.file.metadata import ColumnMetadata
+from lance_duck.file.reader import FOOTER, LanceFile
+from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2
+
+_MESSAGES: Final[Mapping[str, type[Message]]] = {
+    "lance.encodings.ArrayEncoding": encodings20_pb2.ArrayEncoding,
+    "lance.encodings21.PageLayout": encodings21_pb2.PageLayout,
+}
+
+
+@dataclass(frozen=True)
+class BufferDescription:
+    """`size` bytes at `position` of the file."""
+
+    position: int
+    size: int
+
+
+@dataclass(frozen=True)
+class PageDescription:
+    """A page: its buffers, and its encoding as text."""
+
+    buffers: list[BufferDescription]
+    encoding: str
+
+
+@dataclass(frozen=True)
+class ColumnDescription:
+    """A physical column: buffers of the whole column, and its pages."""
+
+    column_buffers: list[BufferDescription]
+    pages: list[PageDescription]
+
+
+@dataclass(frozen=True)
+class FileMetadata:
+    """What a file consists of; sizes are in bytes.
+
+    `major_version` and `minor_version` are those of the footer, where 0 and 3 stand for 2.0.
+    """
+
+    schema: pa.Schema
+    num_rows: int
+    num_data_bytes: int
+    num_column_metadata_bytes: int
+    num_global_buffer_bytes: int
+    global_buffers: list[BufferDescription]
+    columns: list[ColumnDescription]
+    major_version: int
+    minor_version: int
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """Pages of a physical column, and the bytes of their buffers."""
+
+    num_pages: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class FileStatistics:
+    """One entry for each physical column."""
+
+    columns: list[ColumnStatistics]
+
+
+def describe_file(file: LanceFile, schema: pa.Schema) -> FileMetadata:
+    """Describe an open file, whose schema is `schema`.
+
+    Raises:
+        CorruptError: The metadata of a column is broken.
+    """
+    (tail,) = file.source.read([(file.source.size - FOOTER.size, FOOTER.size)])
+    columns_start, _, global_table, _, _, major, minor, _ = FOOTER.unpack(tail.tobytes())
+    global_buffers = _buffers(file.global_extents)
+    num_global_bytes = sum(buffer.size for buffer in global_buffers)
+    return FileMetadata(
+        schema,
+        file.num_rows,
+        max(0, columns_start - num_global_bytes),
+        global_table - columns_start,
+        num_global_bytes,
+        global_buffers,
+        [_column(file.column(i)) for i in range(file.num_columns)],
+        major,
+        minor,
+    )
+
+
+def file_statistics(file: LanceFile) -> FileStatistics:
+    """Count pages and bytes of the columns of an open file.
+
+    Raises:
+        CorruptError: The metadata of a column is broken.
+    """
+    return FileStatistics([_statistics(file.column(i)) for i in range(file.num_columns)])
+
+
+def _statistics(column: ColumnMetadata) -> ColumnStatistics:
+    sizes = [size for page in column.pages for _, size in page.buffers]
+    return ColumnStatistics(len(column.pages), sum(sizes))
+
+
+def _column(column: ColumnMetadata) -> ColumnDescription:
+    pages = [PageDescription(_buffers(page.buffers), _text(page.encoding)) for page in column.pages]
+    return ColumnDescription(_buffers(column.buffers), pages)
+
+
+def _buffers(extents: Sequence[Extent]) -> list[BufferDescription]:
+    return [BufferDescription(position, size) for position, size in extents]
+
+
+def _text(encoding: EncodingDescription) -> str:
+    """The encoding as protobuf text; its name alone, when it is none that is known."""
+    if encoding.name not in _MESSAGES:
+        return encoding.name
+    message = _MESSAGES[encoding.name]()
+    try:
+        message.ParseFromString(encoding.value)
+    except DecodeError:
+        return encoding.name
+    return f"{encoding.name} {{\n{message}}}"

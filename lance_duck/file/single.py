@@ -1,0 +1,187 @@
+"""One data file by itself, without the table that it is of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.encoding.page import Rows
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.column import open_column
+from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file, file_statistics
+from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.store import local_path, open_source
+from lance_duck.store.request import gather, run
+from lance_duck.wire.schema import Field, Schema, schema_from_proto, split_path
+
+BATCH_ROWS: Final = 1024
+
+
+@dataclass(frozen=True)
+class ReaderResults:
+    """Rows of a file, to be read once.
+
+    Attributes:
+        reader: The rows as a stream.
+    """
+
+    reader: pa.RecordBatchReader
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        return self.reader
+
+    def to_table(self) -> pa.Table:
+        """The rows in memory."""
+        return self.reader.read_all()
+
+
+class LanceFileReader:
+    """Reads one data file; blobs are given as their bytes. Safe to use from several threads.
+
+    Args:
+        path: Path or URI of the file.
+        storage_options: Settings of the object store.
+        columns: Names of the columns to read ("a.b" for a field of a struct), in the order wanted; None: all.
+
+    Raises:
+        NotFoundError: There is no such file.
+        FormatError: It is no data file, or of a version that is not read.
+        InvalidInputError: An unknown column, or none.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> None:
+        text = os.fspath(path)
+        local = local_path(text)
+        self._file = run(open_file(open_source(text if local is None else os.path.abspath(local), storage_options)))
+        descriptor = self._file.descriptor.schema
+        self._whole = schema_from_proto(descriptor.fields, descriptor.metadata)
+        self._places = physical_columns(self._whole.fields, self._file.version)
+        chosen = self._whole if columns is None else _chosen(self._whole, columns)
+        fields = chosen.with_blob_bytes().fields
+        self._schema = pa.schema([f.to_arrow(scan=True) for f in fields], self._whole.arrow.metadata)
+        self._columns = [open_column(f, self._locate, self._file.num_rows) for f in fields]
+
+    def read_all(self, *, batch_size: int = BATCH_ROWS, batch_readahead: int = 16) -> ReaderResults:
+        """All rows. `batch_readahead` changes nothing: batches are read when they are asked for."""
+        return self.read_range(0, self._file.num_rows, batch_size=batch_size, batch_readahead=batch_readahead)
+
+    def read_range(
+        self, start: int, num_rows: int, *, batch_size: int = BATCH_ROWS, batch_readahead: int = 16
+    ) -> ReaderResults:
+        """`num_rows` rows from `start`.
+
+        Raises:
+            InvalidInputError: The file does not have these rows.
+        """
+        total = self._file.num_rows
+        if not 0 <= start <= start + num_rows <= total:
+            found = f"{num_rows} from {start}"
+            raise InvalidInputError("row range", where=self._path, expected=f"within {total} rows", found=found)
+        step, stop = _batch_rows(batch_size), start + num_rows if self._columns else start
+        return self._stream(slice(at, min(at + step, stop)) for at in range(start, stop, step))
+
+    def take_rows(self, indices: Any, *, batch_size: int = BATCH_ROWS, batch_readahead: int = 16) -> ReaderResults:
+        """Rows by position, which must ascend.
+
+        Raises:
+            InvalidInputError: Positions that do not ascend, or that the file does not have.
+        """
+        rows = _positions(indices, self._file.num_rows, self._path)
+        step = _batch_rows(batch_size)
+        return self._stream(rows[at : at + step] for at in range(0, len(rows), step))
+
+    def metadata(self) -> FileMetadata:
+        """What the file consists of."""
+        return describe_file(self._file, self._whole.arrow)
+
+    def file_statistics(self) -> FileStatistics:
+        """Pages and bytes of each physical column."""
+        return file_statistics(self._file)
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """Bytes of a global buffer; buffer 0 has the schema.
+
+        Raises:
+            InvalidInputError: There is no such buffer.
+        """
+        return run(self._file.global_buffer(index)).tobytes()
+
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        return self._file.num_rows
+
+    @property
+    def _path(self) -> str:
+        return self._file.source.path
+
+    def _locate(self, field_id: int) -> tuple[LanceFile, int] | None:
+        place = self._places.get(field_id)
+        return None if place is None else (self._file, place)
+
+    def _stream(self, parts: Iterator[Rows]) -> ReaderResults:
+        batches = (self._batch(rows) for rows in parts)
+        return ReaderResults(pa.RecordBatchReader.from_batches(self._schema, batches))
+
+    def _batch(self, rows: Rows) -> pa.RecordBatch:
+        arrays = run(gather([column.read(rows) for column in self._columns]))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[int, int]:
+    """Physical column of each field of a file that holds these fields, by field id, depth first.
+
+    In 2.0 each field has one, parents included; since 2.1 only what has values of its own. What is below a packed
+    struct or a blob has none.
+    """
+    places: dict[int, int] = {}
+    pending = list(reversed(fields))
+    while pending:
+        field = pending.pop()
+        is_whole = not field.children or field.is_packed or bool(field.blob_version)
+        if is_whole or version == (2, 0):
+            places[field.id] = len(places)
+        if not is_whole:
+            pending.extend(reversed(field.children))
+    return places
+
+
+def _chosen(schema: Schema, columns: Iterable[str]) -> Schema:
+    if isinstance(columns, str | bytes):
+        raise InvalidInputError("bad columns", expected="a list of names", found=type(columns).__name__)
+    tops = {field.id: field for field in schema.fields}
+    below: dict[int, list[tuple[str, ...]]] = {}
+    for name in columns:
+        schema.by_path(name)
+        path = (name,) if name in schema.names else tuple(split_path(name))
+        top = next(field for field in schema.fields if field.name == path[0])
+        below.setdefault(top.id, []).append(path[1:])
+    if not below:
+        raise InvalidInputError("no columns to read", where="columns", expected="at least one")
+    return replace(schema, fields=tuple(tops[field_id].pruned(paths) for field_id, paths in below.items()))
+
+
+def _batch_rows(batch_size: int) -> int:
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InvalidInputError("batch_size", expected="at least 1", found=batch_size)
+    return batch_size
+
+
+def _positions(indices: Any, num_rows: int, where: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    values = indices.to_numpy(zero_copy_only=False) if isinstance(indices, pa.Array) else np.asarray(indices)
+    rows = values.astype(np.int64) if values.size == 0 or values.dtype.kind in "iu" else None
+    if rows is None or rows.ndim != 1:
+        raise InvalidInputError("positions of rows", expected="whole numbers", found=repr(indices))
+    if len(rows) and (rows[0] < 0 or rows[-1] >= num_rows or np.any(rows[1:] <= rows[:-1])):
+        raise InvalidInputError("positions of rows", where=where, expected=f"ascending, within {num_rows} rows")
+    return rows
