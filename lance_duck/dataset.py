@@ -423,12 +423,12 @@ def _in_memory(what: str, compute: Callable[..., pa.Table], *args: Any, **option
 
 
 def _html(uri: str, snapshot: Snapshot) -> Iterator[str]:
-    rows = snapshot.fragments.count_rows()
+    counts = snapshot.fragments.row_counts()
     files = [file for fragment in snapshot.fragments for file in fragment.files]
     size = sum(file.file_size or 0 for file in files)
     facts = {
         "version": f"{snapshot.version} of {snapshot.timestamp:%Y-%m-%d %H:%M:%S} UTC",
-        "rows": "not in the metadata" if rows is None else f"{rows:,}",
+        "rows": "not in the metadata" if counts is None else f"{sum(counts):,}",
         "fragments": f"{len(snapshot.fragments):,}",
         "data files": f"{len(files):,}, {size:,} bytes",
     }

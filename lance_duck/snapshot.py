@@ -200,8 +200,12 @@ class Snapshot:
 
     def count_rows(self) -> int:
         """Number of rows that are not deleted: from the metadata alone, unless an old manifest does not say."""
-        known = self.fragments.count_rows()
-        return sum(self.num_rows(f) for f in self.fragments) if known is None else known
+        return sum(self.row_counts())
+
+    def row_counts(self) -> list[int]:
+        """Number of rows of each fragment that are not deleted, found likewise."""
+        known = self.fragments.row_counts()
+        return [self.num_rows(f) for f in self.fragments] if known is None else known
 
     def fragment(self, fragment_id: int) -> Fragment:
         """Return a fragment by its id. Raises InvalidInputError."""

@@ -31,12 +31,15 @@ def latest_version(store: Store) -> ManifestName:
     """
     if not store.can_list:
         return _probe(store)
-    names = _attached(store)
+    names = store.names(paths.VERSIONS)
     page = list(islice(names, _PAGE))
-    if not page:
-        raise _no_table(store)
+    found = paths.newest_manifest(page)
     # Names of naming 2 come newest first, so that one page of an object store's listing is enough.
-    return max(page if page[0].naming == 2 else [*page, *names], key=lambda n: n.version)
+    if found is None or found.naming != 2:
+        found = paths.newest_manifest([*page, *names])
+    if found is None:
+        raise _no_table(store)
+    return found
 
 
 def all_versions(store: Store) -> list[ManifestName]:

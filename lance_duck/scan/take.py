@@ -162,8 +162,8 @@ class Taker:
 
     def _live_bounds(self) -> Places:
         if self._bounds is None:
-            counts = [self._reader(index).num_live_rows for index in range(len(self._fragments))]
-            self._bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+            counts = np.array(self._snapshot.row_counts(), np.int64)
+            self._bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         return self._bounds
 
     def _reader(self, index: int) -> FragmentReader:

@@ -157,9 +157,9 @@ class Fragments(Sequence[Fragment]):
         """Ids of all fragments, in order, without building any."""
         return [p.id for p in self._protos]
 
-    def count_rows(self) -> int | None:
-        """Rows that are not deleted, from the metadata alone; None when an old manifest does not say."""
-        total = 0
+    def row_counts(self) -> list[int] | None:
+        """Rows of each that are not deleted, without building any; None when an old manifest does not say."""
+        counts = []
         for proto in self._protos:
             if not self._counts_old and _has_old_files(proto):
                 return None
@@ -171,8 +171,8 @@ class Fragments(Sequence[Fragment]):
             if not proto.physical_rows and proto.files:
                 return None
             _check_deleted(deleted, proto, self._where)
-            total += proto.physical_rows - deleted
-        return total
+            counts.append(proto.physical_rows - deleted)
+        return counts
 
     def summary(self) -> dict[str, str]:
         """Counts of fragments, files and rows, by the names that pylance gives them."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 from uuid import UUID
@@ -34,6 +35,7 @@ VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
 MAX_VERSION = 2**64 - 1
 _DETACHED_BIT = 1 << 63
 _V2_DIGITS = 20
+_SUFFIX = ".manifest"
 _MANIFEST = re.compile(r"^(d?)([0-9]{1,20})\.manifest$")
 
 
@@ -72,6 +74,20 @@ def parse_manifest_name(name: str) -> ManifestName | None:
     if len(match[2]) == _V2_DIGITS:
         return ManifestName(MAX_VERSION - number, 2)
     return ManifestName(number, 1)
+
+
+def newest_manifest(names: Sequence[str]) -> ManifestName | None:
+    """Return the newest version among sorted file names in _versions/, None when there is none.
+
+    Names of naming 2 have one length and come newest first: where there are no others, only the first is parsed.
+    """
+    manifests = [name for name in names if name.endswith(_SUFFIX)]
+    if manifests and all(len(name) == _V2_DIGITS + len(_SUFFIX) for name in manifests):
+        first = parse_manifest_name(manifests[0])
+        if first is not None:
+            return first
+    found = [name for name in map(parse_manifest_name, manifests) if name is not None and name.naming]
+    return max(found, key=lambda name: name.version, default=None)
 
 
 def manifest_candidates(version: int) -> tuple[str, ...]:

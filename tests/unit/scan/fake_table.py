@@ -39,8 +39,8 @@ class FakeFragments(Sequence[Fragment]):
     def ids(self) -> list[int]:
         return [f.id for f in self._fragments]
 
-    def count_rows(self) -> int:
-        return sum(f.num_rows for f in self._fragments)
+    def row_counts(self) -> list[int]:
+        return [f.num_rows for f in self._fragments]
 
 
 @dataclass
@@ -85,7 +85,10 @@ class FakeSnapshot:
         return fragment.num_rows
 
     def count_rows(self) -> int:
-        return self.fragments.count_rows()
+        return sum(self.row_counts())
+
+    def row_counts(self) -> list[int]:
+        return self.fragments.row_counts()
 
     def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
         if fragment.deletion_file is None:

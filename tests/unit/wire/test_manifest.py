@@ -94,7 +94,7 @@ def test_fragments_are_built_when_asked_for(make_manifest: Make) -> None:
     assert [fragment.files[0].column_of(i) for i in (0, -2, 1)] == [0, None, None]
     assert fragment.deletion_file is not None
     assert fragment.deletion_file.path(fragment.id) == "_deletions/4-6-9.bin"
-    assert (fragment.num_rows, fragment.num_deletions, fragments.count_rows()) == (8, 2, 8)
+    assert (fragment.num_rows, fragment.num_deletions, fragments.row_counts()) == (8, 2, [8])
     assert (fragment.row_ids, fragment.created_at, fragment.last_updated_at) == (b"ids", ExternalFile("p", 1, 2), None)
     with pytest.raises(IndexError):
         _ = fragments[1]
@@ -111,10 +111,10 @@ def test_data_files_name_their_version(major: int, minor: int, version: str) -> 
 def test_counts_of_the_first_writers_are_not_trusted(make_manifest: Make) -> None:
     manifest = table_pb2.Manifest(version=1)
     manifest.fragments.add(id=0, physical_rows=90, files=[{"path": "x", "fields": [0]}])
-    assert read_manifest(make_manifest(manifest), "here").fragments.count_rows() is None
+    assert read_manifest(make_manifest(manifest), "here").fragments.row_counts() is None
     assert read_manifest(make_manifest(manifest), "here").fragments[0].physical_rows == 0
     manifest.writer_version.library = "lance"
-    assert read_manifest(make_manifest(manifest), "here").fragments.count_rows() == 90
+    assert read_manifest(make_manifest(manifest), "here").fragments.row_counts() == [90]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_flipped_bytes_raise_errors_of_this_package_only(data: st.DataObject) ->
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     with suppress(LanceDuckError):
         manifest = read_manifest(bytes(raw), "here")
-        _ = manifest.timestamp, manifest.schema.arrow, list(manifest.fragments), manifest.fragments.count_rows()
+        _ = manifest.timestamp, manifest.schema.arrow, list(manifest.fragments), manifest.fragments.row_counts()
         _ = manifest.indices, manifest.inline_transaction, manifest.summary()
 
 

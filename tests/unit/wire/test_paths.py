@@ -44,3 +44,12 @@ def test_other_names() -> None:
     assert paths.ref_name("dev%2Fx.json") == "dev/x"
     assert paths.ref_name("x.txt") is None
     assert paths.blob_file("ab.lance", 1) == f"data/ab/1{'0' * 31}.blob"
+
+
+def test_the_newest_manifest_is_found_among_names_of_both_kinds() -> None:
+    modern = sorted(paths.ManifestName(version, 2).path.rpartition("/")[2] for version in (1, 9, 10))
+    assert paths.newest_manifest(modern) == paths.ManifestName(10, 2)
+    assert paths.newest_manifest([*modern, "latest_version_hint.json"]) == paths.ManifestName(10, 2)
+    assert paths.newest_manifest(sorted([*modern, "11.manifest"])) == paths.ManifestName(11, 1)
+    assert paths.newest_manifest(["1.manifest", "10.manifest", "9.manifest"]) == paths.ManifestName(10, 1)
+    assert paths.newest_manifest(["x" * 20 + ".manifest", "d5.manifest", "notes.txt"]) is None
