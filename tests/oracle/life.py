@@ -95,7 +95,8 @@ def merge_insert(dataset: lance.LanceDataset, rng: np.random.Generator) -> None:
 
 def merge_insert_some_columns(dataset: lance.LanceDataset, rng: np.random.Generator) -> None:
     keys = dataset.to_table(columns=["key"])["key"][::5]
-    source = pa.table({"key": keys, "number": rng.integers(0, 9, len(keys))})
+    number = pa.array(rng.integers(0, 9, len(keys))).cast(dataset.schema.field("number").type)
+    source = pa.table({"key": keys, "number": number})
     dataset.merge_insert("key").when_matched_update_all().execute(source)
 
 
