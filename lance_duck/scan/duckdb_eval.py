@@ -36,6 +36,17 @@ _HABITS: Final = (
     "CREATE MACRO array_has_any(a, b) AS list_has_any(a, b)",
     "CREATE MACRO array_has_all(a, b) AS list_has_all(a, b)",
     "CREATE MACRO character_length(s) AS length(s)",
+    "CREATE MACRO btrim(s) AS trim(s)",
+    "CREATE MACRO nvl(a, b) AS coalesce(a, b)",
+    "CREATE MACRO json_get(j, k) AS json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1'))",
+    "CREATE MACRO json_get_string(j, k) AS json_get(j, k) ->> '$'",
+    "CREATE MACRO json_get_bool(j, k) AS TRY_CAST(json_get_string(j, k) AS BOOLEAN)",
+    "CREATE MACRO json_get_float(j, k) AS coalesce("
+    "TRY_CAST(json_get_string(j, k) AS DOUBLE), CAST(json_get_bool(j, k) AS DOUBLE))",
+    "CREATE MACRO json_get_int(j, k) AS coalesce("
+    "TRY_CAST(json_get_string(j, k) AS BIGINT), CAST(json_get_bool(j, k) AS BIGINT))",
+    "CREATE MACRO json_array_contains(j, p, v) AS list_contains("
+    "json_extract_string(j, p || '[*]'), CAST(v AS VARCHAR))",
 )
 
 

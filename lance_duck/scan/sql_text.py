@@ -18,13 +18,9 @@ import pyarrow as pa
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb_eval import BATCH, Parameters, describe, first_line, query
 from lance_duck.scan.predicate import Path
+from lance_duck.scan.sql_names import QUOTED, find_name, quote_names
 
 _REFUSED: Final = {"SUBQUERY": "a subquery", "STAR": "*", "WINDOW": "a window function", "DEFAULT": "DEFAULT"}
-_QUOTED: Final = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(\w*)\$.*?\$\1\$
-        | --[^\n]* | /\*.*?\*/ | `(?P<name>(?:[^`]|``)*)`""",
-    re.DOTALL | re.VERBOSE,
-)
 _SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
 
 
@@ -33,7 +29,7 @@ class SqlExpression:
     """A vetted expression.
 
     Attributes:
-        text: What the person wrote, names in backticks now in double quotes.
+        text: What the person wrote, names that need it now in double quotes.
         paths: Columns and struct fields that it reads.
         type: DuckDB's name of its type.
     """
@@ -60,7 +56,9 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
     Raises:
         InvalidInputError: Bad syntax, an unknown column, more than an expression, or parameters that do not fit.
     """
-    text = _backticks_to_quotes(text)
+    if not isinstance(text, str):
+        raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
+    text = quote_names(text, schema.names)
     tree = _parse(text, what)
     paths = _resolve(tree, schema, what)
     roots = {path[0] for path in paths}
@@ -79,8 +77,6 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
 
 def _parse(text: str, what: str) -> Any:
     """Syntax tree of the only expression in the text."""
-    if not isinstance(text, str):
-        raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
     _refuse_loose_ends(text, what)
     try:
         answer = json.loads(query("SELECT json_serialize_sql(?)", [f"SELECT ({text}\n)"])[0][0])
@@ -105,7 +101,7 @@ def _parse(text: str, what: str) -> Any:
 def _refuse_loose_ends(text: str, what: str) -> None:
     """Refuse text that would close a parenthesis put around it."""
     depth = 0
-    for mark in re.findall(r"[()]", _QUOTED.sub(" ", text)):
+    for mark in re.findall(r"[()]", QUOTED.sub(" ", text)):
         depth += 1 if mark == "(" else -1
         if depth < 0:
             break
@@ -143,14 +139,6 @@ def _resolve(tree: Any, schema: pa.Schema, what: str) -> tuple[Path, ...]:
     return tuple(sorted(paths))
 
 
-def find_name(name: str, names: Sequence[str]) -> str | None:
-    """The name as it is spelled among `names`: the same, or else the only one that differs by case alone."""
-    if name in names:
-        return name
-    folded = [candidate for candidate in names if candidate.lower() == name.lower()]
-    return folded[0] if len(folded) == 1 else None
-
-
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
     """Path as far down as structs go; what is left of the names is for DuckDB to judge."""
     path: Path = (field.name,)
@@ -181,11 +169,3 @@ def _refuse_twins(roots: set[str], what: str) -> None:
 
 def _available(schema: pa.Schema) -> str:
     return f"columns are {', '.join(schema.names)}"
-
-
-def _backticks_to_quotes(text: str) -> str:
-    def quote(match: re.Match[str]) -> str:
-        name = match["name"]
-        return match[0] if name is None else '"' + name.replace("``", "`").replace('"', '""') + '"'
-
-    return _QUOTED.sub(quote, text) if isinstance(text, str) and "`" in text else text

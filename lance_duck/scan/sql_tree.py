@@ -29,7 +29,7 @@ from lance_duck.scan.predicate import (
     any_of,
 )
 from lance_duck.scan.sql_literals import Literal, NotSimpleError, scalar_for
-from lance_duck.scan.sql_text import find_name
+from lance_duck.scan.sql_names import find_name
 
 _TOKEN: Final = re.compile(
     r"""\s*(?: (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?![\w.])) | (?P<text>'(?:[^']|'')*')

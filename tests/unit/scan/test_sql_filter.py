@@ -167,6 +167,49 @@ def test_text_keeps_what_is_in_quotes() -> None:
     assert by_duckdb("s || '`' = 'a`'") == [True, False, False, False, False]
 
 
+@pytest.mark.parametrize("name", ["binary", "order", "from", "end", "to", "user", "select", "Left", "when", "default"])
+def test_columns_that_are_called_like_keywords(name: str) -> None:
+    schema = pa.schema([(name, pa.int32()), ("s", pa.string())])
+    for text in (f"{name} % 2 = 1", f"abs({name}) > 1 and s <> '{name} {name}'", f'`{name}` = "{name}" + 0'):
+        assert (name,) in parse_sql(text, schema, "filter").paths
+
+
+def test_keywords_that_are_columns_keep_their_meaning_where_they_have_one() -> None:
+    schema = pa.schema([("end", pa.int32()), ("from", pa.date32()), ("left", pa.string()), ("in", pa.int32())])
+    assert parse_sql("case when `end` = 1 then 2 else 3 end = 2", schema, "filter").paths == (("end",),)
+    assert parse_sql("extract(year from `from`) = 2020", schema, "filter").paths == (("from",),)
+    assert parse_sql("left(left, 2) = 'ab'", schema, "filter").paths == (("left",),)
+    assert parse_sql("`in` + 0 in (1, 2)", schema, "filter").paths == (("in",),)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("json_get_string(j, 'name') = 'Ann'", [0]),
+        ("json_get_int(j, 'age') > 30", [1]),
+        ("json_get_float(j, 'score') = 1.5", [0]),
+        ("json_get_bool(j, 'ok')", [1]),
+        ("json_get(j, 'none') IS NOT NULL", []),
+        ("json_get_int(json_get(json_get(j, 'deep'), 'a/b'), '1') = 8", [0]),
+        ("json_extract(j, '$.name') = '\"Ann\"'", [0]),
+        ("json_exists(j, '$.tags[1]')", [0]),
+        ("json_array_contains(j, '$.tags', 'x')", [0, 1]),
+        ("json_array_contains(j, '$.deep.\"a/b\"', 8)", [0]),
+        ("json_array_length(j, '$.tags') = 2", [0]),
+    ],
+)
+def test_functions_on_json(text: str, expected: list[int]) -> None:
+    documents = [
+        '{"name": "Ann", "age": 30, "score": 1.5, "tags": ["x", "y"], "deep": {"a/b": [7, 8]}}',
+        '{"name": "Bob", "age": 31, "ok": true, "tags": ["x"]}',
+        None,
+        "[]",
+    ]
+    column = pa.array(documents)
+    found = SqlFilter(parse_sql(text, pa.schema([("j", column.type)]), "filter"), None)
+    assert pc.indices_nonzero(found.mask({"j": column}, 4)).to_pylist() == expected
+
+
 def test_habits_of_other_dialects() -> None:
     assert by_duckdb("regexp_match(s, '^a')") == [True, False, False, False, False]
     assert by_duckdb("cast(i as string) = '1'") == [True, False, False, False, False]
