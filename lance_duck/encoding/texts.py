@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from lance_duck.encoding.block import Bytes, Dictionary, VariableWidth
 from lance_duck.encoding.kernels.expand import SLACK, Offsets, expand_bytes, expand_offsets, expand_views
 from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.text import is_ascii
 from lance_duck.encoding.kernels.variable import ascending_within
 from lance_duck.encoding.kernels.views import string_views
 from lance_duck.errors import CorruptError, InvalidInputError
@@ -17,12 +18,33 @@ _MAX_OFFSET = np.iinfo(np.int32).max
 
 
 def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    """Array of values of any length.
+    """Array of values of any length; texts are checked to be UTF-8, since who takes them in relies on it.
 
     Raises:
-        CorruptError: The type has another form, or offsets lead out of the data.
+        CorruptError: The type has another form, offsets lead out of the data, or a text is no UTF-8.
         InvalidInputError: More bytes than 32-bit offsets can address.
     """
+    array = _to_arrow(block, arrow_type, bitmap, where)
+    if not _is_bytes(arrow_type):
+        check_utf8(array, block, where)
+    return array
+
+
+def check_utf8(array: pa.Array, block: VariableWidth, where: str) -> None:
+    """Check that the valid texts of an array, made of a block, are UTF-8; ASCII alone costs next to nothing.
+
+    Raises:
+        CorruptError: One is not.
+    """
+    if is_ascii(readonly(block.data[int(block.offsets[0]) : int(block.offsets[-1])])):
+        return
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptError("text is not UTF-8", where=where, found=str(error)) from error
+
+
+def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
     offsets = block.offsets
     if len(offsets) == 0 or offsets[0] < 0 or offsets[-1] > len(block.data):
         raise CorruptError("offsets", where=where, expected=f"within {len(block.data)} bytes")
@@ -53,6 +75,8 @@ def looked_up_texts(
     indices = readonly(block.indices)
     if not is_view(arrow_type):
         return texts_to_arrow(_expand(items, indices, where), arrow_type, bitmap, where)
+    if not _is_bytes(arrow_type):
+        texts_to_arrow(items, arrow_type, None, where)
     _check_size(int(items.offsets[-1]), where)
     data = items.data[: int(items.offsets[-1])]
     out = np.empty((block.count, 2), dtype=np.uint64)
@@ -63,6 +87,11 @@ def looked_up_texts(
 def is_view(arrow_type: pa.DataType) -> bool:
     """Whether a type is string_view or binary_view."""
     return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
+
+
+def _is_bytes(arrow_type: pa.DataType) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    return any(is_kind(arrow_type) for is_kind in kinds)
 
 
 def _check_size(size: int, where: str) -> None:
