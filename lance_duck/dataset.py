@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -26,8 +26,12 @@ from lance_duck.scan.source import ScanSource
 from lance_duck.scan.statistics import LanceStats
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
+from lance_duck.versions import describe
+from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.transaction import Transaction
+
+Ordered: TypeAlias = list[tuple[str, dict[str, Any]]]
 
 
 def dataset(
@@ -151,6 +155,18 @@ class LanceDataset(pads.UnionDataset, ScanSource, BlobReads):  # type: ignore[mi
     def versions(self) -> list[dict[str, Any]]:
         """All versions, oldest first: {"version", "timestamp", "metadata"}."""
         return self._snapshot.versions()
+
+    def get_version(self) -> dict[str, Any]:
+        """This version as `versions` lists it, from metadata at hand."""
+        return describe(self._snapshot.manifest)
+
+    def version_refs(self) -> list[dict[str, int]]:
+        """Numbers of all versions, oldest first, without reading them: {"version"}."""
+        return [{"version": number} for number in self._snapshot.version_numbers()]
+
+    def base_paths(self) -> dict[int, BasePath]:
+        """Other places where files of the table may lie, by id."""
+        return dict(self._snapshot.base_paths)
 
     @property
     def tags(self) -> Tags:
@@ -382,6 +398,10 @@ class Tags:
         """All tags by name: {"version", "branch", "manifest_size", …}."""
         return {name: tag.as_dict() for name, tag in self._snapshot.tags().items()}
 
+    def list_ordered(self, order: str | None = None) -> Ordered:
+        """All tags as (name, what `list` says), by version: "desc", which is the default, or "asc"."""
+        return _ordered(self.list(), "version", order)
+
     def get_version(self, tag: str) -> int:
         """Version that a tag names.
 
@@ -403,6 +423,17 @@ class Branches:
     def list(self) -> dict[str, dict[str, Any]]:
         """All branches by name: {"parent_branch", "parent_version", "create_at", …}."""
         return {name: branch.as_dict() for name, branch in self._snapshot.branches().items()}
+
+    def list_ordered(self, order: str | None = None) -> Ordered:
+        """All branches as (name, what `list` says), by parent version: "desc", which is the default, or "asc"."""
+        return _ordered(self.list(), "parent_version", order)
+
+
+def _ordered(found: Mapping[str, dict[str, Any]], key: str, order: str | None) -> Ordered:
+    if order not in (None, "asc", "desc"):
+        raise InvalidInputError("order", expected="asc or desc", found=repr(order))
+    by_name = sorted(found.items())
+    return sorted(by_name, key=lambda entry: entry[1][key], reverse=order != "asc")
 
 
 def _handle(uri: str, snapshot: Snapshot, table: TableScan) -> LanceDataset:

@@ -114,7 +114,8 @@ class ScanOptions:
             raise InvalidInputError("blob_handling", expected=" or ".join(_BLOBS), found=self.blob_handling)
         if self.include_deleted_rows and not self.with_row_id:
             raise InvalidInputError(
-                "include_deleted_rows without with_row_id", remedy="a null in _rowid is what tells the deleted rows"
+                "include_deleted_rows is set but with_row_id is false",
+                remedy="a null in _rowid is what tells the deleted rows",
             )
 
     @property
@@ -178,7 +179,8 @@ def _check_number(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise InvalidInputError(name, expected="a whole number", found=repr(value))
     if value.__index__() < least:
-        raise InvalidInputError(name, expected=f"at least {least}", found=value)
+        kind = "positive" if least else "non-negative"
+        raise InvalidInputError(f"{name.capitalize()} must be {kind}", where="scan", found=value)
 
 
 def _ordering(entry: Any) -> ColumnOrdering:

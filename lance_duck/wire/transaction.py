@@ -28,14 +28,14 @@ class Transaction:
         uuid: Its own name.
         operation: Append, Delete, Overwrite, CreateIndex, Rewrite, Merge, Restore, ReserveFragments, Update, Project,
             UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases; "Unknown" for one of a newer format.
-        properties: Free text by name; `commit_message` is one.
+        transaction_properties: Free text by name; `commit_message` is one.
         proto: The message, whole.
     """
 
     read_version: int
     uuid: str
     operation: str
-    properties: Mapping[str, str]
+    transaction_properties: Mapping[str, str]
     proto: transaction_pb2.Transaction = field(repr=False, compare=False)
 
     @property
@@ -47,7 +47,7 @@ class Transaction:
     @property
     def commit_message(self) -> str | None:
         """What the writer said about it."""
-        return self.properties.get(COMMIT_MESSAGE)
+        return self.transaction_properties.get(COMMIT_MESSAGE)
 
     @property
     def unknown_fields(self) -> tuple[int, ...]:

@@ -53,9 +53,25 @@ def test_versions_tags_and_time() -> None:
     assert history.read_transaction(6) == history.get_transactions(1)[0]
 
 
+def test_one_version_and_the_numbers_of_all() -> None:
+    history = table("history")
+    assert history.get_version() == history.versions()[-1]
+    assert history.version_refs() == [{"version": number} for number in range(1, 7)]
+    assert history.base_paths() == {}
+
+
+def test_tags_in_the_order_of_their_versions() -> None:
+    tags = table("history").tags
+    assert tags.list_ordered("asc") == sorted(tags.list().items(), key=lambda tag: tag[1]["version"])
+    assert tags.list_ordered() == tags.list_ordered("desc") == tags.list_ordered("asc")[::-1]
+    with pytest.raises(ld.InvalidInputError, match="asc or desc"):
+        tags.list_ordered("up")
+
+
 def test_branches() -> None:
     branched = table("branched")
     assert set(branched.branches.list()) == {"side"}
+    assert branched.branches.list_ordered() == list(branched.branches.list().items())
     side = branched.checkout_version(("side", None))
     assert side.uri != branched.uri
     assert side.count_rows() == table("branched", version=("side", None)).count_rows()

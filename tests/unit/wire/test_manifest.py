@@ -193,6 +193,7 @@ def test_transactions_name_their_operation() -> None:
     )
     transaction = read_transaction(proto.SerializeToString(), "here")
     assert (transaction.operation, transaction.commit_message) == ("UpdateConfig", "why")
+    assert transaction.transaction_properties == {"__lance_commit_message": "why"}
     assert transaction.message == proto.update_config
     with pytest.raises(CorruptError):
         read_transaction(b"\xff", "here")
