@@ -13,7 +13,7 @@ CODE   := lance_duck tests benchmarks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-full test-lowest lint types oracle bench golden protos protos-check format clean
+.PHONY: help demo test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -41,6 +41,9 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
 
 test-lowest: $(LOWEST)/.ready  ## the quick profile on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest -m 'not slow' -n 2 --dist worksteal
+
+test-duckdb15: $(LOWEST)/.ready  ## what touches DuckDB, on the oldest supported libraries (DuckDB 1.5)
+	$(LOWEST)/bin/python -m pytest tests/sql tests/golden tests/unit/scan tests/unit/duck -m 'not slow' -n 2 --dist worksteal
 
 lint: $(READY)  ## ruff: rules and layout
 	$(BIN)/ruff check --no-cache $(CODE)
