@@ -17,6 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.scan.habits import HABITS
 
 Columns = Mapping[str, pa.Array]
 Parameters = Sequence[Any] | Mapping[str, Any] | None
@@ -29,24 +30,6 @@ _SETTINGS: Final = (
     "SET autoinstall_known_extensions=false",
     "SET enable_external_access=false",
     "SET lock_configuration=true",
-)
-_HABITS: Final = (
-    "CREATE MACRO regexp_match(s, p) AS regexp_matches(s, p)",
-    "CREATE MACRO regexp_like(s, p) AS regexp_matches(s, p)",
-    "CREATE MACRO array_has_any(a, b) AS list_has_any(a, b)",
-    "CREATE MACRO array_has_all(a, b) AS list_has_all(a, b)",
-    "CREATE MACRO character_length(s) AS length(s)",
-    "CREATE MACRO btrim(s) AS trim(s)",
-    "CREATE MACRO nvl(a, b) AS coalesce(a, b)",
-    "CREATE MACRO json_get(j, k) AS json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1'))",
-    "CREATE MACRO json_get_string(j, k) AS json_get(j, k) ->> '$'",
-    "CREATE MACRO json_get_bool(j, k) AS TRY_CAST(json_get_string(j, k) AS BOOLEAN)",
-    "CREATE MACRO json_get_float(j, k) AS coalesce("
-    "TRY_CAST(json_get_string(j, k) AS DOUBLE), CAST(json_get_bool(j, k) AS DOUBLE))",
-    "CREATE MACRO json_get_int(j, k) AS coalesce("
-    "TRY_CAST(json_get_string(j, k) AS BIGINT), CAST(json_get_bool(j, k) AS BIGINT))",
-    "CREATE MACRO json_array_contains(j, p, v) AS list_contains("
-    "json_extract_string(j, p || '[*]'), CAST(v AS VARCHAR))",
 )
 
 
@@ -167,7 +150,7 @@ _lock = threading.Lock()
 @lru_cache(maxsize=1)
 def _database(_process: int) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 1})
-    for statement in _HABITS + _SETTINGS:
+    for statement in HABITS + _SETTINGS:
         connection.execute(statement)
     return connection
 

@@ -21,6 +21,8 @@ from lance_duck.scan.predicate import Path
 from lance_duck.scan.sql_names import QUOTED, find_name, quote_names
 
 _REFUSED: Final = {"SUBQUERY": "a subquery", "STAR": "*", "WINDOW": "a window function", "DEFAULT": "DEFAULT"}
+_NULL_CHECKS: Final = ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL")
+_NOW: Final = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
 _SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
 
 
@@ -95,6 +97,10 @@ def _parse(text: str, what: str) -> Any:
             raise InvalidInputError(
                 f"bad {what}", where=repr(text), expected="an expression of one row", found=_REFUSED[part["class"]]
             )
+        if part["type"] in _NULL_CHECKS and part["children"][0].get("function_name") == "regexp_match":
+            raise InvalidInputError(
+                f"bad {what}: regexp_match is true or false here", where=repr(text), remedy="leave out IS [NOT] NULL"
+            )
     return tree
 
 
@@ -132,7 +138,7 @@ def _resolve(tree: Any, schema: pa.Schema, what: str) -> tuple[Path, ...]:
         root = find_name(names[0], schema.names)
         if root is not None:
             paths[_descend(schema.field(root), names[1:])] = None
-        elif names[0].lower() not in lambdas:
+        elif names[0].lower() not in lambdas | _NOW:
             raise InvalidInputError(
                 f"bad {what}: no column {names[0]!r}", remedy=f"{_available(schema)}; text goes in single quotes"
             )

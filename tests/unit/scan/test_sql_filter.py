@@ -215,6 +215,31 @@ def test_habits_of_other_dialects() -> None:
     assert by_duckdb("cast(i as string) = '1'") == [True, False, False, False, False]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "t >= to_timestamp('2023-11-14') and t < to_timestamp('2023-11-15T00:00:00Z')",
+        "t = to_timestamp(1700000000) and t = to_timestamp_millis(1700000000000)",
+        "to_unixtime(t) = 1700000000",
+        "date_bin(interval '1 hour', t) = timestamp '2023-11-14 22:00:00'",
+        "date_format(t, '%Y-%m') = '2023-11' and to_char(t, '%d') = '14'",
+        "d = to_date('1969-01-01') and d < current_date",
+        "i = -5 and initcap(s) = 'It''s' and regexp_count(s, '[a-z]') = 3 and btrim(' x ') = 'x'",
+        "nanvl(f, 7) = 7 and nvl(i, 0) = -5 and signum(i) = -1 and isnan(g)",
+        "array_max([i, 3]) = 3 and array_element([i], 1) = -5 and array_has_any([i], [-5]) and not empty([i])",
+        "get_field({'x': u}, 'x') = 7",
+    ],
+)
+def test_functions_by_the_names_of_other_dialects(text: str) -> None:
+    assert [answer is True for answer in by_duckdb(text)] == [False, True, False, False, False]
+
+
+@pytest.mark.parametrize("text", ["regexp_match(s, 'a') is not null", "i = 1 or regexp_match(s, 'a') IS NULL"])
+def test_what_would_mean_another_thing_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="regexp_match is true or false"):
+        parse_sql(text, BATCH.schema, "filter")
+
+
 def test_hidden_twins_by_case_are_refused_only_when_both_are_read() -> None:
     schema = pa.schema([("a", pa.int8()), ("A", pa.int8())])
     assert parse_sql("a + 1 = 2", schema, "filter").paths == (("a",),)
