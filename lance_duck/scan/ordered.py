@@ -27,7 +27,7 @@ def map_ordered(
         work: Safe to call from several threads.
         items: Drawn in the thread that takes the results.
         workers: Threads; one for each core unless given. 1: no threads at all.
-        ahead: Twice the workers unless given.
+        ahead: Three times the workers unless given.
     """
     count = workers or os.cpu_count() or 1
     source = iter(items)
@@ -45,7 +45,7 @@ def map_ordered(
     waiting: deque[Future[Result]] = deque()
     try:
         waiting.append(pool.submit(work, second))  # type: ignore[arg-type]
-        limit = ahead or 2 * count
+        limit = ahead or 3 * count
         exhausted = False
         while waiting:
             while not exhausted and len(waiting) < limit:
