@@ -20,6 +20,7 @@ from lance_duck.store.request import gather, run
 from lance_duck.wire.schema import Field, Schema, schema_from_proto, split_path
 
 BATCH_ROWS: Final = 1024
+_SPAN_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class LanceFileReader:
         self._columns = [open_column(f, self._locate, self._file.num_rows) for f in fields]
 
     def read_all(self, *, batch_size: int = BATCH_ROWS, batch_readahead: int = 16) -> ReaderResults:
-        """All rows. `batch_readahead` changes nothing: batches are read when they are asked for."""
+        """All rows. `batch_readahead` changes nothing: rows are read when they are asked for."""
         return self.read_range(0, self._file.num_rows, batch_size=batch_size, batch_readahead=batch_readahead)
 
     def read_range(
@@ -89,7 +90,7 @@ class LanceFileReader:
             found = f"{num_rows} from {start}"
             raise InvalidInputError("row range", where=self._path, expected=f"within {total} rows", found=found)
         step, stop = _batch_rows(batch_size), start + num_rows if self._columns else start
-        return self._stream(slice(at, min(at + step, stop)) for at in range(start, stop, step))
+        return self._stream(self._spans(start, stop, step))
 
     def take_rows(self, indices: Any, *, batch_size: int = BATCH_ROWS, batch_readahead: int = 16) -> ReaderResults:
         """Rows by position, which must ascend.
@@ -99,7 +100,7 @@ class LanceFileReader:
         """
         rows = _positions(indices, self._file.num_rows, self._path)
         step = _batch_rows(batch_size)
-        return self._stream(rows[at : at + step] for at in range(0, len(rows), step))
+        return self._stream(self._batch(rows[at : at + step]) for at in range(0, len(rows), step))
 
     def metadata(self) -> FileMetadata:
         """What the file consists of."""
@@ -129,9 +130,18 @@ class LanceFileReader:
         place = self._places.get(field_id)
         return None if place is None else (self._file, place)
 
-    def _stream(self, parts: Iterator[Rows]) -> ReaderResults:
-        batches = (self._batch(rows) for rows in parts)
+    def _stream(self, batches: Iterator[pa.RecordBatch]) -> ReaderResults:
         return ReaderResults(pa.RecordBatchReader.from_batches(self._schema, batches))
+
+    def _spans(self, start: int, stop: int, step: int) -> Iterator[pa.RecordBatch]:
+        """Batches of `step` rows; several are read at once while they are small."""
+        span = step
+        while start < stop:
+            found = self._batch(slice(start, min(start + span, stop)))
+            yield from (found.slice(at, step) for at in range(0, found.num_rows, step))
+            start += found.num_rows
+            if found.nbytes < _SPAN_BYTES:
+                span *= 2
 
     def _batch(self, rows: Rows) -> pa.RecordBatch:
         arrays = run(gather([column.read(rows) for column in self._columns]))

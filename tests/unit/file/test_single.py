@@ -86,6 +86,12 @@ def test_all_rows_in_batches(path: Path) -> None:
     assert table["s"].to_pylist() == rows
 
 
+def test_small_batches_are_cut_from_spans(path: Path) -> None:
+    reader = LanceFileReader(path, columns=["a"])
+    batches = list(reader.read_range(1, 4, batch_size=1).to_batches())
+    assert [batch["a"].to_pylist() for batch in batches] == [[None], [3], [4], [5]]
+
+
 def test_relative_path(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
     assert LanceFileReader("one.lance", columns=["a"]).read_range(3, 2).to_table()["a"].to_pylist() == [4, 5]
