@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -11,23 +13,23 @@ import pyarrow.parquet as pq
 
 import lance_duck as ld
 from benchmarks._harness import DATA, OURS, chosen, options, race, report
-from benchmarks.tpch_data import tpch
 
 QUERIES = Path(__file__).parents[1] / "tests" / "golden" / "tpch" / "queries"
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")
 
 
 def prepare(scale: float) -> Path:
-    """Write the tables as Lance and as Parquet under the data folder, once."""
+    """Write the tables of TPC-H's own generator as Parquet and as Lance under the data folder, once."""
     folder = DATA / f"tpch-{scale:g}"
     if (folder / "complete").exists():
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "lance").mkdir(parents=True)
-    (folder / "parquet").mkdir()
-    for name, data in tpch(scale).items():
-        lance.write_dataset(data, folder / "lance" / f"{name}.lance")
-        pq.write_table(data, folder / "parquet" / f"{name}.parquet", row_group_size=122_880)
+    generator = Path(sys.executable).with_name("tpchgen-cli")
+    subprocess.run([generator, "parquet", "-s", f"{scale:g}", "--output-dir", folder / "parquet"], check=True)
+    for name in TABLES:
+        file = pq.ParquetFile(folder / "parquet" / f"{name}.parquet")
+        lance.write_dataset(file.iter_batches(), folder / "lance" / f"{name}.lance", schema=file.schema_arrow)
     (folder / "complete").touch()
     return folder
 
