@@ -24,7 +24,7 @@ def write(path: Path, versions: int, fragments: int, rows: int) -> None:
 
 
 def main() -> None:
-    """Open, count and read one row with handles that hold nothing yet."""
+    """Open, count, read one row or all with handles that hold nothing yet."""
     arguments = options(__doc__ or "", rows=10_000, rounds=15).parse_args()
     shapes = {"1 version": (1, 1), "100 versions": (100, 1), "1000 versions": (1000, 1), "1000 fragments": (1, 1000)}
     cases = []
@@ -32,7 +32,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / "t.lance")
             write(Path(path), *shapes[shape], arguments.rows)
-            asked = ("open and count", "open and read a row", "open version 1")
+            asked = ("open and count", "open and read a row", "open version 1", "open and read all")
             cases += [race(f"{shape}, {what}", contestants(path, what), arguments.rounds) for what in asked]
     report("Open", cases, arguments.json)
 
@@ -42,6 +42,7 @@ def contestants(path: str, what: str) -> dict[str, Callable[[], object]]:
     actions: dict[str, Callable[[Any], object]] = {
         "open and count": lambda opened: opened(path).count_rows(),
         "open and read a row": lambda opened: opened(path).take([7]),
+        "open and read all": lambda opened: opened(path).to_table(),
         "open version 1": lambda opened: opened(path, version=1).schema,
     }
     return {OURS: partial(actions[what], ld.dataset), "pylance": partial(actions[what], lance.dataset)}
