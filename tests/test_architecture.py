@@ -25,6 +25,7 @@ HOMES: dict[str, set[str]] = {
     "duckdb": {"duck", "scan"},
     "obstore": {"store"},
     "pyroaring": {"rows"},
+    "tenacity": {"commit"},
     "faiss": set(),
     "typer": {"cli"},
     "rich": {"cli"},

@@ -1,0 +1,1 @@
+"""From an operation to a new version: conflicts, rebase, manifest, commit."""

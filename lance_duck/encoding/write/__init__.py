@@ -1,0 +1,1 @@
+"""From Arrow to pages."""

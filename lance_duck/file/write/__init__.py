@@ -1,0 +1,1 @@
+"""Data files out: columns, container, blobs beside them."""

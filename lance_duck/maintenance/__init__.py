@@ -1,0 +1,1 @@
+"""Upkeep: compaction, cleanup, validation, and what changed between two versions."""

@@ -1,0 +1,1 @@
+"""Every change of a table, by its verb."""
