@@ -1,0 +1,51 @@
+"""What compressing gives: buffers of chunks, and what describes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Bytes
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+ChunkBuffer = tuple[Bytes, NDArray[np.int64]]
+"""One buffer of all k chunks: uint8, the chunks' parts one after the other, and int64 (k,), where each part ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class DictionaryBuffer:
+    """The dictionary of a page.
+
+    Attributes:
+        encoding: How its values are compressed.
+        data: uint8, the compressed values.
+        count: Number of values, 1 or more.
+    """
+
+    encoding: pb.CompressiveEncoding
+    data: Bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MiniBlockValues:
+    """The values of a miniblock page, cut into chunks and compressed.
+
+    Attributes:
+        encoding: How the values, or with a dictionary the places in it, are compressed.
+        counts: int64 (k,), values of each chunk, k >= 1; a power of two in all but the last.
+        buffers: The value buffers, in order.
+        dictionary: Of what the values are indices, or None.
+    """
+
+    encoding: pb.CompressiveEncoding
+    counts: NDArray[np.int64]
+    buffers: tuple[ChunkBuffer, ...]
+    dictionary: DictionaryBuffer | None = None
+
+    @property
+    def num_buffers(self) -> int:
+        """Value buffers in a chunk."""
+        return len(self.buffers)
