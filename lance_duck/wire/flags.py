@@ -17,7 +17,17 @@ from lance_duck.errors import UnsupportedError
 
 DELETION_FILES = 1
 STABLE_ROW_IDS = 2
+TABLE_CONFIG = 8
+BASE_PATHS = 16
+COVERED_INDICES = 128
+MIXED_VERSIONS = 256
+TAGGED_REUSE = 1024
 SPILLED_ROW_LINEAGE = 2048
+MANAGED_BLOBS = 16384
+KEPT_FIELD_IDS = 32768
+
+STICKY = STABLE_ROW_IDS | MIXED_VERSIONS | TAGGED_REUSE | SPILLED_ROW_LINEAGE | MANAGED_BLOBS | KEPT_FIELD_IDS
+"""Flags that a table keeps for good; the others follow from what a version consists of."""
 
 _NAMES = {
     0: "deletion files",
@@ -37,6 +47,7 @@ _NAMES = {
 }
 _READABLE_BITS = (0, 1, 2, 3, 4, 5, 7, 8, 10, 11, 14)
 READABLE = sum(1 << bit for bit in _READABLE_BITS)
+WRITABLE = READABLE | KEPT_FIELD_IDS
 
 
 def flag_names(flags: int) -> list[str]:
@@ -57,4 +68,19 @@ def check_readable(flags: int, where: str) -> None:
             f"reader feature flags {', '.join(flag_names(unknown))} are not supported",
             where=where,
             remedy="read the table with a newer version, or an older version of the table",
+        )
+
+
+def check_writable(flags: int, where: str) -> None:
+    """Refuse to change a table whose writer flags are not all understood.
+
+    Raises:
+        UnsupportedError: Names the flags that are not, by number and name.
+    """
+    unknown = flags & ~WRITABLE
+    if unknown:
+        raise UnsupportedError(
+            f"writer feature flags {', '.join(flag_names(unknown))} are not supported",
+            where=where,
+            remedy="the table can be read, but only a newer version can change it",
         )

@@ -36,7 +36,7 @@ from lance_duck.wire.schema import Schema, schema_from_proto, text_map
 FOOTER = struct.Struct("<QHH4s")
 MAGIC = b"LANC"
 
-_LENGTH = struct.Struct("<I")
+LENGTH = struct.Struct("<I")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _M = TypeVar("_M", bound=Message)
 
@@ -223,9 +223,9 @@ def section_bytes(data: bytes, position: int, where: str) -> bytes:
         CorruptError: It reaches into the footer.
     """
     end = len(data) - FOOTER.size
-    if position + _LENGTH.size <= end:
-        start = position + _LENGTH.size
-        (size,) = _LENGTH.unpack_from(data, position)
+    if position + LENGTH.size <= end:
+        start = position + LENGTH.size
+        (size,) = LENGTH.unpack_from(data, position)
         if start + size <= end:
             return data[start : start + size]
     raise CorruptError(
