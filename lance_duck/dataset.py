@@ -7,12 +7,12 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lance_duck.errors import InvalidInputError, NotFoundError
+from lance_duck.errors import InvalidInputError
 from lance_duck.fragment import LanceFragment
 from lance_duck.scan.blob_reads import BlobReads
 from lance_duck.scan.filters import FilterLike
@@ -26,12 +26,8 @@ from lance_duck.scan.source import ScanSource
 from lance_duck.scan.statistics import LanceStats
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
-from lance_duck.versions import describe
-from lance_duck.wire.manifest import BasePath
+from lance_duck.verbs.history import History
 from lance_duck.wire.schema import Schema
-from lance_duck.wire.transaction import Transaction
-
-Ordered: TypeAlias = list[tuple[str, dict[str, Any]]]
 
 
 def dataset(
@@ -56,7 +52,12 @@ def dataset(
     return LanceDataset(uri, version, asof, storage_options)
 
 
-class LanceDataset(pads.UnionDataset, ScanSource, BlobReads):  # type: ignore[misc]
+class LanceDataset(
+    pads.UnionDataset,  # type: ignore[misc]
+    ScanSource,
+    BlobReads,
+    History,
+):
     """One version of a Lance table; see `dataset` for the arguments.
 
     It is a pyarrow Dataset: pyarrow, pandas, polars, dask and DuckDB take it as it is.
@@ -95,11 +96,6 @@ class LanceDataset(pads.UnionDataset, ScanSource, BlobReads):  # type: ignore[mi
     def version(self) -> int:
         """Number of the version."""
         return self._snapshot.version
-
-    @property
-    def latest_version(self) -> int:
-        """Number of the newest version there is now."""
-        return self._snapshot.latest_version()
 
     @property
     def schema(self) -> pa.Schema:
@@ -152,32 +148,6 @@ class LanceDataset(pads.UnionDataset, ScanSource, BlobReads):  # type: ignore[mi
 
     # Other versions.
 
-    def versions(self) -> list[dict[str, Any]]:
-        """All versions, oldest first: {"version", "timestamp", "metadata"}."""
-        return self._snapshot.versions()
-
-    def get_version(self) -> dict[str, Any]:
-        """This version as `versions` lists it, from metadata at hand."""
-        return describe(self._snapshot.manifest)
-
-    def version_refs(self) -> list[dict[str, int]]:
-        """Numbers of all versions, oldest first, without reading them: {"version"}."""
-        return [{"version": number} for number in self._snapshot.version_numbers()]
-
-    def base_paths(self) -> dict[int, BasePath]:
-        """Other places where files of the table may lie, by id."""
-        return dict(self._snapshot.base_paths)
-
-    @property
-    def tags(self) -> Tags:
-        """Names of versions."""
-        return Tags(self._snapshot)
-
-    @property
-    def branches(self) -> Branches:
-        """Branches of the table."""
-        return Branches(self._snapshot)
-
     def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> LanceDataset:
         """Open another version: a number, a tag or (branch, number or tag or None for its latest).
 
@@ -192,16 +162,7 @@ class LanceDataset(pads.UnionDataset, ScanSource, BlobReads):  # type: ignore[mi
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
-        self._adopt(self._uri, TableScan(self._snapshot.checkout(), self._table.restriction))
-
-    def read_transaction(self, version: int) -> Transaction | None:
-        """What a version changed; None when it was not kept."""
-        return self._snapshot.checkout(version).transaction()
-
-    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
-        """What this version and those before it changed, newest first."""
-        numbers = [n for n in self._snapshot.version_numbers() if n <= self.version]
-        return [self.read_transaction(n) for n in reversed(numbers[-recent_transactions:])]
+        self._move_to(self._snapshot.checkout())
 
     # Rows.
 
@@ -387,53 +348,8 @@ class LanceDataset(pads.UnionDataset, ScanSource, BlobReads):  # type: ignore[mi
     def _snapshot(self) -> Snapshot:
         return self._table.snapshot
 
-
-class Tags:
-    """Names of versions of a table."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    def list(self) -> dict[str, dict[str, Any]]:
-        """All tags by name: {"version", "branch", "manifest_size", …}."""
-        return {name: tag.as_dict() for name, tag in self._snapshot.tags().items()}
-
-    def list_ordered(self, order: str | None = None) -> Ordered:
-        """All tags as (name, what `list` says), by version: "desc", which is the default, or "asc"."""
-        return _ordered(self.list(), "version", order)
-
-    def get_version(self, tag: str) -> int:
-        """Version that a tag names.
-
-        Raises:
-            NotFoundError: There is no such tag.
-        """
-        found = self._snapshot.tags()
-        if tag not in found:
-            raise NotFoundError(f"no tag {tag!r}", where=self._snapshot.uri, expected=", ".join(found) or "none")
-        return found[tag].version
-
-
-class Branches:
-    """Branches of a table; main is not among them."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
-    def list(self) -> dict[str, dict[str, Any]]:
-        """All branches by name: {"parent_branch", "parent_version", "create_at", …}."""
-        return {name: branch.as_dict() for name, branch in self._snapshot.branches().items()}
-
-    def list_ordered(self, order: str | None = None) -> Ordered:
-        """All branches as (name, what `list` says), by parent version: "desc", which is the default, or "asc"."""
-        return _ordered(self.list(), "parent_version", order)
-
-
-def _ordered(found: Mapping[str, dict[str, Any]], key: str, order: str | None) -> Ordered:
-    if order not in (None, "asc", "desc"):
-        raise InvalidInputError("order", expected="asc or desc", found=repr(order))
-    by_name = sorted(found.items())
-    return sorted(by_name, key=lambda entry: entry[1][key], reverse=order != "asc")
+    def _move_to(self, snapshot: Snapshot) -> None:
+        self._adopt(self._uri, TableScan(snapshot, self._table.restriction))
 
 
 def _handle(uri: str, snapshot: Snapshot, table: TableScan) -> LanceDataset:

@@ -1,10 +1,8 @@
-"""LanceFragment, the handle on one fragment of a table, and the metadata that says what it consists of."""
+"""LanceFragment, the handle on one fragment of a table."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -16,86 +14,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.wire import fragment as wire
-
-_SUFFIX_TYPES = {"arrow": "array", "bin": "bitmap"}
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """A file with some columns of all rows of a fragment, as pylance shows it."""
-
-    path: str
-    fields: list[int]
-    column_indices: list[int] = field(default_factory=list)
-    file_major_version: int = 0
-    file_minor_version: int = 0
-    file_size_bytes: int | None = None
-    base_id: int | None = None
-
-
-@dataclass(frozen=True)
-class DeletionFile:
-    """Where the deleted rows of a fragment are listed; `file_type` is "array" or "bitmap"."""
-
-    read_version: int
-    id: int
-    file_type: str
-    num_deleted_rows: int
-    base_id: int | None = None
-
-
-@dataclass(frozen=True)
-class FragmentMetadata:
-    """What a fragment consists of. It compares, pickles, and goes to JSON and back.
-
-    Attributes:
-        id: Number of the fragment.
-        files: Its data files.
-        physical_rows: Rows before deletion.
-        deletion_file: Its deleted rows.
-        row_id_meta: Stable row ids: {"Inline": bytes as numbers} or {"External": where they lie}.
-        created_at_version_meta: Versions of the rows' creation, likewise with small letters.
-        last_updated_at_version_meta: Versions of the rows' last update, likewise.
-    """
-
-    id: int
-    files: list[DataFile]
-    physical_rows: int
-    deletion_file: DeletionFile | None = None
-    row_id_meta: Mapping[str, Any] | None = None
-    created_at_version_meta: Mapping[str, Any] | None = None
-    last_updated_at_version_meta: Mapping[str, Any] | None = None
-    overlays: list[Any] = field(default_factory=list)
-
-    @property
-    def num_deletions(self) -> int:
-        """Deleted rows."""
-        return self.deletion_file.num_deleted_rows if self.deletion_file else 0
-
-    @property
-    def num_rows(self) -> int:
-        """Rows that are not deleted."""
-        return self.physical_rows - self.num_deletions
-
-    def to_json(self) -> dict[str, Any]:
-        """The metadata in types that JSON has."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: str | Mapping[str, Any]) -> FragmentMetadata:
-        """Build the metadata from what `to_json` gave, or from its JSON text.
-
-        Raises:
-            InvalidInputError: It is no such thing.
-        """
-        try:
-            raw = dict(json.loads(data) if isinstance(data, str) else data)
-            deletion = raw.pop("deletion_file", None)
-            files = [DataFile(**file) for file in raw.pop("files")]
-            return FragmentMetadata(files=files, deletion_file=DeletionFile(**deletion) if deletion else None, **raw)
-        except (TypeError, KeyError, ValueError) as error:
-            raise InvalidInputError("not the metadata of a fragment", found=str(error)) from error
+from lance_duck.verbs.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
 
 
 class HasTable(Protocol):
@@ -164,20 +83,11 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     @property
     def metadata(self) -> FragmentMetadata:
         """What the fragment consists of."""
-        deletion = self._fragment.deletion_file
-        return FragmentMetadata(
-            self.fragment_id,
-            self.data_files(),
-            self.physical_rows,
-            None if deletion is None else _deletion_file(deletion, self.num_deletions),
-            _sequence(self._fragment.row_ids, str.capitalize),
-            _sequence(self._fragment.created_at),
-            _sequence(self._fragment.last_updated_at),
-        )
+        return metadata_of(self._fragment, self.physical_rows, self.num_deletions)
 
     def data_files(self) -> list[DataFile]:
         """The data files."""
-        return [_data_file(file) for file in self._fragment.files]
+        return self.metadata.files
 
     def deletion_file(self) -> str | None:
         """Path of the deletion file below the root of the table; None when no row is deleted."""
@@ -253,18 +163,4 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
     ScanOptions(**options)
 
 
-def _data_file(file: wire.DataFile) -> DataFile:
-    major, minor = file.file_version
-    return DataFile(file.path, list(file.fields), list(file.column_indices), major, minor, file.file_size, file.base_id)
-
-
-def _deletion_file(file: wire.DeletionFile, count: int) -> DeletionFile:
-    return DeletionFile(file.read_version, file.id, _SUFFIX_TYPES[file.suffix], count, file.base_id)
-
-
-def _sequence(kept: bytes | wire.ExternalFile | None, spell: Any = str) -> dict[str, Any] | None:
-    if kept is None:
-        return None
-    if isinstance(kept, bytes):
-        return {spell("inline"): list(kept)}
-    return {spell("external"): asdict(kept)}
+__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment"]

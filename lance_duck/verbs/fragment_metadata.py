@@ -1,0 +1,174 @@
+"""What a fragment consists of, as users see it and pass it on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.wire import fragment as wire
+
+_SUFFIX_TYPES = {"arrow": "array", "bin": "bitmap"}
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file with some columns of all rows of a fragment, as pylance shows it."""
+
+    path: str
+    fields: list[int]
+    column_indices: list[int] = field(default_factory=list)
+    file_major_version: int = 0
+    file_minor_version: int = 0
+    file_size_bytes: int | None = None
+    base_id: int | None = None
+
+
+@dataclass(frozen=True)
+class DeletionFile:
+    """Where the deleted rows of a fragment are listed; `file_type` is "array" or "bitmap"."""
+
+    read_version: int
+    id: int
+    file_type: str
+    num_deleted_rows: int
+    base_id: int | None = None
+
+
+@dataclass(frozen=True)
+class FragmentMetadata:
+    """What a fragment consists of. It compares, pickles, and goes to JSON and back.
+
+    Attributes:
+        id: Number of the fragment.
+        files: Its data files.
+        physical_rows: Rows before deletion.
+        deletion_file: Its deleted rows.
+        row_id_meta: Stable row ids: {"Inline": bytes as numbers} or {"External": where they lie}.
+        created_at_version_meta: Versions of the rows' creation, likewise with small letters.
+        last_updated_at_version_meta: Versions of the rows' last update, likewise.
+    """
+
+    id: int
+    files: list[DataFile]
+    physical_rows: int
+    deletion_file: DeletionFile | None = None
+    row_id_meta: Mapping[str, Any] | None = None
+    created_at_version_meta: Mapping[str, Any] | None = None
+    last_updated_at_version_meta: Mapping[str, Any] | None = None
+    overlays: list[Any] = field(default_factory=list)
+
+    @property
+    def num_deletions(self) -> int:
+        """Deleted rows."""
+        return self.deletion_file.num_deleted_rows if self.deletion_file else 0
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are not deleted."""
+        return self.physical_rows - self.num_deletions
+
+    def to_json(self) -> dict[str, Any]:
+        """The metadata in types that JSON has."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: str | Mapping[str, Any]) -> FragmentMetadata:
+        """Build the metadata from what `to_json` gave, or from its JSON text.
+
+        Raises:
+            InvalidInputError: It is no such thing.
+        """
+        try:
+            raw = dict(json.loads(data) if isinstance(data, str) else data)
+            deletion = raw.pop("deletion_file", None)
+            files = [DataFile(**file) for file in raw.pop("files")]
+            return FragmentMetadata(files=files, deletion_file=DeletionFile(**deletion) if deletion else None, **raw)
+        except (TypeError, KeyError, ValueError) as error:
+            raise InvalidInputError("not the metadata of a fragment", found=str(error)) from error
+
+
+def metadata_of(
+    fragment: wire.Fragment, physical_rows: int | None = None, deleted: int | None = None
+) -> FragmentMetadata:
+    """Return what a fragment of a manifest consists of.
+
+    Args:
+        fragment: As the manifest has it.
+        physical_rows: Rows before deletion, where the manifest does not say.
+        deleted: Deleted rows, likewise.
+    """
+    deletion = fragment.deletion_file
+    count = fragment.num_deletions if deleted is None else deleted
+    return FragmentMetadata(
+        fragment.id,
+        [_data_file(file) for file in fragment.files],
+        fragment.physical_rows if physical_rows is None else physical_rows,
+        None if deletion is None else _deletion_file(deletion, count),
+        _sequence(fragment.row_ids, str.capitalize),
+        _sequence(fragment.created_at),
+        _sequence(fragment.last_updated_at),
+    )
+
+
+def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
+    """Return the fragment of a manifest that some metadata describe.
+
+    Raises:
+        InvalidInputError: A part of them makes no sense.
+    """
+    if metadata.overlays:
+        raise InvalidInputError("data overlays are not supported", where=f"fragment {metadata.id}")
+    return wire.Fragment(
+        metadata.id,
+        tuple(_wire_data_file(file) for file in metadata.files),
+        None if metadata.deletion_file is None else _wire_deletion_file(metadata.deletion_file),
+        metadata.physical_rows,
+        _wire_sequence(metadata.row_id_meta),
+        _wire_sequence(metadata.created_at_version_meta),
+        _wire_sequence(metadata.last_updated_at_version_meta),
+    )
+
+
+def _data_file(file: wire.DataFile) -> DataFile:
+    major, minor = file.file_version
+    return DataFile(file.path, list(file.fields), list(file.column_indices), major, minor, file.file_size, file.base_id)
+
+
+def _deletion_file(file: wire.DeletionFile, count: int) -> DeletionFile:
+    return DeletionFile(file.read_version, file.id, _SUFFIX_TYPES[file.suffix], count, file.base_id)
+
+
+def _sequence(kept: bytes | wire.ExternalFile | None, spell: Callable[[str], str] = str) -> dict[str, Any] | None:
+    if kept is None:
+        return None
+    if isinstance(kept, bytes):
+        return {spell("inline"): list(kept)}
+    return {spell("external"): asdict(kept)}
+
+
+def _wire_data_file(file: DataFile) -> wire.DataFile:
+    version = (file.file_major_version, file.file_minor_version)
+    size = file.file_size_bytes or None
+    return wire.DataFile(file.path, tuple(file.fields), tuple(file.column_indices), version, size, file.base_id)
+
+
+def _wire_deletion_file(file: DeletionFile) -> wire.DeletionFile:
+    suffix = next((suffix for suffix, name in _SUFFIX_TYPES.items() if name == file.file_type), None)
+    if suffix is None:
+        raise InvalidInputError(
+            "type of a deletion file", expected=" or ".join(_SUFFIX_TYPES.values()), found=repr(file.file_type)
+        )
+    return wire.DeletionFile(suffix, file.read_version, file.id, file.num_deleted_rows, file.base_id)
+
+
+def _wire_sequence(kept: Mapping[str, Any] | None) -> bytes | wire.ExternalFile | None:
+    if kept is None:
+        return None
+    try:
+        ((place, value),) = kept.items()
+        return bytes(value) if place.lower() == "inline" else wire.ExternalFile(**value)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidInputError("row ids or row versions of a fragment", found=str(error)) from error

@@ -1,0 +1,20 @@
+"""What a change of a table needs of the handle that it is called on."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from lance_duck.snapshot import Snapshot
+
+
+class Handle:
+    """A handle on one version of a table that can move to another; base of the mixins that change tables."""
+
+    @property
+    @abstractmethod
+    def _snapshot(self) -> Snapshot:
+        """The version that the handle is on."""
+
+    @abstractmethod
+    def _move_to(self, snapshot: Snapshot) -> None:
+        """Go to another version; other handles stay where they are."""

@@ -1,0 +1,56 @@
+"""Which versions of a table there are, what each changed, and the names they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.refs import Branches, Tags
+from lance_duck.versions import describe
+from lance_duck.wire.manifest import BasePath
+from lance_duck.wire.transaction import Transaction
+
+
+class History(Handle):
+    """The versions of a table, for a handle on one of them."""
+
+    @property
+    def latest_version(self) -> int:
+        """Number of the newest version there is now."""
+        return self._snapshot.latest_version()
+
+    def versions(self) -> list[dict[str, Any]]:
+        """All versions, oldest first: {"version", "timestamp", "metadata"}."""
+        return self._snapshot.versions()
+
+    def get_version(self) -> dict[str, Any]:
+        """This version as `versions` lists it, from metadata at hand."""
+        return describe(self._snapshot.manifest)
+
+    def version_refs(self) -> list[dict[str, int]]:
+        """Numbers of all versions, oldest first, without reading them: {"version"}."""
+        return [{"version": number} for number in self._snapshot.version_numbers()]
+
+    def base_paths(self) -> dict[int, BasePath]:
+        """Other places where files of the table may lie, by id."""
+        return dict(self._snapshot.base_paths)
+
+    @property
+    def tags(self) -> Tags:
+        """Names of versions."""
+        return Tags(self._snapshot)
+
+    @property
+    def branches(self) -> Branches:
+        """Branches of the table."""
+        return Branches(self._snapshot)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """What a version changed; None when it was not kept."""
+        return self._snapshot.checkout(version).transaction()
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """What this version and those before it changed, newest first."""
+        current = self._snapshot.version
+        numbers = [n for n in self._snapshot.version_numbers() if n <= current]
+        return [self.read_transaction(n) for n in reversed(numbers[-recent_transactions:])]
