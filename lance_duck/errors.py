@@ -10,6 +10,7 @@
     ├── CommitConflictError     also OSError
     │   ├── RetryableError      run the whole operation again on the newest version
     │   └── IncompatibleError   the other change took away what this one needs
+    ├── ReferencedError         also OSError: a tag or branch still needs what is to be removed
     ├── StoreError              also OSError: the disk or the object store failed
     └── InternalError           also RuntimeError: a bug of ours
 
@@ -102,6 +103,10 @@ class RetryableError(CommitConflictError):
 
 class IncompatibleError(CommitConflictError):
     """The operation cannot succeed after what the other writer did."""
+
+
+class ReferencedError(LanceDuckError, OSError):
+    """A tag or branch still needs what is to be removed."""
 
 
 class StoreError(LanceDuckError, OSError):
