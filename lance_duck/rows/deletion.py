@@ -13,9 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.rows.roaring import roaring_values
+from lance_duck.rows.roaring import roaring_bytes, roaring_values
 
 MAX_ROWS = (1 << 32) - 1
+BITMAP_FROM = 5000
+
+_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
 class DeletionVector:
@@ -28,6 +31,11 @@ class DeletionVector:
     def __init__(self, deleted: NDArray[np.uint32]) -> None:
         self.deleted = deleted
         deleted.setflags(write=False)
+
+    @classmethod
+    def of(cls, offsets: NDArray[np.integer]) -> DeletionVector:
+        """The vector of some offsets, in any order, also repeatedly."""
+        return cls(np.unique(offsets.astype(np.uint32, copy=False)))
 
     @property
     def count(self) -> int:
@@ -66,6 +74,30 @@ class DeletionVector:
         before = np.searchsorted(self._live_before, places.astype(np.uint32, copy=False), side="right")
         return places.astype(np.int64) + before
 
+    def union(self, other: DeletionVector) -> DeletionVector:
+        """Rows that are deleted in either."""
+        if not other.count:
+            return self
+        return DeletionVector(np.union1d(self.deleted, other.deleted)) if self.count else other
+
+    def difference(self, other: DeletionVector) -> DeletionVector:
+        """Rows that are deleted here, not in the other."""
+        return DeletionVector(self.deleted[~other.contains(self.deleted)])
+
+    def intersects(self, other: DeletionVector) -> bool:
+        """Whether a row is deleted in both."""
+        small, large = sorted((self, other), key=lambda vector: vector.count)
+        return bool(large.contains(small.deleted).any())
+
+    @property
+    def suffix(self) -> str:
+        """Kind of file to keep it in: "arrow", or "bin" from 5000 rows on."""
+        return "arrow" if self.count < BITMAP_FROM else "bin"
+
+    def to_bytes(self) -> bytes:
+        """Serialize as a file of the kind `suffix`."""
+        return _arrow_bytes(self.deleted) if self.suffix == "arrow" else roaring_bytes(self.deleted)
+
     @cached_property
     def _live_before(self) -> NDArray[np.uint32]:
         places: NDArray[np.uint32] = np.arange(self.count, dtype=np.uint32)
@@ -98,6 +130,14 @@ def read_deletion_vector(
     if expected is not None and len(offsets) != expected:
         raise CorruptError("number of deleted rows", where=where, expected=expected, found=len(offsets))
     return DeletionVector(offsets)
+
+
+def _arrow_bytes(offsets: NDArray[np.uint32]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
+        file.write(pa.record_batch([pa.array(offsets)], schema=_SCHEMA))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _arrow_offsets(data: bytes, where: str) -> NDArray[np.uint32]:

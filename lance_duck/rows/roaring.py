@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from pyroaring import BitMap
 
 from lance_duck.errors import CorruptError
 
@@ -59,6 +60,14 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
         values[end : end + card] += np.uint32(key << 16)
         end += card
     return values
+
+
+def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
+    """Return the bitmap of some values, in any order."""
+    bitmap = BitMap(np.ascontiguousarray(values, np.uint32))
+    bitmap.run_optimize()
+    data: bytes = bitmap.serialize()
+    return data
 
 
 class _Reader:

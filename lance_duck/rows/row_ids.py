@@ -6,14 +6,15 @@ its rows in a `RowIdSequence`: segments one after the other, one id for each phy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.rows.segment import Ids, Places, Segment, segment_from_proto
+from lance_duck.rows.segment import Ids, Places, Range, Segment, segment_from_proto
+from lance_duck.rows.segment_out import cut_ids, segment_to_proto
 from lance_duck.wire.pb import rowids_pb2
 
 OFFSET_BITS = 32
@@ -41,6 +42,28 @@ class RowIdSequence:
         self.segments = tuple(segments)
         self.bounds = np.cumsum([0, *(s.count for s in segments)], dtype=np.int64)
 
+    @classmethod
+    def range_of(cls, start: int, count: int) -> RowIdSequence:
+        """The ids start … start + count - 1."""
+        return cls([Range(start, count)] if count else [])
+
+    @classmethod
+    def from_ids(cls, ids: NDArray[np.integer]) -> RowIdSequence:
+        """Any ids, in the order of their rows."""
+        return cls(cut_ids(ids.astype(np.uint64, copy=False)))
+
+    @classmethod
+    def concat(cls, sequences: Iterable[RowIdSequence]) -> RowIdSequence:
+        """The ids of one sequence after the other."""
+        joined: list[Segment] = []
+        for segment in (s for sequence in sequences for s in sequence.segments if s.count):
+            last = joined[-1] if joined else None
+            if isinstance(segment, Range) and isinstance(last, Range) and last.start + last.count == segment.start:
+                joined[-1] = Range(last.start, last.count + segment.count)
+            else:
+                joined.append(segment)
+        return cls(joined)
+
     def __len__(self) -> int:
         return int(self.bounds[-1])
 
@@ -67,6 +90,26 @@ class RowIdSequence:
             mine = owner == i
             found[mine] = self.segments[i].take(wanted[mine] - self.bounds[i])
         return found
+
+    def select(self, offsets: NDArray[np.integer]) -> RowIdSequence:
+        """Return the ids of the rows at some offsets as a sequence.
+
+        Args:
+            offsets: Strictly ascending, inside the fragment.
+        """
+        kept: list[RowIdSequence] = []
+        edges = np.searchsorted(offsets, self.bounds).tolist()
+        for segment, base, low, high in zip(self.segments, self.bounds.tolist(), edges, edges[1:], strict=False):
+            if high - low == segment.count:
+                kept.append(RowIdSequence([segment]))
+            elif high > low:
+                kept.append(self.from_ids(segment.take(offsets[low:high].astype(np.int64) - base)))
+        return self.concat(kept)
+
+    def to_bytes(self) -> bytes:
+        """Serialize, each segment in the smallest of its forms."""
+        segments = [segment_to_proto(s) for s in self.segments if s.count]
+        return rowids_pb2.RowIdSequence(segments=segments).SerializeToString(deterministic=True)
 
 
 def read_row_ids(data: bytes, where: str, physical_rows: int | None = None) -> RowIdSequence:

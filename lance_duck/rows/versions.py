@@ -5,6 +5,8 @@ A `RowDatasetVersionSequence` is runs of rows with one version; of the span of a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
@@ -27,6 +29,30 @@ class VersionSequence:
         self._bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         self._versions = versions
 
+    @classmethod
+    def constant(cls, version: int, count: int) -> VersionSequence:
+        """One version for all of `count` rows."""
+        runs = min(count, 1)
+        return cls(np.full(runs, count, np.int64), np.full(runs, version, np.uint64))
+
+    @classmethod
+    def from_versions(cls, versions: NDArray[np.integer]) -> VersionSequence:
+        """The version of each row, in order."""
+        starts = np.flatnonzero(np.concatenate([np.ones(min(len(versions), 1), np.bool_), np.diff(versions) != 0]))
+        return cls(np.diff(starts, append=len(versions)), versions[starts].astype(np.uint64))
+
+    @classmethod
+    def concat(cls, sequences: Iterable[VersionSequence]) -> VersionSequence:
+        """The rows of one sequence after the other; runs of one version are joined."""
+        found = list(sequences)
+        lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(s._bounds) for s in found)])
+        versions = np.concatenate([np.empty(0, np.uint64), *(s._versions for s in found)])
+        lengths, versions = lengths[lengths > 0], versions[lengths > 0]
+        if not len(lengths):
+            return cls(lengths, versions)
+        starts = np.flatnonzero(np.concatenate([np.ones(1, np.bool_), versions[1:] != versions[:-1]]))
+        return cls(np.add.reduceat(lengths, starts), versions[starts])
+
     def __len__(self) -> int:
         return int(self._bounds[-1])
 
@@ -39,6 +65,20 @@ class VersionSequence:
         """Return the versions of rows at some offsets, in any order; the caller keeps them inside the fragment."""
         wanted = offsets.astype(np.int64, copy=False)
         return self._versions[np.searchsorted(self._bounds, wanted, side="right") - 1]
+
+    def select(self, offsets: NDArray[np.integer]) -> VersionSequence:
+        """Return the versions of rows at some offsets, which ascend strictly, as a sequence."""
+        lengths = np.diff(np.searchsorted(offsets, self._bounds)).astype(np.int64)
+        return self.concat([VersionSequence(lengths, self._versions)])
+
+    def to_bytes(self) -> bytes:
+        """Serialize."""
+        bounds = self._bounds.tolist()
+        runs = [
+            rowids_pb2.RowDatasetVersionRun(span={"range": {"start": begin, "end": end}}, version=version)
+            for begin, end, version in zip(bounds, bounds[1:], self._versions.tolist(), strict=False)
+        ]
+        return rowids_pb2.RowDatasetVersionSequence(runs=runs).SerializeToString(deterministic=True)
 
 
 def read_versions(data: bytes, where: str, physical_rows: int | None = None) -> VersionSequence:

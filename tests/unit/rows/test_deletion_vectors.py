@@ -81,3 +81,19 @@ def test_cut_and_flipped_bytes_raise_errors_of_this_package_only(data: st.DataOb
     kept = bytes(raw[: data.draw(st.integers(0, len(raw)))])
     with suppress(LanceDuckError):
         read_deletion_vector(kept, suffix, "here", 10)
+
+
+@given(st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)))
+def test_vectors_combine_like_sets(one: set[int], other: set[int]) -> None:
+    a, b = (DeletionVector.of(np.array(list(s), np.int64)) for s in (one, other))
+    assert a.union(b).deleted.tolist() == sorted(one | other)
+    assert a.difference(b).deleted.tolist() == sorted(one - other)
+    assert a.intersects(b) == bool(one & other)
+
+
+@pytest.mark.parametrize(("count", "suffix"), [(1, "arrow"), (4999, "arrow"), (5000, "bin")])
+def test_written_vectors_come_back_from_the_kind_of_file_for_their_size(count: int, suffix: str) -> None:
+    vector = DeletionVector.of(np.arange(0, 3 * count, 3))
+    assert vector.suffix == suffix
+    again = read_deletion_vector(vector.to_bytes(), suffix, "here", 3 * count, count)
+    assert again.deleted.tolist() == vector.deleted.tolist()

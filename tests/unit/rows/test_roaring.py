@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from lance_duck.errors import CorruptError
-from lance_duck.rows import roaring_values
+from lance_duck.rows.roaring import roaring_bytes, roaring_values
 
 
 @st.composite
@@ -49,3 +49,8 @@ def test_more_values_than_the_limit_are_refused() -> None:
     assert len(roaring_values(BitMap(range(10)).serialize(), "here", 10)) == 10
     with pytest.raises(CorruptError, match="at most 9"):
         roaring_values(BitMap(range(10)).serialize(), "here", 9)
+
+
+def test_written_bitmaps_come_back() -> None:
+    values = np.concatenate([np.arange(70_000), np.arange(200_000, 900_000, 7)]).astype(np.uint32)
+    assert roaring_values(roaring_bytes(values), "here", 1_000_000).tolist() == values.tolist()

@@ -1,0 +1,26 @@
+"""Deletion files: _deletions/{fragment}-{read version}-{random 64-bit id}.{arrow|bin}; see `rows.deletion`."""
+
+from __future__ import annotations
+
+import secrets
+
+from lance_duck.rows import DeletionVector
+from lance_duck.store import Store
+from lance_duck.wire.fragment import DeletionFile
+
+
+def write_deletions(store: Store, fragment_id: int, read_version: int, vector: DeletionVector) -> DeletionFile:
+    """Write the deleted rows of a fragment, all of them: a deletion file replaces the one before.
+
+    Args:
+        store: Root of the table.
+        fragment_id: The fragment.
+        read_version: Version of the table that the change started from.
+        vector: At least one row.
+
+    Raises:
+        StoreError: The disk or the service fails; no file is left.
+    """
+    file = DeletionFile(vector.suffix, read_version, secrets.randbits(64), vector.count, None)
+    store.put(file.path(fragment_id), vector.to_bytes())
+    return file
