@@ -145,3 +145,8 @@ def blob_file(data_file_name: str, blob_id: int, *, is_dataset_root: bool = True
     """Path of a blob that lies beside the data file `data_file_name`."""
     stem = data_file_name.removesuffix(".lance")
     return data_file(f"{stem}/{f'{blob_id:032b}'[::-1]}.blob", is_dataset_root=is_dataset_root)
+
+
+def blob_directory(data_file_name: str) -> str:
+    """Directory of the blobs that lie beside the data file `data_file_name`, with a slash at the end."""
+    return data_file(f"{data_file_name.removesuffix('.lance')}/")
