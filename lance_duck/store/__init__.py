@@ -1,17 +1,22 @@
-"""Bytes in: local disks and object stores, and the plan of a read."""
+"""Bytes: local disks and object stores, the plan of a read, and writes."""
 
-from lance_duck.store.base import Entry, Store
+from lance_duck.store.base import Buffer, Entry, Sink, Store, copy_bytes, is_temporary
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
-from lance_duck.store.uri import join_uri, local_path, open_source, open_store
+from lance_duck.store.uri import boolean_option, join_uri, local_path, open_source, open_store
 
 __all__ = [
+    "Buffer",
     "ByteRange",
     "ByteSource",
     "Entry",
     "Request",
+    "Sink",
     "Store",
+    "boolean_option",
+    "copy_bytes",
     "fetch",
     "gather",
+    "is_temporary",
     "join_uri",
     "local_path",
     "open_source",

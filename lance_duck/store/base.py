@@ -1,15 +1,28 @@
-"""What the rest of the package knows of a place where files lie."""
+"""What the rest of the package knows of a place where files lie.
+
+{name}#{number}    a file that is being written on a local disk; a killed process leaves it behind
+.tmp…              the same, by other implementations
+"""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+import re
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from types import TracebackType
+from typing import Any, Final, Protocol, TypeAlias
 
-from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.errors import CorruptError, InternalError, InvalidInputError
 from lance_duck.store.request import ByteSource
+
+Buffer: TypeAlias = Any  # whatever memoryview() takes: bytes, numpy arrays, pyarrow buffers; contiguous
+
+COPIED_AT_ONCE: Final = 8 << 20
+_TEMPORARY = re.compile(r"#[0-9]+$|^\.tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +38,73 @@ class Entry:
     path: str
     size: int
     modified: datetime
+
+
+class Sink(ABC):
+    """A new file that is being written, by one thread at a time.
+
+    As a context manager it is closed at the end, or aborted when the block fails.
+
+    Args:
+        path: Name for messages.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.position = 0
+        self._open = True
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes. The buffer may be reused afterwards.
+
+        Raises:
+            StoreError: The disk or the service failed. The sink can only be aborted then.
+        """
+        if not self._open:
+            raise InternalError("write to a file that is closed", where=self.path)
+        view = memoryview(data).cast("B")
+        if len(view):
+            self._write(view)
+            self.position += len(view)
+
+    def close(self) -> None:
+        """Make the file appear under its name, whole and safe on the disk; the second time does nothing.
+
+        Raises:
+            StoreError: It could not, and has left nothing.
+        """
+        if self._open:
+            self._open = False
+            self._close()
+
+    def abort(self) -> None:
+        """Give the file up and leave nothing of it; does nothing once it is closed. Never raises."""
+        if self._open:
+            self._open = False
+            self._abort()
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    @abstractmethod
+    def _write(self, data: memoryview) -> None:
+        """Append bytes, at least one."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Publish; after an error nothing is left."""
+
+    @abstractmethod
+    def _abort(self) -> None:
+        """Leave nothing; errors are swallowed."""
 
 
 class Store(Protocol):
@@ -71,6 +151,60 @@ class Store(Protocol):
 
     def folders(self) -> list[str] | None:
         """Names of the directories directly below the root, in order; None when the root does not exist."""
+
+    def create(self, path: str) -> Sink:
+        """Begin a file. It appears when the sink is closed, whole, in place of one of that name; directories as needed.
+
+        Raises:
+            UnsupportedError: A place that is for reading only.
+        """
+
+    def put(self, path: str, data: Buffer) -> None:
+        """Write a small file, in place of one of that name; readers see the old one or the new one."""
+
+    def put_if_absent(self, path: str, data: Buffer) -> None:
+        """Write a small file under a name that nobody has taken, safe on the disk when this returns.
+
+        Of several that try at once, one succeeds.
+
+        Raises:
+            AlreadyExistsError: The name is taken; on an object store perhaps by this very call, when an answer was
+                lost and the call repeated.
+            StoreError: It failed, or its outcome is not known.
+        """
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files; missing ones are passed over. A local disk also loses the directories that become empty."""
+
+    def walk(self, directory: str = "") -> Iterator[Entry]:
+        """Yield all files below a directory ("": the root), also temporary ones; none when it does not exist.
+
+        Links to directories are not followed. The order is any.
+        """
+
+    def copy(self, source: str, path: str) -> None:
+        """Copy a file within the store, in place of one of that name. Raises NotFoundError."""
+
+    def sync(self) -> None:
+        """Make the names safe under which files have appeared; to be called before a commit names them."""
+
+
+def temporary_name(path: str) -> str:
+    """Return a name beside `path` for a file that is being written; listings of other implementations pass it over."""
+    return f"{path}#{secrets.randbits(48)}"
+
+
+def is_temporary(path: str) -> bool:
+    """Whether a file is one that this or another implementation was still writing."""
+    return _TEMPORARY.search(posixpath.basename(path)) is not None
+
+
+def copy_bytes(source: ByteSource, sink: Sink) -> None:
+    """Write all of a source to a sink and close it; the sink is aborted on failure."""
+    with sink:
+        for at in range(0, source.size, COPIED_AT_ONCE):
+            for piece in source.read([(at, min(COPIED_AT_ONCE, source.size - at))]):
+                sink.write(piece)
 
 
 def normal_path(path: str, where: str) -> str:

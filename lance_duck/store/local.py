@@ -1,4 +1,4 @@
-"""Files on local disks, memory-mapped.
+"""Files on local disks: memory-mapped to read, written by `local_write`.
 
 A read is a view of the map: nothing is copied, and the page cache is shared with other processes. Pages that were
 read count as memory of the process until they are given back, so all maps share one budget (`residency`): when the
@@ -15,7 +15,7 @@ import stat
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import BinaryIO
@@ -23,7 +23,9 @@ from typing import BinaryIO
 import numpy as np
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, StoreError
-from lance_duck.store.base import Entry, check_range, leaves_root
+from lance_duck.store import local_write
+from lance_duck.store.base import Buffer, Entry, Sink, check_range, leaves_root
+from lance_duck.store.flush import unflushed
 from lance_duck.store.request import Bytes
 
 try:
@@ -135,18 +137,20 @@ class LocalStore:
     Args:
         root: The directory; may itself be reached through symbolic links.
         allowed: Other directories that paths and symbolic links may lead into.
+        fsync: Whether what is written is flushed to the disk.
     """
 
     can_list = True
 
-    def __init__(self, root: str, allowed: Sequence[str] = ()) -> None:
+    def __init__(self, root: str, allowed: Sequence[str] = (), *, fsync: bool = True) -> None:
         self.uri = os.path.abspath(root)
         self._root = os.path.realpath(root)
         self._allowed = tuple(os.path.realpath(a) for a in allowed)
+        self._fsync = fsync
 
     def allowing(self, roots: Sequence[str]) -> LocalStore:
         """The same store, with more directories that paths may lead into."""
-        return LocalStore(self.uri, (*self._allowed, *roots))
+        return LocalStore(self.uri, (*self._allowed, *roots), fsync=self._fsync)
 
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
@@ -190,20 +194,87 @@ class LocalStore:
         except NotFoundError:
             return None
 
+    def create(self, path: str) -> Sink:
+        """See `Store.create`."""
+        return local_write.LocalSink(self._own_place(path), fsync=self._fsync)
+
+    def put(self, path: str, data: Buffer) -> None:
+        """See `Store.put`."""
+        local_write.put(self._own_place(path), data, fsync=self._fsync)
+
+    def put_if_absent(self, path: str, data: Buffer) -> None:
+        """See `Store.put_if_absent`."""
+        local_write.put_if_absent(self._own_place(path), data, fsync=self._fsync)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """See `Store.delete`."""
+        for path in paths:
+            place = self._own_place(path)
+            local_write.delete(place, self._root_of(place) or self._root)
+
+    def walk(self, directory: str = "") -> Iterator[Entry]:
+        """See `Store.walk`."""
+        top = self._place(directory) if directory.strip("/") else self._root
+        shown = directory.strip("/")
+        with _translated(top):
+            for folder, _, names in os.walk(top, onerror=_raise_unless_gone):
+                inner = os.path.relpath(folder, top).replace(os.sep, "/")
+                prefix = "/".join(part for part in (shown, "" if inner == "." else inner) if part)
+                for name in names:
+                    try:
+                        found = os.lstat(os.path.join(folder, name))
+                    except FileNotFoundError:
+                        continue
+                    modified = datetime.fromtimestamp(found.st_mtime, UTC)
+                    yield Entry(f"{prefix}/{name}" if prefix else name, found.st_size, modified)
+
+    def copy(self, source: str, path: str) -> None:
+        """See `Store.copy`."""
+        start, end = self._place(source), self._own_place(path)
+        with _translated(start):
+            opened = _open_regular(start)
+        with opened:
+            local_write.copy(opened, end, fsync=self._fsync)
+
+    def sync(self) -> None:
+        """See `Store.sync`."""
+        if self._fsync:
+            for root in (self._root, *self._allowed):
+                with local_write.translated(root):
+                    unflushed.flush(root)
+
     def _place(self, path: str) -> str:
         if "\0" in path or not path:
             raise leaves_root(path, self.uri)
         place = os.path.realpath(os.path.join(self._root, path))
+        if self._root_of(place) is None:
+            raise leaves_root(path, self.uri)
+        return place
+
+    def _own_place(self, path: str) -> str:
+        """The place of a name itself, also when a link has it: to be replaced or deleted."""
+        folder, name = os.path.split(os.path.join(self._root, path)) if path and "\0" not in path else ("", "")
+        place = os.path.join(os.path.realpath(folder), name)
+        if name in ("", ".", "..") or self._root_of(place) is None:
+            raise leaves_root(path, self.uri)
+        return place
+
+    def _root_of(self, place: str) -> str | None:
         for root in (self._root, *self._allowed):
             if place.startswith(root + os.sep) or (root == os.sep and place != os.sep):
-                return place
-        raise leaves_root(path, self.uri)
+                return root
+        return None
 
 
 def _open_regular(path: str) -> BinaryIO:
     if not stat.S_ISREG(os.stat(path).st_mode):  # to open a named pipe would wait for its writer
         raise StoreError("not a regular file", where=path)
     return open(path, "rb")
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _map_file(path: str) -> tuple[int, mmap.mmap | None]:

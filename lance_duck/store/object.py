@@ -6,41 +6,23 @@ refuses for a moment. Tables under one bucket and the same options share one cli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import obstore
-from obstore.exceptions import BaseError
-from obstore.store import MemoryStore, from_url
 
-from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, NotFoundError, StoreError
-from lance_duck.store.base import Entry, check_range, normal_path
+from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
+from lance_duck.store.base import Buffer, Entry, Sink, check_range, copy_bytes, normal_path
+from lance_duck.store.client import call
+from lance_duck.store.object_sink import ObjectSink
 from lance_duck.store.request import Bytes
 
 COALESCE = 256 << 10
-MEMORY = MemoryStore()
+MOST_IN_ONE_DELETE = 1000
+LARGEST_COPY = 4 << 30
 
-_T = TypeVar("_T")
-_CLIENT_OPTIONS = (
-    "allow_http",
-    "allow_invalid_certificates",
-    "connect_timeout",
-    "default_content_type",
-    "pool_idle_timeout",
-    "pool_max_idle_per_host",
-    "proxy_url",
-    "proxy_ca_certificate",
-    "proxy_excludes",
-    "read_timeout",
-    "root_certificate",
-    "randomize_addresses",
-    "timeout",
-    "user_agent",
-)
-_RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _EMPTY = np.empty(0, np.uint8)
 _EMPTY.setflags(write=False)
 
@@ -54,7 +36,7 @@ class ObjectFile:
         self.path = path
         self._client = client
         self._key = key
-        self.size = _call(path, lambda: obstore.head(client, key)["size"]) if size is None else size
+        self.size = call(path, lambda: obstore.head(client, key)["size"]) if size is None else size
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return the bytes of each (offset, size), in as few concurrent requests as they need."""
@@ -71,7 +53,7 @@ class ObjectFile:
             return list(obstore.get_ranges(self._client, self._key, starts=starts, lengths=lengths, coalesce=COALESCE))
 
         try:
-            found = [np.frombuffer(data, np.uint8) for data in _call(self.path, fetch)]
+            found = [np.frombuffer(data, np.uint8) for data in call(self.path, fetch)]
         except StoreError:
             self._check_size()
             raise
@@ -81,7 +63,7 @@ class ObjectFile:
         return found
 
     def _check_size(self) -> None:
-        size = _call(self.path, lambda: obstore.head(self._client, self._key)["size"])
+        size = call(self.path, lambda: obstore.head(self._client, self._key)["size"])
         if size < self.size:
             raise CorruptError("file is cut short", where=self.path, expected=f"{self.size} bytes", found=size)
 
@@ -105,7 +87,7 @@ class ObjectStore:
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
         key = self._key(path)
-        return _call(self._where(path), lambda: bytes(obstore.get(self._client, key).bytes()))
+        return call(self._where(path), lambda: bytes(obstore.get(self._client, key).bytes()))
 
     def open(self, path: str, size: int | None = None) -> ObjectFile:
         """See `Store.open`."""
@@ -115,12 +97,9 @@ class ObjectStore:
         """See `Store.entries`."""
         key = self._key(directory) + "/"
         cut = len(key) - len(directory.strip("/")) - 1
-        pages = _call(self._where(directory), lambda: iter(obstore.list(self._client, key, chunk_size=1000)))
-        while (page := _call(self._where(directory), lambda: next(pages, None))) is not None:
-            for found in page:
-                if "/" not in found["path"][len(key) :]:
-                    modified: datetime = found["last_modified"]
-                    yield Entry(found["path"][cut:], found["size"], modified.astimezone(UTC))
+        for found in self._listed(key, self._where(directory)):
+            if "/" not in found["path"][len(key) :]:
+                yield _entry(found, cut)
 
     def names(self, directory: str) -> Iterator[str]:
         """See `Store.names`."""
@@ -131,17 +110,84 @@ class ObjectStore:
         """See `Store.exists`."""
         key = self._key(path)
         try:
-            _call(self._where(path), lambda: obstore.head(self._client, key))
+            call(self._where(path), lambda: obstore.head(self._client, key))
         except NotFoundError:
             return False
         return True
 
     def folders(self) -> list[str] | None:
         """See `Store.folders`; a bucket's root exists even when it holds nothing."""
-        found = _call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
+        found = call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
         if self._prefix and not found["common_prefixes"] and not found["objects"]:
             return None
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"])
+
+    def create(self, path: str) -> Sink:
+        """See `Store.create`: an upload in parts, at most four of which wait in memory.
+
+        What is given up before its end is not seen, but a service may keep the parts until a rule of the bucket for
+        incomplete uploads removes them.
+        """
+        key = self._writable(path)
+        return ObjectSink(self._client, key, self._where(path))
+
+    def put(self, path: str, data: Buffer) -> None:
+        """See `Store.put`."""
+        key = self._writable(path)
+        call(self._where(path), lambda: obstore.put(self._client, key, bytes(data)))
+
+    def put_if_absent(self, path: str, data: Buffer) -> None:
+        """See `Store.put_if_absent`: a conditional put."""
+        key = self._writable(path)
+        call(
+            self._where(path),
+            lambda: obstore.put(self._client, key, bytes(data), mode="create", use_multipart=False),
+        )
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """See `Store.delete`."""
+        keys = [self._writable(path) for path in paths]
+        for at in range(0, len(keys), MOST_IN_ONE_DELETE):
+            self._delete(keys[at : at + MOST_IN_ONE_DELETE])
+
+    def walk(self, directory: str = "") -> Iterator[Entry]:
+        """See `Store.walk`."""
+        key = self._key(directory) + "/" if directory.strip("/") else self._prefix and self._prefix + "/"
+        cut = len(self._prefix) + 1 if self._prefix else 0
+        for found in self._listed(key, self._where(directory)):
+            yield _entry(found, cut)
+
+    def copy(self, source: str, path: str) -> None:
+        """See `Store.copy`: within the service, unless the object is too large for that."""
+        start, end = self._key(source), self._writable(path)
+        size = call(self._where(source), lambda: obstore.head(self._client, start)["size"])
+        if size <= LARGEST_COPY:
+            call(self._where(source), lambda: obstore.copy(self._client, start, end))
+            return
+        copy_bytes(self.open(source, size), self.create(path))
+
+    def sync(self) -> None:
+        """See `Store.sync`: what a service has acknowledged is safe."""
+
+    def _delete(self, keys: list[str]) -> None:
+        try:
+            call(self.uri, lambda: obstore.delete(self._client, keys))
+        except NotFoundError:  # some services mind, and stop at the first that is missing
+            if len(keys) > 1:
+                for key in keys:
+                    self._delete([key])
+
+    def _listed(self, key: str, where: str) -> Iterator[Any]:
+        pages = call(where, lambda: iter(obstore.list(self._client, key or None, chunk_size=1000)))
+        while (page := call(where, lambda: next(pages, None))) is not None:
+            yield from page
+
+    def _writable(self, path: str) -> str:
+        if not self.can_list:
+            raise UnsupportedError(
+                "a web server is for reading only", where=self._where(path), remedy="write to a disk or an object store"
+            )
+        return self._key(path)
 
     def _key(self, path: str) -> str:
         normal = normal_path(path, self.uri)
@@ -151,78 +197,6 @@ class ObjectStore:
         return f"{self.uri}/{path}"
 
 
-@lru_cache(maxsize=64)
-def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
-    """Return the client of a bucket.
-
-    Args:
-        bucket: URI without a path, for example "s3://name" or "https://host:port".
-        options: Storage options, sorted by name; names in lower case.
-
-    Raises:
-        InvalidInputError: An option has no meaning for this kind of store, or a needed one is missing.
-    """
-    if bucket.startswith("memory:"):
-        return MEMORY
-    config, client, retry = _split_options(options)
-    arguments: dict[str, Any] = {"client_options": client or None, "retry_config": retry or None}
-    if config:
-        arguments["config"] = config
-    try:
-        return from_url(bucket, **arguments)
-    except (BaseError, ValueError, TypeError) as error:
-        raise InvalidInputError(
-            _first_line(error),
-            where=f"storage options of {bucket}",
-            remedy="see the options of obstore for this scheme",
-        ) from error
-
-
-def sorted_options(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Storage options as a key of `bucket_client`: names in lower case, values as text."""
-    return tuple(sorted((name.lower(), _text(value)) for name, value in (options or {}).items()))
-
-
-def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
-    config: dict[str, str] = {}
-    client: dict[str, Any] = {}
-    retry: dict[str, Any] = {}
-    for name, value in options:
-        bare = name.removeprefix("aws_").removeprefix("google_").removeprefix("azure_")
-        if bare in _CLIENT_OPTIONS:
-            client[bare] = value
-        elif name in _RETRY_OPTIONS:
-            retry |= _retry_option(name, value)
-        else:
-            config[name] = value
-    return config, client, retry
-
-
-def _retry_option(name: str, value: str) -> dict[str, Any]:
-    try:
-        number = int(value)
-    except ValueError:
-        raise InvalidInputError("not a number", where=f"storage option {name}", found=repr(value)) from None
-    return {"max_retries": number} if name == "client_max_retries" else {"retry_timeout": timedelta(seconds=number)}
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _call(where: str, do: Callable[[], _T]) -> _T:
-    """Run an operation of the library; its errors become those of this package."""
-    try:
-        return do()
-    except LanceDuckError:
-        raise
-    except FileNotFoundError as error:
-        raise NotFoundError("no such object", where=where) from error
-    except (BaseError, OSError, ValueError) as error:
-        if "404 Not Found" in _first_line(error):  # how the library puts a listing of a bucket that does not exist
-            raise NotFoundError("no such bucket", where=where) from error
-        raise StoreError(_first_line(error), where=where) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _entry(found: Any, cut: int) -> Entry:
+    modified: datetime = found["last_modified"]
+    return Entry(found["path"][cut:], found["size"], modified.astimezone(UTC))

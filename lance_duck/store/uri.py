@@ -9,8 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.store.base import Store
+from lance_duck.store.client import bucket_client, sorted_options
 from lance_duck.store.local import LocalStore
-from lance_duck.store.object import ObjectStore, bucket_client, sorted_options
+from lance_duck.store.object import ObjectStore
 from lance_duck.store.request import ByteSource
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
@@ -26,7 +27,8 @@ def open_store(
     Args:
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// memory:// URI.
         storage_options: Credentials and settings of the object store, by the names of pylance and obstore; ignored for
-            local paths.
+            local paths, but for "fsync": "false" writes without flushing to the disk, for tables that need not
+            survive a power cut.
         allowed: Other roots that paths and links of a local store may lead into; those that are not local are passed
             over.
 
@@ -37,7 +39,8 @@ def open_store(
     text = os.fspath(uri)
     path = local_path(text)
     if path is not None:
-        return LocalStore(path, [p for a in allowed if (p := local_path(a)) is not None])
+        fsync = boolean_option(storage_options, "fsync", default=True)
+        return LocalStore(path, [p for a in allowed if (p := local_path(a)) is not None], fsync=fsync)
     parts = urlsplit(text)
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
         raise UnsupportedError(
@@ -89,6 +92,18 @@ def local_path(uri: str) -> str | None:
     if parts.netloc not in ("", "localhost"):
         raise InvalidInputError("file URI with a host", where=uri, expected="file:///path")
     return unquote(parts.path)
+
+
+def boolean_option(options: Mapping[str, str] | None, name: str, *, default: bool) -> bool:
+    """Return a storage option that is "true" or "false". Raises InvalidInputError."""
+    text = dict(sorted_options(options)).get(name)
+    if text is None:
+        return default
+    if text.lower() in ("true", "1"):
+        return True
+    if text.lower() in ("false", "0"):
+        return False
+    raise InvalidInputError("not a boolean", where=f"storage option {name}", expected="true or false", found=repr(text))
 
 
 def join_uri(root: str, path: str) -> str:

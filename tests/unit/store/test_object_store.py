@@ -17,7 +17,7 @@ from obstore.store import HTTPStore, S3Store
 from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.snapshot import open_snapshot
 from lance_duck.store import Store, open_store
-from lance_duck.store.object import MEMORY
+from lance_duck.store.client import MEMORY
 
 BUCKET = "bucket"
 HTTP = {"allow_http": "true"}

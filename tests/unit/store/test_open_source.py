@@ -7,7 +7,7 @@ import pytest
 
 from lance_duck.errors import InvalidInputError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store import open_source
-from lance_duck.store.object import MEMORY
+from lance_duck.store.client import MEMORY
 
 
 def test_one_file_is_opened_by_its_path_or_uri(tmp_path: Path) -> None:

@@ -1,0 +1,199 @@
+"""New files on local disks.
+
+A file is written under a temporary name beside its place ({name}#{number}), flushed, and then given its name: by a
+rename, which replaces, or by a hard link, which fails when the name is taken. A reader thus sees whole files only, and
+a killed writer leaves at most the temporary one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+from lance_duck.errors import AlreadyExistsError, LanceDuckError, StoreError
+from lance_duck.store.base import Buffer, Sink, temporary_name
+from lance_duck.store.flush import flush_directory, unflushed
+
+BUFFERED: Final = 1 << 20
+
+_TRIES = 16
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full: free some space and run it again",
+    errno.EDQUOT: "the quota is used up: free some space and run it again",
+    errno.EFBIG: "the file is larger than the system lets it be: write smaller files (max_bytes_per_file)",
+    errno.EROFS: "the disk is mounted for reading only",
+    errno.EACCES: "check the permissions of the directory",
+    errno.EPERM: "check the permissions of the directory",
+    errno.EIO: "check the disk",
+    errno.EMFILE: "too many files are open: raise the limit (ulimit -n)",
+}
+
+
+class LocalSink(Sink):
+    """See `Sink`.
+
+    Args:
+        place: Absolute path of the file.
+        fsync: Whether it is flushed before it appears.
+    """
+
+    def __init__(self, place: str, *, fsync: bool = True) -> None:
+        super().__init__(place)
+        self._fsync = fsync
+        with translated(place):
+            self._temporary, self._file = _begin(place)
+
+    def publish(self, name: Callable[[str, str], None]) -> None:
+        """Close the file and let `name(temporary, place)` give it its name; the temporary one is gone afterwards."""
+        self._open = False
+        try:
+            with translated(self.path):
+                self._finish()
+                name(self._temporary, self.path)
+        finally:
+            self._abort()
+
+    def _write(self, data: memoryview) -> None:
+        with translated(self.path):
+            self._file.write(data)
+
+    def _close(self) -> None:
+        self.publish(os.replace)
+        if self._fsync:
+            unflushed.note(os.path.dirname(self.path))
+
+    def _finish(self) -> None:
+        self._file.flush()
+        if self._fsync:
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    def _abort(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._temporary)
+
+
+def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
+    """Write a file in place of one of that name. Raises StoreError."""
+    with LocalSink(place, fsync=fsync) as sink:
+        sink.write(data)
+
+
+def put_if_absent(place: str, data: Buffer, *, fsync: bool = True) -> None:
+    """Write a file under a free name, and flush the directory. Raises AlreadyExistsError and StoreError."""
+    sink = LocalSink(place, fsync=fsync)
+    try:
+        sink.write(data)
+        sink.publish(_name_if_absent)
+    finally:
+        sink.abort()
+    if fsync:
+        with translated(place):
+            flush_directory(os.path.dirname(place))
+
+
+def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
+    """Write what is left of an open file to a place. Raises StoreError."""
+    with LocalSink(place, fsync=fsync) as sink:
+        shutil.copyfileobj(source, _Writer(sink), BUFFERED)
+
+
+def delete(place: str, root: str) -> None:
+    """Delete a file, and the directories below `root` that become empty. Raises StoreError."""
+    with translated(place):
+        try:
+            os.unlink(place)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+    parent = os.path.dirname(place)
+    with contextlib.suppress(OSError):  # not empty, as a rule
+        while parent.startswith(root.rstrip(os.sep) + os.sep):
+            os.rmdir(parent)
+            parent = os.path.dirname(parent)
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Turn errors of the operating system while writing into those of this package."""
+    try:
+        yield
+    except LanceDuckError:
+        raise
+    except FileExistsError as error:
+        raise AlreadyExistsError("the name is taken", where=place) from error
+    except (OSError, ValueError) as error:
+        code = getattr(error, "errno", None)
+        what = getattr(error, "strerror", None) or str(error)
+        raise StoreError(f"cannot write: {what}", where=place, remedy=_REMEDIES.get(code or 0)) from error
+
+
+class _Writer:
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, data: bytes) -> int:
+        self._sink.write(data)
+        return len(data)
+
+
+def _begin(place: str) -> tuple[str, BinaryIO]:
+    """Open a temporary file beside a place, with the directories above it."""
+    for _ in range(_TRIES):
+        temporary = temporary_name(place)
+        try:
+            return temporary, open(temporary, "xb", buffering=BUFFERED)
+        except FileNotFoundError:  # the directory: not there yet, or deleted this moment because it was empty
+            _make_directories(os.path.dirname(place))
+        except FileExistsError:
+            continue
+    raise StoreError("cannot create a file", where=place, remedy="the directory vanishes again and again")
+
+
+def _make_directories(directory: str) -> None:
+    missing = []
+    while directory and not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for made in reversed(missing):
+        try:
+            os.mkdir(made)
+        except FileExistsError:
+            if not os.path.isdir(made):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), made) from None
+        except FileNotFoundError:
+            return  # deleted this moment; the caller tries again
+        unflushed.note(os.path.dirname(made))
+
+
+def _name_if_absent(temporary: str, place: str) -> None:
+    if os.name == "nt":
+        os.rename(temporary, place)  # never replaces there
+        return
+    try:
+        os.link(temporary, place)
+    except FileExistsError:
+        if not _same(temporary, place):  # a network disk may carry a request out twice and answer the second
+            raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        raise StoreError(
+            "this disk has no hard links, so that no name can be claimed safely",
+            where=place,
+            remedy='name a manifest_store in storage_options, for example {"manifest_store": "sqlite:///path.db"}',
+        ) from error
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
