@@ -49,6 +49,10 @@ _PLAIN = {
     "time64:ns": pa.time64("ns"),
     **{f"duration:{unit}": pa.duration(unit) for unit in _UNITS},
 }
+_NAMES = {arrow: name for name, arrow in _PLAIN.items() if name != "json"} | {
+    pa.string_view(): "string",
+    pa.binary_view(): "binary",
+}
 
 
 def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
@@ -65,6 +69,66 @@ def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
         UnsupportedError: The name is unknown or its parameters make no sense; the message names it.
     """
     return _parse(logical_type, logical_type, where, 0)
+
+
+def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
+    """Return the logical type of an Arrow storage type: the way back of `arrow_from_logical`, and the nested ones.
+
+    Views become plain strings and binary.
+
+    Args:
+        arrow: No extension type.
+        where: Field, for messages.
+
+    Raises:
+        UnsupportedError: Lance has no such type; the message names it.
+    """
+    simple = _NAMES.get(arrow) or _with_parameters(arrow)
+    if simple is not None:
+        return simple
+    if pa.types.is_map(arrow):
+        return "map"
+    if pa.types.is_struct(arrow):
+        return "struct"
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        kind = "list" if pa.types.is_list(arrow) else "large_list"
+        return f"{kind}.struct" if pa.types.is_struct(arrow.value_type) else kind
+    if pa.types.is_dictionary(arrow) and arrow.value_type in _NAMES and pa.types.is_integer(arrow.index_type):
+        value = _NAMES[arrow.value_type]
+        if ":" not in value:
+            return f"dict:{value}:{_NAMES[arrow.index_type]}:false"
+    if pa.types.is_fixed_size_list(arrow) and arrow.list_size > 0:
+        item = "struct" if pa.types.is_struct(arrow.value_type) else _item_name(arrow.value_field)
+        if item is not None:
+            return f"fixed_size_list:{item}:{arrow.list_size}"
+    raise UnsupportedError(f"Lance has no type for {arrow}", where=where, remedy="cast the column before it is written")
+
+
+def _with_parameters(arrow: pa.DataType) -> str | None:
+    if pa.types.is_timestamp(arrow):
+        return f"timestamp:{arrow.unit}:{arrow.tz or '-'}"
+    if pa.types.is_decimal128(arrow) or pa.types.is_decimal256(arrow):
+        return f"decimal:{arrow.bit_width}:{arrow.precision}:{arrow.scale}"
+    if pa.types.is_fixed_size_binary(arrow):
+        return f"fixed_size_binary:{arrow.byte_width}"
+    return None
+
+
+def _item_name(item: pa.Field) -> str | None:
+    """Logical type of the items of a fixed-size list; None where they cannot be such."""
+    arrow = item.type
+    name = (item.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode(errors="replace")
+    if isinstance(arrow, pa.BaseExtensionType):
+        name, arrow = arrow.extension_name, arrow.storage_type
+    if name == BFLOAT16:
+        return BFLOAT16
+    if pa.types.is_fixed_size_list(arrow) and arrow.list_size > 0:
+        below = _item_name(arrow.value_field)
+        return None if below is None else f"fixed_size_list:{below}:{arrow.list_size}"
+    plain = _NAMES.get(arrow)
+    if plain in ("null", "string", "large_string", "binary", "large_binary"):
+        return None
+    return plain or _with_parameters(arrow)
 
 
 def _parse(text: str, whole: str, where: str, depth: int) -> pa.DataType:

@@ -30,6 +30,9 @@ BLOB_KEY = "lance-encoding:blob"
 PACKED_KEY = "lance-encoding:packed"
 BLOB_V2 = "lance.blob.v2"
 JSON = "lance.json"
+PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+PRIMARY_KEY_POSITION = f"{PRIMARY_KEY}:position"
+CLUSTERING_KEY_POSITION = "lance-schema:unenforced-clustering-key:position"
 
 _MAX_DEPTH = 64
 _LISTS = {"list": pa.list_, "list.struct": pa.list_, "large_list": pa.large_list, "large_list.struct": pa.large_list}
@@ -307,9 +310,23 @@ def _field(proto: file_pb2.Field, below: Mapping[int, list[file_pb2.Field]]) -> 
     metadata = dict(proto.metadata)
     if proto.extension_name:
         metadata[EXTENSION_NAME] = proto.extension_name.encode()
+    for key, value in _keys(proto).items():
+        metadata.setdefault(key, value)
     return Field(
         proto.id, proto.name, proto.parent_id, proto.logical_type, proto.nullable, text_map(metadata), children
     )
+
+
+def _keys(proto: file_pb2.Field) -> dict[str, bytes]:
+    """What a message says of keys, as metadata."""
+    found: dict[str, bytes] = {}
+    if proto.unenforced_primary_key and PRIMARY_KEY_POSITION not in proto.metadata:
+        found[PRIMARY_KEY] = b"true"
+    if proto.unenforced_primary_key_position:
+        found[PRIMARY_KEY_POSITION] = b"%d" % proto.unenforced_primary_key_position
+    if proto.unenforced_clustering_key_position:
+        found[CLUSTERING_KEY_POSITION] = b"%d" % proto.unenforced_clustering_key_position
+    return found
 
 
 def _expected_children(logical_type: str) -> int | None:
