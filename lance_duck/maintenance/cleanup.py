@@ -1,0 +1,229 @@
+"""Removing old versions, and the files that only they refer to.
+
+Manifests go first, then files: a version that is there is whole, whenever the process ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from lance_duck import refs, versions
+from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile, CleanupPolicy, old_versions, removable
+from lance_duck.maintenance.references import references
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import Entry, Store, local_path
+from lance_duck.wire import paths
+from lance_duck.wire.manifest import Manifest
+
+_BATCH: Final = 1000
+
+
+@dataclass(frozen=True)
+class CleanupStats:
+    """What a cleanup removed, or would."""
+
+    bytes_removed: int = 0
+    old_versions: int = 0
+    data_files_removed: int = 0
+    transaction_files_removed: int = 0
+    index_files_removed: int = 0
+    deletion_files_removed: int = 0
+    failed_deletes: int = 0
+
+
+@dataclass(frozen=True)
+class CleanupReferencedBranch:
+    """A branch that borrows files from the table.
+
+    Attributes:
+        referenced_version: Version that it was made from; it stays.
+        cleanup_candidate: Whether the version is old enough to go otherwise.
+    """
+
+    name: str
+    referenced_version: int
+    cleanup_candidate: bool
+
+
+@dataclass(frozen=True)
+class CleanupExplanation:
+    """What a cleanup would remove.
+
+    Attributes:
+        read_version: Version of the handle.
+        stats: Counts of everything that would go.
+        candidate_files: The files, at most `candidate_file_limit`.
+    """
+
+    read_version: int
+    stats: CleanupStats
+    candidate_files: list[CleanupCandidateFile]
+    candidate_files_truncated: bool
+    candidate_file_limit: int
+    referenced_branches: list[CleanupReferencedBranch] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def cleanup(
+    snapshot: Snapshot,
+    policy: CleanupPolicy,
+    delete_rate_limit: int | None = None,
+    delete_concurrency: int | None = None,
+) -> CleanupStats:
+    """Remove old versions and what only they refer to.
+
+    Args:
+        snapshot: Any version of the branch; it stays.
+        policy: What is old.
+        delete_rate_limit: Files a second at most.
+        delete_concurrency: Accepted; the store decides how many deletions run at once.
+
+    Raises:
+        ReferencedError: A tagged version is among them, and the policy says that this is an error.
+    """
+    for name, value in (("delete_rate_limit", delete_rate_limit), ("delete_concurrency", delete_concurrency)):
+        if value is not None and value < 1:
+            raise InvalidInputError(f"{name} must be greater than 0", where="cleanup", found=value)
+    old, files, _ = _plan(snapshot, policy)
+    store = snapshot.store
+    failed = 0
+    for batch in _batches([f.path for f in _manifests_first(files)], delete_rate_limit):
+        failed += _delete(store, batch)
+    return _stats(old, files, failed)
+
+
+def explain_cleanup(snapshot: Snapshot, policy: CleanupPolicy, max_files: int | None = 1000) -> CleanupExplanation:
+    """Say what `cleanup` would remove; nothing is removed.
+
+    Args:
+        snapshot: Any version of the branch.
+        policy: What is old.
+        max_files: Files to name at most; None: none.
+    """
+    old, files, branches = _plan(snapshot, policy)
+    listed = sorted(files, key=lambda f: f.path)[: max_files or 0]
+    stats = _stats(old, files, 0)
+    return CleanupExplanation(
+        snapshot.version, stats, listed, max_files is not None and len(files) > max_files, max_files or 0, branches
+    )
+
+
+def _plan(
+    snapshot: Snapshot, policy: CleanupPolicy
+) -> tuple[list[int], list[CleanupCandidateFile], list[CleanupReferencedBranch]]:
+    now = datetime.now(UTC)
+    store = snapshot.store
+    # Listed before the manifests are read: a file that appears later belongs to no version seen here, nor is it listed.
+    entries = [e for folder in _folders() for e in store.walk(folder)]
+    manifests = {m.version: m for m in versions.load_all(store)}
+    branches = _children(snapshot)
+    kept: dict[int, list[str]] = {}
+    for name, tag in snapshot.tags().items():
+        if (tag.branch or refs.MAIN) == (snapshot.branch or refs.MAIN):
+            kept.setdefault(tag.version, []).append(name)
+    for branch in branches.values():
+        kept.setdefault(branch.parent_version, [])
+    old = old_versions({v: m.timestamp for v, m in manifests.items()}, kept, snapshot.version, policy, now)
+    gone = set(old)
+    staying = set().union(*(references(m) for v, m in manifests.items() if v not in gone), _borrowed(snapshot))
+    staying |= set().union(*map(references, _detached(store)))
+    dropped = set().union(*(references(manifests[v]) for v in old))
+    files = removable(entries, staying, dropped, policy.delete_unverified, now)
+    files += _manifest_files(entries, manifests, gone)
+    listed = [CleanupReferencedBranch(n, b.parent_version, b.parent_version in gone) for n, b in branches.items()]
+    return old, files, listed
+
+
+def _folders() -> tuple[str, ...]:
+    return paths.DATA, paths.DELETIONS, paths.TRANSACTIONS, paths.INDICES, paths.VERSIONS
+
+
+def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:
+    """Branches that were made from this one."""
+    mine = snapshot.branch or refs.MAIN
+    return {name: b for name, b in snapshot.branches().items() if (b.parent_branch or refs.MAIN) == mine}
+
+
+def _borrowed(snapshot: Snapshot) -> set[str]:
+    """What the versions of all other branches refer to below the root of this one."""
+    found: set[str] = set()
+    root = snapshot.location.root
+    for name in [refs.MAIN, *snapshot.branches()]:
+        if name == (snapshot.branch or refs.MAIN):
+            continue
+        store = snapshot.location.at(refs.branch_uri(root.uri, name)).store()
+        try:
+            manifests = versions.load_all(store)
+        except NotFoundError:
+            continue
+        for manifest in manifests:
+            here = _place(snapshot.uri)
+            bases: frozenset[int | None] = frozenset(
+                b.id for b in manifest.base_paths.values() if _place(b.path) == here
+            )
+            if bases:
+                found |= references(manifest, bases)
+    return found
+
+
+def _place(uri: str) -> str:
+    return (local_path(uri) or uri).rstrip("/")
+
+
+def _detached(store: Store) -> Iterator[Manifest]:
+    for name in store.names(paths.VERSIONS):
+        parsed = paths.parse_manifest_name(name)
+        if parsed is not None and parsed.naming == 0:
+            yield versions.load_manifest(store, parsed.path)
+
+
+def _manifest_files(
+    entries: Iterable[Entry], manifests: dict[int, Manifest], gone: set[int]
+) -> Iterator[CleanupCandidateFile]:
+    for entry in entries:
+        folder, _, name = entry.path.rpartition("/")
+        parsed = paths.parse_manifest_name(name) if folder == paths.VERSIONS else None
+        if parsed is not None and parsed.naming and parsed.version in gone:
+            yield CleanupCandidateFile(entry.path, "manifest", False, entry.size)
+
+
+def _manifests_first(files: Sequence[CleanupCandidateFile]) -> list[CleanupCandidateFile]:
+    return sorted(files, key=lambda f: f.kind != "manifest")
+
+
+def _batches(names: Sequence[str], rate: int | None) -> Iterator[Sequence[str]]:
+    size = min(rate or _BATCH, _BATCH)
+    for start in range(0, len(names), size):
+        began = time.monotonic()
+        yield names[start : start + size]
+        if rate is not None and start + size < len(names):
+            time.sleep(max(0.0, size / rate - (time.monotonic() - began)))
+
+
+def _delete(store: Store, names: Sequence[str]) -> int:
+    """Delete files; returns how many stayed."""
+    try:
+        store.delete(names)
+    except LanceDuckError:
+        return sum(store.exists(name) for name in names)
+    return 0
+
+
+def _stats(old: Sequence[int], files: Sequence[CleanupCandidateFile], failed: int) -> CleanupStats:
+    def count(*kinds: str) -> int:
+        return sum(f.kind in kinds for f in files)
+
+    return CleanupStats(
+        sum(f.size_bytes for f in files),
+        len(old),
+        count("data"),
+        count("transaction"),
+        count("index"),
+        count("deletion"),
+        failed,
+    )

@@ -1,0 +1,156 @@
+"""Which versions and files a cleanup removes: pure functions of what lies there.
+
+A file goes when a version that goes was the last to refer to it. A file that no version refers to may belong to a
+change under way, so it is left alone until it is a week old. Files that are none of the table's own are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from lance_duck.errors import InvalidInputError, ReferencedError
+from lance_duck.store.base import Entry, is_temporary
+from lance_duck.wire import paths
+
+UNVERIFIED_AGE: Final = timedelta(days=7)
+DEFAULT_AGE: Final = timedelta(days=14)
+
+_KINDS: Final = (
+    ("data", re.compile(rf"{paths.DATA}/[^/]+\.lance|{paths.DATA}/[^/]+/[^/]+\.blob")),
+    ("deletion", re.compile(rf"{paths.DELETIONS}/[^/]+\.(arrow|bin)")),
+    ("transaction", re.compile(rf"{paths.TRANSACTIONS}/[^/]+\.txn")),
+    ("index", re.compile(rf"{paths.INDICES}/[0-9a-f-]{{36}}/.+")),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanupPolicy:
+    """Which versions are old.
+
+    Attributes:
+        older_than: Versions younger than this stay; with neither this nor the others given: 14 days.
+        retain_versions: The newest so many stay.
+        versions: Only these go.
+        delete_unverified: Files that no version refers to go at any age.
+        error_if_tagged_old_versions: A tagged version that would go is an error; else it stays.
+
+    Raises:
+        InvalidInputError: A number that is not positive, or an age below zero.
+    """
+
+    older_than: timedelta | None = None
+    retain_versions: int | None = None
+    versions: Sequence[int] | None = None
+    delete_unverified: bool = False
+    error_if_tagged_old_versions: bool = True
+
+    def __post_init__(self) -> None:
+        if self.retain_versions is not None and self.retain_versions < 1:
+            raise InvalidInputError(
+                "retain_versions must be greater than 0", where="cleanup", found=self.retain_versions
+            )
+        if self.older_than is not None and self.older_than < timedelta(0):
+            raise InvalidInputError("older_than must not be negative", where="cleanup", found=self.older_than)
+
+    def before(self, now: datetime) -> datetime | None:
+        """Versions from this moment on stay; None: age does not matter."""
+        if self.older_than is None and self.retain_versions is None and self.versions is None:
+            return now - DEFAULT_AGE
+        return None if self.older_than is None else now - self.older_than
+
+
+@dataclass(frozen=True)
+class CleanupCandidateFile:
+    """A file that goes.
+
+    Attributes:
+        path: Below the root of the table.
+        kind: "data", "deletion", "transaction", "index", "manifest" or "temporary".
+        unverified: No version refers to it.
+    """
+
+    path: str
+    kind: str
+    unverified: bool
+    size_bytes: int
+
+
+def old_versions(
+    timestamps: Mapping[int, datetime],
+    kept: Mapping[int, Sequence[str]],
+    current: int,
+    policy: CleanupPolicy,
+    now: datetime,
+) -> list[int]:
+    """Return the versions that go, in order; never the newest, the current or one in `kept`.
+
+    Args:
+        timestamps: All versions there are.
+        kept: Versions that tags name or branches came from, with the names of the tags.
+        current: Version that the caller holds.
+        policy: What the caller wants.
+        now: The present.
+
+    Raises:
+        ReferencedError: A tag names one of them, and the policy says that this is an error.
+    """
+    ordered = sorted(timestamps)
+    before = policy.before(now)
+    candidates = ordered[: -max(policy.retain_versions or 1, 1)]
+    candidates = [v for v in candidates if v != current and (before is None or timestamps[v] < before)]
+    if policy.versions is not None:
+        wanted = set(policy.versions)
+        candidates = [v for v in candidates if v in wanted]
+    tagged = {name: v for v in candidates for name in kept.get(v, ())}
+    if tagged and policy.error_if_tagged_old_versions:
+        raise ReferencedError(
+            f"Cleanup error: {len(set(tagged.values()))} tagged version(s) have been marked for cleanup",
+            found=", ".join(f"{name!r}: {v}" for name, v in tagged.items()),
+            remedy="set error_if_tagged_old_versions=False to leave them alone, or delete the tags",
+        )
+    return [v for v in candidates if v not in kept]
+
+
+def removable(
+    entries: Iterable[Entry], kept: set[str], dropped: set[str], delete_unverified: bool, now: datetime
+) -> list[CleanupCandidateFile]:
+    """Return the files that go, manifests apart.
+
+    Args:
+        entries: Files below the root.
+        kept: What the versions that stay refer to: see `references`.
+        dropped: What the versions that go refer to.
+        delete_unverified: Files that no version refers to go at any age.
+        now: The present.
+    """
+    found = []
+    for entry in entries:
+        kind = _kind(entry.path)
+        if kind is None or _referred(entry.path, kept):
+            continue
+        unverified = not _referred(entry.path, dropped)
+        if not unverified or delete_unverified or now - entry.modified > UNVERIFIED_AGE:
+            found.append(CleanupCandidateFile(entry.path, kind, unverified, entry.size))
+    return found
+
+
+def _kind(path: str) -> str | None:
+    if is_temporary(path):
+        return "temporary"
+    return next((kind for kind, pattern in _KINDS if pattern.fullmatch(path)), None)
+
+
+def _referred(path: str, references: set[str]) -> bool:
+    """Whether the file or one of its directories is among them."""
+    if path in references:
+        return True
+    at = path.find("/")
+    while at >= 0:
+        if path[: at + 1] in references:
+            return True
+        at = path.find("/", at + 1)
+    return False

@@ -1,0 +1,142 @@
+"""What a caller can ask of a compaction, by the names that pylance gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+
+CONFIG_PREFIX: Final = "lance.compaction."
+TARGET_ROWS: Final = 1 << 20
+
+_MODES: Final = ("reencode", "try_binary_copy", "force_binary_copy")
+_COUNTS: Final = (
+    *("target_rows_per_fragment", "max_rows_per_group", "max_bytes_per_file", "num_threads", "batch_size"),
+    *("io_buffer_size", "binary_copy_read_batch_bytes", "max_source_fragments", "max_source_rows", "max_source_bytes"),
+)
+_FROM_CONFIG: Final = frozenset(
+    {
+        *("target_rows_per_fragment", "max_rows_per_group", "max_bytes_per_file", "materialize_deletions"),
+        *("materialize_deletions_threshold", "defer_index_remap", "batch_size", "compaction_mode"),
+        *("binary_copy_read_batch_bytes", "max_source_fragments", "max_source_rows", "max_source_bytes"),
+        "data_storage_version",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionOptions:
+    """Settings of a compaction.
+
+    Attributes:
+        target_rows_per_fragment: Smaller fragments are joined with their neighbours.
+        materialize_deletions: Whether fragments with many deleted rows are written anew.
+        materialize_deletions_threshold: Part of the rows that must be deleted for that, 0 to 1.
+        max_bytes_per_file: Where to end a new file; None: as `write_dataset`.
+        num_threads: Groups that are written at once; None: one a core.
+        batch_size: Rows read at once.
+        compaction_mode: "reencode", or "try_binary_copy", which encodes anew too.
+        max_source_fragments: Fragments to compact in one run at most, oldest first.
+        max_source_rows: Likewise live rows.
+        max_source_bytes: Likewise bytes of data files.
+        excluded_fragment_ids: Fragments that stay as they are.
+        data_storage_version: File version of new files; None: that of the table.
+
+    max_rows_per_group, io_buffer_size and binary_copy_read_batch_bytes have no meaning here and change nothing.
+
+    Raises:
+        InvalidInputError: A number that is none, or out of range.
+        UnsupportedError: force_binary_copy, defer_index_remap.
+    """
+
+    target_rows_per_fragment: int = TARGET_ROWS
+    max_rows_per_group: int = 1024
+    max_bytes_per_file: int | None = None
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = 0.1
+    num_threads: int | None = None
+    batch_size: int | None = None
+    io_buffer_size: int | None = None
+    defer_index_remap: bool = False
+    compaction_mode: str | None = None
+    binary_copy_read_batch_bytes: int | None = None
+    max_source_fragments: int | None = None
+    max_source_rows: int | None = None
+    max_source_bytes: int | None = None
+    excluded_fragment_ids: tuple[int, ...] = ()
+    data_storage_version: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            _check_count(name, getattr(self, name))
+        threshold = self.materialize_deletions_threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+            raise InvalidInputError("materialize_deletions_threshold", expected="0 to 1", found=repr(threshold))
+        if self.compaction_mode not in (None, *_MODES):
+            raise InvalidInputError("compaction_mode", expected=" or ".join(_MODES), found=self.compaction_mode)
+        if self.compaction_mode == "force_binary_copy":
+            raise UnsupportedError("compaction by copying pages", remedy="use compaction_mode='try_binary_copy'")
+        if self.defer_index_remap:
+            raise UnsupportedError("defer_index_remap", remedy="leave it out: fragments leave the index instead")
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings in types that JSON has."""
+        return asdict(self) | {"excluded_fragment_ids": list(self.excluded_fragment_ids)}
+
+
+def compaction_options(given: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
+    """Settings from what the caller gave, then from the config of the table, then the defaults.
+
+    Args:
+        given: By name; None stands for not given. Names that pylance's JSON has besides are passed over when empty.
+        config: Config of the table, with keys such as "lance.compaction.target_rows_per_fragment".
+
+    Raises:
+        InvalidInputError: An unknown name, or a bad value.
+    """
+    known = {field.name: field for field in fields(CompactionOptions)}
+    chosen = {name: value for name, value in (given or {}).items() if value is not None}
+    for name in [name for name in chosen if name not in known]:
+        if name not in _OTHERS:
+            raise InvalidInputError(f"unknown option {name!r}", where="compaction", expected=", ".join(known))
+        del chosen[name]
+    if "excluded_fragment_ids" in chosen:
+        chosen["excluded_fragment_ids"] = tuple(chosen["excluded_fragment_ids"])
+    configured = {
+        key.removeprefix(CONFIG_PREFIX): text
+        for key, text in (config or {}).items()
+        if key.startswith(CONFIG_PREFIX) and key.removeprefix(CONFIG_PREFIX) in _FROM_CONFIG
+    }
+    settings = {name: _parsed(name, text) for name, text in configured.items() if name not in chosen}
+    return replace(CompactionOptions(), **(settings | chosen))
+
+
+_OTHERS: Final = frozenset(
+    {
+        *("index_remap_mode", "enable_binary_copy", "enable_binary_copy_force", "max_overlays_per_fragment"),
+        "has_eager_remappable_index",
+    }
+)
+
+
+def _check_count(name: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
+        raise InvalidInputError(name, where="compaction", expected="a positive whole number", found=repr(value))
+
+
+def _parsed(name: str, text: str) -> Any:
+    where = f"config {CONFIG_PREFIX}{name}"
+    if name in ("materialize_deletions", "defer_index_remap"):
+        if text.lower() not in ("true", "false"):
+            raise InvalidInputError("not a truth value", where=where, expected="true or false", found=repr(text))
+        return text.lower() == "true"
+    if name in ("compaction_mode", "data_storage_version"):
+        return text
+    try:
+        return float(text) if name == "materialize_deletions_threshold" else int(text)
+    except ValueError:
+        raise InvalidInputError("not a number", where=where, found=repr(text)) from None

@@ -1,0 +1,105 @@
+"""Which fragments to write anew, and which of them together: a pure function of what the manifest says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from lance_duck.maintenance.options import CompactionOptions
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A fragment, as far as the plan is concerned.
+
+    Attributes:
+        id: Number of the fragment.
+        physical_rows: Rows before deletion.
+        deleted_rows: Deleted rows.
+        num_bytes: Bytes of its data files.
+        indices: Index segments that cover it; only fragments with the same ones are joined.
+    """
+
+    id: int
+    physical_rows: int
+    deleted_rows: int = 0
+    num_bytes: int = 0
+    indices: frozenset[object] = frozenset()
+
+    @property
+    def live_rows(self) -> int:
+        """Rows that are not deleted."""
+        return self.physical_rows - self.deleted_rows
+
+    def is_small(self, options: CompactionOptions) -> bool:
+        """Whether it wants company."""
+        return self.physical_rows < options.target_rows_per_fragment
+
+    def is_worn(self, options: CompactionOptions) -> bool:
+        """Whether it is worth writing anew for its deletions alone."""
+        part = self.deleted_rows / max(self.physical_rows, 1)
+        return options.materialize_deletions and part > options.materialize_deletions_threshold
+
+
+def plan_groups(candidates: Iterable[Candidate], options: CompactionOptions) -> list[list[Candidate]]:
+    """Return groups of neighbouring fragments, each to be written anew as one.
+
+    Args:
+        candidates: All fragments of the table, in its order.
+        options: Targets and limits.
+    """
+    groups: list[list[Candidate]] = []
+    for run in _runs(candidates, options):
+        groups += [g for g in _cut(run, options.target_rows_per_fragment) if len(g) > 1 or g[0].is_worn(options)]
+    return list(_within_limits(groups, options))
+
+
+def fragments_for(live_rows: int, options: CompactionOptions) -> int:
+    """Return how many fragments, all of about one size, a group of `live_rows` rows becomes."""
+    return max(1, live_rows // options.target_rows_per_fragment)
+
+
+def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterator[list[Candidate]]:
+    """Runs of neighbours that may be joined."""
+    excluded = set(options.excluded_fragment_ids)
+    run: list[Candidate] = []
+    for candidate in candidates:
+        wanted = candidate.id not in excluded and (candidate.is_small(options) or candidate.is_worn(options))
+        if run and not (wanted and candidate.indices == run[0].indices):
+            yield run
+            run = []
+        if wanted:
+            run.append(candidate)
+    if run:
+        yield run
+
+
+def _cut(run: Sequence[Candidate], target: int) -> Iterator[list[Candidate]]:
+    """Cut a run into groups of at least `target` rows, as long as the rest holds as many too."""
+    left = sum(c.live_rows for c in run)
+    group: list[Candidate] = []
+    rows = 0
+    for candidate in run:
+        group.append(candidate)
+        rows += candidate.live_rows
+        left -= candidate.live_rows
+        if rows >= target and left >= target:
+            yield group
+            group, rows = [], 0
+    if group:
+        yield group
+
+
+def _within_limits(groups: Iterable[list[Candidate]], options: CompactionOptions) -> Iterator[list[Candidate]]:
+    fragments = rows = num_bytes = 0
+    for group in groups:
+        fragments += len(group)
+        rows += sum(c.live_rows for c in group)
+        num_bytes += sum(c.num_bytes for c in group)
+        if (
+            fragments > (options.max_source_fragments or fragments)
+            or rows > (options.max_source_rows or rows)
+            or num_bytes > (options.max_source_bytes or num_bytes)
+        ):
+            return
+        yield group

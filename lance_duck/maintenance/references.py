@@ -1,0 +1,48 @@
+"""Which files below the root of a table a manifest refers to.
+
+A file is its path, a directory its path with a slash at the end. A data file stands for its blobs, which lie in the
+directory of its stem; an index for its whole directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lance_duck.wire import paths
+from lance_duck.wire.fragment import ExternalFile, Fragment
+from lance_duck.wire.manifest import Manifest
+
+
+def references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({None})) -> set[str]:
+    """Return what a manifest refers to.
+
+    Args:
+        manifest: Of the table, or of a branch or clone that borrows from it.
+        base_ids: Base paths of the manifest that mean the root in question; None is the manifest's own.
+    """
+    found = set(_of_indices(manifest, base_ids))
+    for fragment in manifest.fragments:
+        found.update(_of_fragment(fragment, base_ids))
+    if None in base_ids and manifest.transaction_name is not None:
+        found.add(paths.transaction_file(manifest.transaction_name))
+    return found
+
+
+def _of_fragment(fragment: Fragment, base_ids: frozenset[int | None]) -> Iterator[str]:
+    for file in fragment.files:
+        if file.base_id in base_ids:
+            yield paths.data_file(file.path)
+            yield paths.blob_directory(file.path)
+    deletion = fragment.deletion_file
+    if deletion is not None and deletion.base_id in base_ids:
+        yield deletion.path(fragment.id)
+    if None in base_ids:
+        for kept in (fragment.row_ids, fragment.created_at, fragment.last_updated_at):
+            if isinstance(kept, ExternalFile):
+                yield kept.path
+
+
+def _of_indices(manifest: Manifest, base_ids: frozenset[int | None]) -> Iterator[str]:
+    for index in manifest.indices:
+        if index.base_id in base_ids:
+            yield f"{index.directory}/"

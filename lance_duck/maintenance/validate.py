@@ -1,0 +1,210 @@
+"""Reading everything of one version, and saying all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from os import cpu_count
+from typing import Final
+
+import numpy as np
+
+from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError
+from lance_duck.rows import roaring_values
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire import paths
+from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
+from lance_duck.wire.index import IndexMetadata
+from lance_duck.wire.schema import Field
+
+_NAMED: Final = 20
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is wrong with a table.
+
+    Attributes:
+        where: Fragment, file, index, tag or branch.
+        what: What is wrong with it.
+    """
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def validate(snapshot: Snapshot) -> None:
+    """Read everything of a version.
+
+    Raises:
+        CorruptError: Names all that is wrong.
+    """
+    problems = find_problems(snapshot)
+    if problems:
+        named = "\n  ".join(str(p) for p in problems[:_NAMED])
+        more = f"\n  and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
+        raise CorruptError(
+            f"{len(problems)} problem(s)",
+            where=f"{snapshot.uri} version {snapshot.version}",
+            found=f"\n  {named}{more}",
+        )
+
+
+def find_problems(snapshot: Snapshot) -> list[Problem]:
+    """Read everything of a version: manifest, references, deletion files, row ids, indices, and every value."""
+    problems = [*_manifest(snapshot), *_references(snapshot)]
+    checks: list[Callable[[], Iterable[Problem]]] = [partial(_fragment, snapshot, f) for f in snapshot.fragments]
+    checks += [partial(_index, snapshot, i) for i in snapshot.indices]
+    with ThreadPoolExecutor(cpu_count() or 1) as pool:
+        for found in pool.map(lambda check: list(check()), checks):
+            problems += found
+    return problems + list(_duplicate_ids(snapshot))
+
+
+def _manifest(snapshot: Snapshot) -> Iterator[Problem]:
+    ids = snapshot.fragments.ids()
+    where = "manifest"
+    if len(set(ids)) != len(ids):
+        yield Problem(where, "a fragment id comes twice")
+    highest = snapshot.manifest.max_fragment_id
+    if ids and highest is not None and max(ids) > highest:
+        yield Problem(where, f"fragment {max(ids)} is above max_fragment_id {highest}")
+    fields = [field.id for field in snapshot.schema.walk()]
+    if len(set(fields)) != len(fields):
+        yield Problem(where, "a field id comes twice")
+    names = snapshot.schema.names
+    if len(set(names)) != len(names):
+        yield Problem(where, "a column name comes twice")
+    if snapshot.manifest.inline_transaction is None and snapshot.manifest.transaction_name is not None:
+        yield from _read(paths.transaction_file(snapshot.manifest.transaction_name), lambda: _transaction(snapshot))
+
+
+def _transaction(snapshot: Snapshot) -> None:
+    if snapshot.transaction() is None:
+        raise NotFoundError("no such transaction file")
+
+
+def _references(snapshot: Snapshot) -> Iterator[Problem]:
+    numbers = set(snapshot.version_numbers())
+    for name, tag in snapshot.tags().items():
+        if tag.branch == snapshot.branch and tag.version not in numbers:
+            yield Problem(f"tag {name!r}", f"names version {tag.version}, which does not exist")
+
+
+def _fragment(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
+    where = f"fragment {fragment.id}"
+    opened = True
+    for file in fragment.files:
+        found = list(_data_file(snapshot, fragment, file))
+        opened &= not found
+        yield from found
+    yield from _fields(snapshot, fragment)
+    deletions = list(_read(f"{where}: deletion file", lambda: snapshot.deletion_vector(fragment)))
+    yield from deletions
+    if opened and not deletions:
+        yield from _read(where, lambda: _columns(snapshot, fragment))
+    yield from _read(f"{where}: row ids", lambda: _row_ids(snapshot, fragment))
+    for what, read in (("created at", snapshot.created_at), ("last updated at", snapshot.last_updated_at)):
+        yield from _read(f"{where}: {what}", partial(read, fragment))
+
+
+def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterator[Problem]:
+    where = f"fragment {fragment.id}: {file.path}"
+
+    def open_() -> None:
+        opened = snapshot.data_file(file)
+        if opened.num_rows != snapshot.physical_rows(fragment):
+            raise CorruptError("rows", expected=snapshot.physical_rows(fragment), found=opened.num_rows)
+        beyond = [c for c in file.column_indices if c >= opened.num_columns]
+        if beyond:
+            raise CorruptError("columns", expected=f"below {opened.num_columns}", found=beyond)
+
+    yield from _read(where, open_)
+
+
+def _fields(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
+    held: set[int] = set()
+    for file in fragment.files:
+        for field_id in file.fields:
+            if field_id != TOMBSTONE and field_id in held:
+                yield Problem(f"fragment {fragment.id}", f"field {field_id} is in two data files")
+            held.add(field_id)
+    for field in snapshot.schema.fields:
+        if not field.nullable and not _is_held(field, held):
+            yield Problem(f"fragment {fragment.id}", f"column {field.name!r} is not nullable and has no data")
+
+
+def _is_held(field: Field, held: set[int]) -> bool:
+    return any(f.id in held for f in field.walk())
+
+
+def _columns(snapshot: Snapshot, fragment: Fragment) -> None:
+    table = TableScan(snapshot)
+    options = ScanOptions(fragments=[fragment.id], use_threads=False)
+    rows = 0
+    for batch in table.reader(table.plan(options), options):
+        batch.validate(full=True)
+        rows += batch.num_rows
+    if rows != snapshot.num_rows(fragment):
+        raise CorruptError("rows read", expected=snapshot.num_rows(fragment), found=rows)
+
+
+def _row_ids(snapshot: Snapshot, fragment: Fragment) -> None:
+    ids = snapshot.row_ids(fragment)
+    if ids is None or not len(ids):
+        return
+    highest = max(segment.high for segment in ids.segments if segment.count)
+    if highest >= snapshot.manifest.next_row_id:
+        raise CorruptError("row id", expected=f"below {snapshot.manifest.next_row_id}", found=highest)
+
+
+def _duplicate_ids(snapshot: Snapshot) -> Iterator[Problem]:
+    if not snapshot.has_stable_row_ids:
+        return
+    live = []
+    for fragment in snapshot.fragments:
+        try:
+            ids, deleted = snapshot.row_ids(fragment), snapshot.deletion_vector(fragment)
+        except LanceDuckError:
+            return  # named already
+        if ids is not None:
+            all_ids = ids.slice(0, len(ids))
+            live.append(all_ids if deleted is None else all_ids[deleted.mask(0, len(ids))])
+    values, counts = np.unique(np.concatenate(live), return_counts=True) if live else (np.empty(0), np.empty(0))
+    for value in values[counts > 1][:_NAMED].tolist():
+        yield Problem("row ids", f"{value} belongs to two rows")
+
+
+def _index(snapshot: Snapshot, index: IndexMetadata) -> Iterator[Problem]:
+    where = f"index {index.name!r} ({index.uuid})"
+    known = {field.id for field in snapshot.schema.walk()}
+    for field_id in index.fields:
+        if field_id not in known:
+            yield Problem(where, f"is over field {field_id}, which does not exist")
+    if index.fragment_bitmap is not None:
+        bitmap = index.fragment_bitmap
+        yield from _read(f"{where}: fragments", lambda: roaring_values(bitmap, where, 1 << 32))
+    for name, size in index.files:
+        path = f"{index.directory}/{name}"
+
+        def check(path: str = path, size: int = size) -> None:
+            store, _ = snapshot.place(index.base_id)
+            found = store.open(path).size
+            if size and found != size:
+                raise CorruptError("size", expected=size, found=found)
+
+        yield from _read(f"{where}: {name}", check)
+
+
+def _read(where: str, do: Callable[[], object]) -> Iterator[Problem]:
+    try:
+        do()
+    except (LanceDuckError, ValueError) as error:  # Arrow's own validation raises ValueError
+        yield Problem(where, str(error))
