@@ -26,6 +26,7 @@ from lance_duck.scan.source import ScanSource
 from lance_duck.scan.statistics import LanceStats
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
+from lance_duck.verbs.delta import Lineage
 from lance_duck.verbs.history import History
 from lance_duck.wire.schema import Schema
 
@@ -57,6 +58,7 @@ class LanceDataset(
     ScanSource,
     BlobReads,
     History,
+    Lineage,
 ):
     """One version of a Lance table; see `dataset` for the arguments.
 
