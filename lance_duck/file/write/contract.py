@@ -1,0 +1,46 @@
+"""What the writer of a file and the writers of its columns know of each other."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.store import Buffer, Sink
+
+PAGE_BYTES = 8 << 20
+"""Bytes of values after which a page is cut, unless asked otherwise."""
+
+Pages = list[tuple[int, EncodedPage]]
+"""Pages to be written in this order, each with its physical column, counted from the first of the field."""
+
+
+class Space(Protocol):
+    """Where column writers put bytes that are no page: the bytes of blobs. Safe to use from several threads."""
+
+    def append(self, data: Buffer) -> int:
+        """Write a buffer into the data file now, at a multiple of 64; returns its position in the file."""
+
+    def sidecar(self) -> tuple[int, Sink]:
+        """Begin a new file beside the data file: its blob id, from 1 upwards, and where its bytes go.
+
+        It appears with the data file, or not at all; the caller closes it.
+        """
+
+
+class ColumnWriter(Protocol):
+    """Encodes one top-level field of a file. Used by one thread at a time, which need not always be the same."""
+
+    @property
+    def num_columns(self) -> int:
+        """Physical columns of the field."""
+
+    def write(self, array: pa.Array) -> Pages:
+        """Take rows of the field's storage type; returns the pages that are full.
+
+        The array may be kept until its page is full. First rows of pages count from the start of the file.
+        """
+
+    def finish(self) -> Pages:
+        """The pages of the rows that are left."""
