@@ -1,7 +1,7 @@
 """The versions of a table: which there are, and where their manifests lie.
 
-What is newest is decided by the names of the manifests alone. The hint file only helps on web servers, which have no
-listings.
+What is newest is decided by the names of the manifests alone, and by the claims in an external manifest store where
+there is one. The hint file only helps on web servers, which have no listings.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.publish import finish_claimed
 from lance_duck.store import Store
 from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest, read_manifest
@@ -31,15 +32,11 @@ def latest_version(store: Store) -> ManifestName:
     """
     if not store.can_list:
         return _probe(store)
-    names = store.names(paths.VERSIONS)
-    page = list(islice(names, _PAGE))
-    found = paths.newest_manifest(page)
-    # Names of naming 2 come newest first, so that one page of an object store's listing is enough.
-    if found is None or found.naming != 2:
-        found = paths.newest_manifest([*page, *names])
-    if found is None:
+    claimed = finish_claimed(store)
+    found = _listed(store)
+    if found is None and claimed is None:
         raise _no_table(store)
-    return found
+    return max((name for name in (claimed, found) if name is not None), key=lambda name: name.version)
 
 
 def all_versions(store: Store) -> list[ManifestName]:
@@ -48,6 +45,7 @@ def all_versions(store: Store) -> list[ManifestName]:
     Raises:
         NotFoundError: There is no table.
     """
+    finish_claimed(store)
     found = {n.version: n for n in _attached(store)}
     if not found:
         raise _no_table(store)
@@ -67,6 +65,8 @@ def load_version(store: Store, version: int) -> Manifest:
             return load_manifest(store, path)
         except NotFoundError:
             continue
+    if candidates and (claimed := finish_claimed(store, version)) is not None:
+        return load_manifest(store, claimed.path)
     newest = latest_version(store).version
     raise NotFoundError(
         f"no version {version}",
@@ -138,6 +138,16 @@ def describe(manifest: Manifest) -> dict[str, Any]:
     """Describe a version as pylance does: "version", "timestamp" (naive local time) and "metadata" (counts as text)."""
     local = manifest.timestamp.astimezone().replace(tzinfo=None)
     return {"version": manifest.version, "timestamp": local, "metadata": manifest.summary()}
+
+
+def _listed(store: Store) -> ManifestName | None:
+    names = store.names(paths.VERSIONS)
+    page = list(islice(names, _PAGE))
+    found = paths.newest_manifest(page)
+    # Names of naming 2 come newest first, so that one page of an object store's listing is enough.
+    if found is None or found.naming != 2:
+        found = paths.newest_manifest([*page, *names])
+    return found
 
 
 def _attached(store: Store) -> Iterator[ManifestName]:

@@ -1,6 +1,7 @@
 """Bytes: local disks and object stores, the plan of a read, and writes."""
 
 from lance_duck.store.base import Buffer, Entry, Sink, Store, copy_bytes, is_temporary
+from lance_duck.store.external import ExternalManifestStore, register_manifest_store
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
 from lance_duck.store.uri import boolean_option, join_uri, local_path, open_source, open_store
 
@@ -9,6 +10,7 @@ __all__ = [
     "ByteRange",
     "ByteSource",
     "Entry",
+    "ExternalManifestStore",
     "Request",
     "Sink",
     "Store",
@@ -21,5 +23,6 @@ __all__ = [
     "local_path",
     "open_source",
     "open_store",
+    "register_manifest_store",
     "run",
 ]

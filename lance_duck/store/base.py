@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias
 
 from lance_duck.errors import CorruptError, InternalError, InvalidInputError
+from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.request import ByteSource
 
 Buffer: TypeAlias = Any  # whatever memoryview() takes: bytes, numpy arrays, pyarrow buffers; contiguous
@@ -119,6 +120,10 @@ class Store(Protocol):
         """Root, as it can be opened again: an absolute path, or a URI without a slash at the end."""
 
     @property
+    def external(self) -> ExternalManifestStore | None:
+        """Where versions are claimed, for a table whose store cannot put a file only if it is absent."""
+
+    @property
     def can_list(self) -> bool:
         """Whether `entries` and `names` work; plain web servers cannot."""
 
@@ -159,8 +164,14 @@ class Store(Protocol):
             UnsupportedError: A place that is for reading only.
         """
 
-    def put(self, path: str, data: Buffer) -> None:
-        """Write a small file, in place of one of that name; readers see the old one or the new one."""
+    def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
+        """Write a small file, in place of one of that name; readers see the old one or the new one.
+
+        Args:
+            path: The file.
+            data: All of it.
+            safe: Whether it must survive a power cut; else it may be empty after one.
+        """
 
     def put_if_absent(self, path: str, data: Buffer) -> None:
         """Write a small file under a name that nobody has taken, safe on the disk when this returns.

@@ -25,6 +25,7 @@ import numpy as np
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.store import local_write
 from lance_duck.store.base import Buffer, Entry, Sink, check_range, leaves_root
+from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.flush import unflushed
 from lance_duck.store.request import Bytes
 
@@ -138,19 +139,28 @@ class LocalStore:
         root: The directory; may itself be reached through symbolic links.
         allowed: Other directories that paths and symbolic links may lead into.
         fsync: Whether what is written is flushed to the disk.
+        external: See `Store.external`.
     """
 
     can_list = True
 
-    def __init__(self, root: str, allowed: Sequence[str] = (), *, fsync: bool = True) -> None:
+    def __init__(
+        self,
+        root: str,
+        allowed: Sequence[str] = (),
+        *,
+        fsync: bool = True,
+        external: ExternalManifestStore | None = None,
+    ) -> None:
         self.uri = os.path.abspath(root)
         self._root = os.path.realpath(root)
         self._allowed = tuple(os.path.realpath(a) for a in allowed)
         self._fsync = fsync
+        self.external = external
 
     def allowing(self, roots: Sequence[str]) -> LocalStore:
         """The same store, with more directories that paths may lead into."""
-        return LocalStore(self.uri, (*self._allowed, *roots), fsync=self._fsync)
+        return LocalStore(self.uri, (*self._allowed, *roots), fsync=self._fsync, external=self.external)
 
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
@@ -198,9 +208,9 @@ class LocalStore:
         """See `Store.create`."""
         return local_write.LocalSink(self._own_place(path), fsync=self._fsync)
 
-    def put(self, path: str, data: Buffer) -> None:
+    def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
         """See `Store.put`."""
-        local_write.put(self._own_place(path), data, fsync=self._fsync)
+        local_write.put(self._own_place(path), data, fsync=self._fsync and safe)
 
     def put_if_absent(self, path: str, data: Buffer) -> None:
         """See `Store.put_if_absent`."""

@@ -16,6 +16,7 @@ import obstore
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Buffer, Entry, Sink, check_range, copy_bytes, normal_path
 from lance_duck.store.client import call
+from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.object_sink import ObjectSink
 from lance_duck.store.request import Bytes
 
@@ -76,11 +77,21 @@ class ObjectStore:
         client: The bucket.
         prefix: Key of the root, without a slash at either end; may be empty.
         can_list: Whether the service lists keys.
+        external: See `Store.external`.
     """
 
-    def __init__(self, uri: str, client: Any, prefix: str, *, can_list: bool = True) -> None:
+    def __init__(
+        self,
+        uri: str,
+        client: Any,
+        prefix: str,
+        *,
+        can_list: bool = True,
+        external: ExternalManifestStore | None = None,
+    ) -> None:
         self.uri = uri
         self.can_list = can_list
+        self.external = external
         self._client = client
         self._prefix = prefix
 
@@ -131,7 +142,7 @@ class ObjectStore:
         key = self._writable(path)
         return ObjectSink(self._client, key, self._where(path))
 
-    def put(self, path: str, data: Buffer) -> None:
+    def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
         """See `Store.put`."""
         key = self._writable(path)
         call(self._where(path), lambda: obstore.put(self._client, key, bytes(data)))

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.store.base import Store
 from lance_duck.store.client import bucket_client, sorted_options
+from lance_duck.store.external import OPTION, manifest_store
 from lance_duck.store.local import LocalStore
 from lance_duck.store.object import ObjectStore
 from lance_duck.store.request import ByteSource
@@ -28,7 +29,7 @@ def open_store(
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// memory:// URI.
         storage_options: Credentials and settings of the object store, by the names of pylance and obstore; ignored for
             local paths, but for "fsync": "false" writes without flushing to the disk, for tables that need not
-            survive a power cut.
+            survive a power cut. "manifest_store" names an external manifest store: see `store.external`.
         allowed: Other roots that paths and links of a local store may lead into; those that are not local are passed
             over.
 
@@ -38,11 +39,19 @@ def open_store(
     """
     text = os.fspath(uri)
     path = local_path(text)
+    external = manifest_store((storage_options or {}).get(OPTION))
     if path is not None:
         fsync = boolean_option(storage_options, "fsync", default=True)
-        return LocalStore(path, [p for a in allowed if (p := local_path(a)) is not None], fsync=fsync)
+        inner = [p for a in allowed if (p := local_path(a)) is not None]
+        return LocalStore(path, inner, fsync=fsync, external=external)
     parts = urlsplit(text)
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
+        if "+" in parts.scheme:  # s3+ddb://bucket/table?ddbTableName=…
+            raise UnsupportedError(
+                "a manifest store in the scheme",
+                where=text,
+                remedy='open it without, and name the manifest store in storage_options: {"manifest_store": "…"}',
+            )
         raise UnsupportedError(
             f"unknown scheme {parts.scheme!r}", where=text, expected="a path, file, " + ", ".join(_OBJECT_SCHEMES)
         )
@@ -56,7 +65,8 @@ def open_store(
     if ".." in prefix.split("/"):
         raise InvalidInputError("'..' in a URI", where=text)
     client = bucket_client(bucket, sorted_options(storage_options))
-    return ObjectStore(text.rstrip("/"), client, prefix, can_list=parts.scheme.lower() not in _WEB)
+    can_list = parts.scheme.lower() not in _WEB
+    return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external)
 
 
 def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> ByteSource:

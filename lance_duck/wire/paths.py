@@ -2,6 +2,7 @@
 
 _versions/{2^64 - 1 - version, 20 digits}.manifest    V2 naming: the newest version sorts first
 _versions/{version}.manifest                          V1 naming
+_versions/{either of these}-{uuid}                    staged for an external manifest store, not a version yet
 _versions/d{version}.manifest                         detached: a random version with its top bit set, never the latest
 _versions/latest_version_hint.json                    {"version": N}; may be stale, wrong or missing
 _transactions/{read version}-{uuid}.txn
@@ -11,6 +12,7 @@ _refs/tags/{name}.json, _refs/branches/{name, percent-encoded}.json
 tree/{branch}/                                        root of a branch, laid out like a table
 data/{any name}.lance
 data/{stem}/{blob id, 32 binary digits, reversed}.blob
+{any of these}#{number}                               on a local disk: still being written (see `store.base`)
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ MAX_VERSION = 2**64 - 1
 _DETACHED_BIT = 1 << 63
 _V2_DIGITS = 20
 _SUFFIX = ".manifest"
+_STAGED = re.compile(r"^([0-9]{1,20}\.manifest)-[0-9a-fA-F-]{32,36}$")
 _MANIFEST = re.compile(r"^(d?)([0-9]{1,20})\.manifest$")
 
 
@@ -74,6 +77,23 @@ def parse_manifest_name(name: str) -> ManifestName | None:
     if len(match[2]) == _V2_DIGITS:
         return ManifestName(MAX_VERSION - number, 2)
     return ManifestName(number, 1)
+
+
+def parse_manifest_path(path: str) -> ManifestName | None:
+    """Return what the path of a manifest below the root of a table says, or None when it is none."""
+    name = path.removeprefix(f"{VERSIONS}/")
+    return None if name == path else parse_manifest_name(name)
+
+
+def staged_manifest(name: ManifestName, uuid: UUID) -> str:
+    """Path of a manifest whose version is not claimed yet in an external manifest store."""
+    return f"{name.path}-{uuid}"
+
+
+def parse_staged_manifest(path: str) -> ManifestName | None:
+    """Return the version that a staged manifest is for, or None when the path is not of one."""
+    match = _STAGED.match(path.removeprefix(f"{VERSIONS}/"))
+    return None if match is None else parse_manifest_name(match[1])
 
 
 def newest_manifest(names: Sequence[str]) -> ManifestName | None:

@@ -1,0 +1,102 @@
+"""Where a version is claimed on stores that cannot put a file only if it is absent: an external manifest store.
+
+It is a small table of keys and values beside the object store, with one operation that the object store lacks:
+(base URI, version) → path of the manifest, written only if the key is new. `storage_options={"manifest_store": url}`
+names one for a table; all writers of the table must name the same.
+
+    sqlite:///absolute/path.db    built in: a file that all writers reach
+    {scheme}://…                  whatever `register_manifest_store` was told to open for that scheme
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.store.sqlite import SqliteManifestStore
+
+OPTION = "manifest_store"
+
+
+class ExternalManifestStore(Protocol):
+    """Which manifest has which version of which table. Used by many threads and processes at once.
+
+    `base_uri` names the table, as it was opened but for a slash at the end (a local path is absolute and without
+    links); `path` is relative to it.
+    """
+
+    def put_if_not_exists(self, base_uri: str, version: int, path: str) -> None:
+        """Claim a version, safe on the disk when this returns.
+
+        Of several that try at once, one succeeds.
+
+        Raises:
+            AlreadyExistsError: It is claimed.
+            StoreError: It failed, or its outcome is not known.
+        """
+
+    def put_if_exists(self, base_uri: str, version: int, path: str) -> None:
+        """Change the path of a claimed version. Raises NotFoundError when it is not claimed."""
+
+    def get(self, base_uri: str, version: int) -> str | None:
+        """Return the path of a version, None when it is not claimed."""
+
+    def get_latest(self, base_uri: str) -> tuple[int, str] | None:
+        """Return the highest claimed version and its path, None for a table without any."""
+
+    def delete(self, base_uri: str) -> None:
+        """Forget a table that was dropped."""
+
+
+Opener = Callable[[str], ExternalManifestStore]
+
+
+def register_manifest_store(scheme: str, opener: Opener) -> None:
+    """Let `storage_options={"manifest_store": "{scheme}://…"}` name an external manifest store.
+
+    Args:
+        scheme: For example "ddb".
+        opener: Called with the whole URL, once per process; returns the store.
+
+    Raises:
+        InvalidInputError: The scheme is built in, or not a scheme.
+    """
+    if scheme == "sqlite" or urlsplit(f"{scheme}://x").scheme != scheme:
+        raise InvalidInputError("not a free scheme in lower case", where="scheme", found=repr(scheme))
+    with _lock:
+        _openers[scheme] = opener
+        for url in [url for url in _opened if urlsplit(url).scheme == scheme]:
+            del _opened[url]
+
+
+def manifest_store(url: str | None) -> ExternalManifestStore | None:
+    """Return the external manifest store that a storage option names, None when it names none.
+
+    Raises:
+        InvalidInputError: Nothing is registered for its scheme, or the URL makes no sense.
+        StoreError: It cannot be opened.
+    """
+    if url is None:
+        return None
+    with _lock:
+        found = _opened.get(url)
+        if found is None:
+            opener = _openers.get(urlsplit(url).scheme)
+            if opener is None:
+                raise InvalidInputError(
+                    "unknown kind of manifest store",
+                    where=f"storage option {OPTION}",
+                    expected="a URL of " + ", ".join(sorted(_openers)),
+                    found=repr(url),
+                    remedy="register_manifest_store() adds others",
+                )
+            found = _opened[url] = opener(url)
+        return found
+
+
+_lock = threading.Lock()
+_openers: dict[str, Opener] = {"sqlite": SqliteManifestStore.open}
+_opened: dict[str, ExternalManifestStore] = {}
