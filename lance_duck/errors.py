@@ -2,7 +2,7 @@
 
     LanceDuckError
     ├── NotFoundError           also FileNotFoundError and ValueError
-    ├── AlreadyExistsError      also FileExistsError
+    ├── AlreadyExistsError      also FileExistsError and ValueError
     ├── InvalidInputError       also ValueError
     ├── FormatError
     │   ├── UnsupportedError    also ValueError: sound, but of a kind this version does not read
@@ -73,7 +73,7 @@ class NotFoundError(LanceDuckError, FileNotFoundError, ValueError):
     """A table, version, tag, branch or file that does not exist."""
 
 
-class AlreadyExistsError(LanceDuckError, FileExistsError):
+class AlreadyExistsError(LanceDuckError, FileExistsError, ValueError):
     """Something is there already and may not be replaced."""
 
 

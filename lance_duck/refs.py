@@ -1,4 +1,12 @@
-"""Tags and branches of a table: small JSON files beside its main branch."""
+"""Tags and branches of a table: small JSON files beside its main branch.
+
+_refs/tags/{name}.json        "branch" (null: main), "version", "createdAt" and "updatedAt" (ISO text, UTC)
+_refs/branches/{name}.json    "parentBranch" (null: main), "parentVersion", "createAt" (seconds since the epoch),
+                              "identifier": {"version_mapping": [[parent version, 32 hex digits], …]}, one pair for each
+                              branch on the way from main
+
+Both have "manifestSize", bytes, and "metadata", texts by text.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +14,18 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from lance_duck.errors import CorruptError, NotFoundError
+from lance_duck.errors import AlreadyExistsError, CorruptError, InvalidInputError, NotFoundError
 from lance_duck.store import Store, join_uri, open_store
 from lance_duck.wire import paths
 
 MAIN = "main"
 
 _NAME = re.compile(r"(?!(.*/)?\.\.?(/|$))[\w.-]+(/[\w.-]+)*")
+_TAG_NAME = re.compile(r"[A-Za-z0-9_-]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+_BRANCH_NAME = re.compile(r"(?!(.*/)?\.(/|$))[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _TREE_PART = f"/{paths.TREE}/"
 
 
@@ -117,6 +127,48 @@ def read_branch(store: Store, name: str) -> Branch:
     )
 
 
+def check_tag_name(name: str) -> None:
+    """Refuse a name that no new tag may have, with InvalidInputError."""
+    _check_name(name, "tag", _TAG_NAME, "letters, digits, '.', '-' and '_'")
+
+
+def check_branch_name(name: str) -> None:
+    """Refuse a name that no new branch may have, with InvalidInputError."""
+    if name == MAIN:
+        raise InvalidInputError(f"{MAIN!r} is the branch that every table has", where="branch")
+    _check_name(name, "branch", _BRANCH_NAME, "letters, digits, '.', '-', '_', and single slashes between")
+
+
+def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
+    """Write a tag, under a name that is not taken when it is new, else in place of the old one.
+
+    Raises:
+        AlreadyExistsError: There is one of this name.
+    """
+    raw = {
+        "branch": tag.branch,
+        "version": tag.version,
+        "createdAt": _time_text(tag.created_at),
+        "updatedAt": _time_text(tag.updated_at),
+        "manifestSize": tag.manifest_size,
+        "metadata": dict(tag.metadata),
+    }
+    _write(store, paths.tag_file(name), raw, f"tag {name!r}", new=new)
+
+
+def write_branch(store: Store, name: str, branch: Branch, *, new: bool) -> None:
+    """Write the description of a branch; likewise."""
+    raw = {
+        "parentBranch": branch.parent_branch,
+        "identifier": {"version_mapping": [list(pair) for pair in branch.branch_identifier]},
+        "parentVersion": branch.parent_version,
+        "createAt": branch.create_at,
+        "manifestSize": branch.manifest_size,
+        "metadata": dict(branch.metadata),
+    }
+    _write(store, paths.branch_file(name), raw, f"branch {name!r}", new=new)
+
+
 def branch_uri(root_uri: str, branch: str | None) -> str:
     """Return the URI of a branch of the table at `root_uri`; None and "main" are the table itself."""
     return root_uri if branch in (None, MAIN) else join_uri(root_uri, paths.branch_root(str(branch)))
@@ -131,6 +183,27 @@ def root_uri(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
             return uri[:at]
         at = uri.find(_TREE_PART, at + 1)
     return uri
+
+
+def _check_name(name: str, kind: str, pattern: re.Pattern[str], expected: str) -> None:
+    if not isinstance(name, str) or not pattern.fullmatch(name) or name.endswith(".lock") or ".." in name:
+        remedy = "no two dots in a row, and no .lock at the end"
+        raise InvalidInputError(f"name of a {kind}", expected=expected, found=repr(name), remedy=remedy)
+
+
+def _write(store: Store, path: str, raw: Mapping[str, Any], what: str, *, new: bool) -> None:
+    data = json.dumps(raw, indent=2, ensure_ascii=False).encode()
+    if not new:
+        store.put(path, data)
+        return
+    try:
+        store.put_if_absent(path, data)
+    except AlreadyExistsError:
+        raise AlreadyExistsError(f"there is a {what} already", where=store.uri) from None
+
+
+def _time_text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _names(store: Store, directory: str) -> list[str]:

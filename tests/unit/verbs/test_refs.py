@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, ReferencedError
+
+Make = Callable[[], Any]
+
+
+@pytest.fixture
+def table(hand_made: Make, tmp_path: Path) -> ld.LanceDataset:
+    made = hand_made()
+    made.commit(1)
+    made.commit(2)
+    for name, parent, pairs in [("dev", None, [[2, "aa"]]), ("dev/sub", "dev", [[2, "aa"], [2, "bb"]])]:
+        branch = hand_made()
+        base = {"id": 0, "is_dataset_root": True, "path": str(tmp_path)}
+        branch.commit(2, branch=name, base_paths=[base])
+        branch.commit(3, branch=name, base_paths=[base])
+        made.files |= {f"tree/{name}/{path}": data for path, data in branch.files.items()}
+        about = {"parentBranch": parent, "identifier": {"version_mapping": pairs}, "parentVersion": 2, "createAt": 5}
+        made.add_json(f"_refs/branches/{name.replace('/', '%2F')}.json", about)
+    return ld.dataset(made.write(tmp_path))
+
+
+def on_disk(table: ld.LanceDataset, path: str) -> dict[str, Any]:
+    raw: dict[str, Any] = json.loads((Path(table.uri) / path).read_bytes())
+    return raw
+
+
+def test_a_tag_names_the_version_of_the_handle_unless_told_otherwise(table: ld.LanceDataset) -> None:
+    table.tags.create("new")
+    table.checkout_version(1).tags.create("old")
+    table.tags.create("by-number", 1)
+    table.tags.create("by.tag", "old")
+    table.tags.create("there", ("dev", None))
+    table.checkout_version(("dev", 2)).tags.create("here")
+    found = {name: (tag["branch"], tag["version"]) for name, tag in table.tags.list().items()}
+    assert found == {
+        "new": (None, 2),
+        "old": (None, 1),
+        "by-number": (None, 1),
+        "by.tag": (None, 1),
+        "there": ("dev", 3),
+        "here": ("dev", 2),
+    }
+    assert table.checkout_version("there").uri == f"{table.uri}/tree/dev"
+
+
+def test_the_file_of_a_tag_says_what_pylance_needs(table: ld.LanceDataset) -> None:
+    before = datetime.now(UTC)
+    table.tags.create("t")
+    raw = on_disk(table, "_refs/tags/t.json")
+    created = datetime.fromisoformat(raw.pop("createdAt"))
+    assert before - timedelta(milliseconds=1) <= created <= datetime.now(UTC)
+    assert raw.pop("updatedAt").endswith("Z")
+    size = next(p.stat().st_size for p in Path(table.uri, "_versions").iterdir() if p.name.endswith("613.manifest"))
+    assert raw == {"branch": None, "version": 2, "manifestSize": size, "metadata": {}}
+
+
+def test_a_tag_moves_and_keeps_its_birthday_and_metadata(table: ld.LanceDataset) -> None:
+    table.tags.create("t", 1)
+    table.tags.replace_metadata("t", {"why": "ä"})
+    before = table.tags.list()["t"]
+    table.tags.update("t", 2)
+    after = table.tags.list()["t"]
+    assert (after["version"], after["created_at"], after["metadata"]) == (2, before["created_at"], {"why": "ä"})
+    assert after["updated_at"] > before["updated_at"]
+    table.tags.delete("t")
+    assert table.tags.list() == {}
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "..", ".x", "x.", "x..y", "ä", "a.lock", "/x", "a\0", 3])
+def test_odd_names_of_tags_are_refused(table: ld.LanceDataset, name: Any) -> None:
+    with pytest.raises(InvalidInputError, match="name of a tag"):
+        table.tags.create(name)
+    assert table.tags.list() == {}
+
+
+def test_what_is_taken_or_missing_is_refused(table: ld.LanceDataset) -> None:
+    table.tags.create("t", 1)
+    with pytest.raises(AlreadyExistsError, match="tag 't' already"):
+        table.tags.create("t", 2)
+    assert table.tags.get_version("t") == 1
+    for change in [
+        lambda: table.tags.create("u", 99),
+        lambda: table.tags.update("t", 99),
+        lambda: table.tags.update("u", 1),
+        lambda: table.tags.delete("u"),
+        lambda: table.tags.replace_metadata("u", {}),
+        lambda: table.branches.delete("u"),
+        lambda: table.branches.replace_metadata("u", {}),
+    ]:
+        with pytest.raises(NotFoundError):
+            change()
+    with pytest.raises(InvalidInputError, match="not a text"):
+        table.tags.replace_metadata("t", {"a": 1})  # type: ignore[dict-item]
+
+
+def test_a_branch_is_deleted_when_nothing_needs_it(table: ld.LanceDataset) -> None:
+    with pytest.raises(ReferencedError, match="branch 'dev/sub'"):
+        table.branches.delete("dev")
+    table.tags.create("t", ("dev/sub", 3))
+    with pytest.raises(ReferencedError, match="tag 't'"):
+        table.branches.delete("dev/sub")
+    table.tags.delete("t")
+    table.branches.replace_metadata("dev/sub", {"a": "b"})
+    assert table.branches.list()["dev/sub"]["metadata"] == {"a": "b"}
+    table.branches.delete("dev/sub")
+    assert list(table.branches.list()) == ["dev"]
+    assert not (Path(table.uri) / "tree/dev/sub").exists()
+    assert table.checkout_version(("dev", None)).version == 3
+    with pytest.raises(InvalidInputError, match="main"):
+        table.branches.delete("main")
+
+
+def test_a_branch_goes_without_one_that_lies_below_it(table: ld.LanceDataset) -> None:
+    path = Path(table.uri) / "_refs/branches/dev%2Fsub.json"
+    raw = json.loads(path.read_bytes())
+    path.write_text(json.dumps(raw | {"parentBranch": None, "identifier": {"version_mapping": [[2, "cc"]]}}))
+    table.branches.delete("dev")
+    assert list(table.branches.list()) == ["dev/sub"]
+    assert table.checkout_version(("dev/sub", None)).version == 3
+    assert not (Path(table.uri) / "tree/dev/_versions").exists()
