@@ -1,56 +1,29 @@
-"""The command line: look at Lance tables and run SQL over them.
-
-On a terminal results are tables for people. In a pipe they are CSV with a header, and with --json one JSON object a
-line (`info`: one object). Both spell bytes as hexadecimal digits, times as ISO 8601 and decimals in full; CSV writes
-nested values as JSON and null as nothing. An error is one line on stderr and exit code 1; wrong usage is exit code 2.
-"""
+"""Commands that look: what a table is and holds, and SQL over it."""
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from itertools import islice
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, NotFoundError
-
-Row = Mapping[str, Any]
-
-app = typer.Typer(
-    name="lance-duck",
-    help="Lance tables on the command line, and SQL over them in DuckDB.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+from lance_duck.cli.app import (
+    AsofOption,
+    JsonOption,
+    MaxRowsOption,
+    PathArgument,
+    TagOption,
+    VersionOption,
+    app,
+    open_table,
 )
-
-PathArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Folder or address of a Lance table.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="JSON: one object a line.")]
-VersionOption = Annotated[int | None, typer.Option("--version", help="Read this version.")]
-TagOption = Annotated[str | None, typer.Option("--tag", help="Read the version that has this tag.")]
-AsofOption = Annotated[datetime | None, typer.Option("--asof", help="Read the newest version at this local time.")]
-MaxRowsOption = Annotated[int, typer.Option("--max-rows", min=1, help="Rows to show on a terminal; a pipe gets all.")]
-
-
-@app.callback(invoke_without_command=True)
-def about(version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False) -> None:
-    """Lance tables on the command line, and SQL over them in DuckDB."""
-    if version:
-        print(f"lance-duck {ld.__version__}")
-        raise typer.Exit
+from lance_duck.cli.show import plain, show
+from lance_duck.errors import NotFoundError
 
 
 @app.command()
@@ -62,7 +35,7 @@ def info(
     as_json: JsonOption = False,
 ) -> None:
     """What the table is: version, rows, files, size, columns, tags."""
-    facts = _facts(_open(table, version, tag, asof))
+    facts = _facts(open_table(table, version, tag, asof))
     if as_json:
         print(json.dumps(plain(facts)))
     else:
@@ -78,7 +51,7 @@ def schema(
     as_json: JsonOption = False,
 ) -> None:
     """Columns with their types."""
-    fields = _open(table, version, tag, asof).schema
+    fields = open_table(table, version, tag, asof).schema
     rows = ({"column": field.name, "type": str(field.type), "nullable": field.nullable} for field in fields)
     show(rows, ["column", "type", "nullable"], as_json)
 
@@ -93,7 +66,7 @@ def head(
     as_json: JsonOption = False,
 ) -> None:
     """The first rows."""
-    data = _open(table, version, tag, asof).head(count)
+    data = open_table(table, version, tag, asof).head(count)
     show(data.to_pylist(), data.schema.names, as_json, max_rows=max(count, 1))
 
 
@@ -119,7 +92,7 @@ def sql(
 @app.command()
 def versions(table: PathArgument, as_json: JsonOption = False) -> None:
     """Versions that can be read, with their tags."""
-    dataset = _open(table)
+    dataset = open_table(table)
     tags: dict[int, list[str]] = {}
     for name, entry in dataset.tags.list().items():
         tags.setdefault(entry["version"], []).append(name)
@@ -146,81 +119,13 @@ def files(
 ) -> None:
     """Data files by fragment, and deletion files."""
     columns = ["fragment", "rows", "deleted", "path", "format", "fields", "bytes", "deletion_file"]
-    show(_files(_open(table, version, tag, asof)), columns, as_json, max_rows=1000)
-
-
-def show(rows: Iterable[Row], columns: Sequence[str], as_json: bool = False, max_rows: int = 100) -> None:
-    """Write rows to stdout in the form that suits it; at most `max_rows` of them on a terminal."""
-    if as_json:
-        for row in rows:
-            print(json.dumps(plain(row), ensure_ascii=False))
-    elif sys.stdout.isatty():
-        show_table(rows, columns, max_rows, Console())
-    else:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([text(row[name]) for name in columns] for row in rows)
-
-
-def show_table(rows: Iterable[Row], columns: Sequence[str], max_rows: int, console: Console) -> None:
-    """Draw at most `max_rows` rows for a person."""
-    numbered = iter(rows)
-    shown = list(islice(numbered, max_rows))
-    drawing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        numeric = any(isinstance(row[name], int | float | Decimal) for row in shown)
-        drawing.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in shown:
-        drawing.add_row(*(_cell(row[name]) for name in columns))
-    console.print(drawing, markup=False)
-    if next(numbered, None) is not None:
-        console.print(f"first {max_rows:,} rows; --max-rows shows more, a pipe gets all", style="dim")
-
-
-def plain(value: Any) -> Any:
-    """Return `value` in types that JSON has."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
-
-
-def text(value: Any) -> str:
-    """Return `value` as one CSV cell."""
-    simple = plain(value)
-    if simple is None:
-        return ""
-    return simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, timedelta):
-        return str(value)
-    shown = text(value)
-    return shown if len(shown) <= 200 else f"{shown[:197]}…"
-
-
-def _open(
-    table: str, version: int | None = None, tag: str | None = None, asof: datetime | None = None
-) -> ld.LanceDataset:
-    if sum(choice is not None for choice in (version, tag, asof)) > 1:
-        raise InvalidInputError("more than one version was asked for", remedy="give one of --version, --tag, --asof")
-    return ld.dataset(table, version=tag if version is None else version, asof=asof)
+    show(_files(open_table(table, version, tag, asof)), columns, as_json, max_rows=1000)
 
 
 def _connect(place: str, version: int | None, tag: str | None, asof: datetime | None) -> ld.Connection:
     name = Path(place.rstrip("/")).name
     try:
-        return ld.connect({name.removesuffix(".lance"): _open(place, version, tag, asof)})
+        return ld.connect({name.removesuffix(".lance"): open_table(place, version, tag, asof)})
     except NotFoundError:
         if name.endswith(".lance") or (version, tag, asof) != (None, None, None):
             raise

@@ -1,0 +1,84 @@
+"""Results on stdout.
+
+On a terminal results are tables for people. In a pipe they are CSV with a header, and with --json one JSON object a
+line (`info`: one object). Both spell bytes as hexadecimal digits, times as ISO 8601 and decimals in full; CSV writes
+nested values as JSON and null as nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+Row = Mapping[str, Any]
+
+
+def show(rows: Iterable[Row], columns: Sequence[str], as_json: bool = False, max_rows: int = 100) -> None:
+    """Write rows to stdout in the form that suits it; at most `max_rows` of them on a terminal."""
+    if as_json:
+        for row in rows:
+            print(json.dumps(plain(row), ensure_ascii=False))
+    elif sys.stdout.isatty():
+        show_table(rows, columns, max_rows, Console())
+    else:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([text(row[name]) for name in columns] for row in rows)
+
+
+def show_table(rows: Iterable[Row], columns: Sequence[str], max_rows: int, console: Console) -> None:
+    """Draw at most `max_rows` rows for a person."""
+    numbered = iter(rows)
+    shown = list(islice(numbered, max_rows))
+    drawing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        numeric = any(isinstance(row[name], int | float | Decimal) for row in shown)
+        drawing.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in shown:
+        drawing.add_row(*(_cell(row[name]) for name in columns))
+    console.print(drawing, markup=False)
+    if next(numbered, None) is not None:
+        console.print(f"first {max_rows:,} rows; --max-rows shows more, a pipe gets all", style="dim")
+
+
+def plain(value: Any) -> Any:
+    """Return `value` in types that JSON has."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def text(value: Any) -> str:
+    """Return `value` as one CSV cell."""
+    simple = plain(value)
+    if simple is None:
+        return ""
+    return simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, timedelta):
+        return str(value)
+    shown = text(value)
+    return shown if len(shown) <= 200 else f"{shown[:197]}…"

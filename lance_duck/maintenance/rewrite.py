@@ -1,0 +1,120 @@
+"""Writing neighbouring fragments anew as one: live rows only, with the columns the table has now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.maintenance.options import CompactionOptions
+from lance_duck.maintenance.plan import fragments_for
+from lance_duck.rows import RowIdSequence, VersionSequence
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write import WriteOptions, write_fragments
+
+_S = TypeVar("_S", RowIdSequence, VersionSequence)
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A group of fragments, and what takes their place.
+
+    Attributes:
+        read_version: Version that the old fragments were read in.
+        old: As they were read.
+        new: Not numbered yet; with the stable row ids and row versions of the rows.
+    """
+
+    read_version: int
+    old: tuple[Fragment, ...]
+    new: tuple[Fragment, ...]
+
+    @property
+    def files_removed(self) -> int:
+        """Data files and deletion files of the old fragments."""
+        return sum(len(f.files) + (f.deletion_file is not None) for f in self.old)
+
+    @property
+    def files_added(self) -> int:
+        """Data files of the new fragments."""
+        return sum(len(f.files) for f in self.new)
+
+
+def rewrite(snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions) -> Rewritten:
+    """Write the live rows of fragments into new ones, in order.
+
+    Args:
+        snapshot: The version they are of.
+        fragments: Neighbours.
+        options: Sizes.
+
+    Raises:
+        FormatError: A file cannot be read; what was written is removed.
+        StoreError: It cannot be written; likewise.
+    """
+    live = sum(snapshot.num_rows(f) for f in fragments)
+    if not live:
+        return Rewritten(snapshot.version, tuple(fragments), ())
+    write_options = _write_options(snapshot, options, -(-live // fragments_for(live, options)))
+    new = write_fragments(snapshot.store, snapshot.schema, _batches(snapshot, fragments, options), write_options)
+    return Rewritten(snapshot.version, tuple(fragments), tuple(_with_lineage(snapshot, fragments, new)))
+
+
+def _write_options(snapshot: Snapshot, options: CompactionOptions, rows: int) -> WriteOptions:
+    chosen = WriteOptions(
+        max_rows_per_file=rows, data_storage_version=options.data_storage_version or snapshot.data_storage_version
+    )
+    return replace(chosen, max_bytes_per_file=options.max_bytes_per_file) if options.max_bytes_per_file else chosen
+
+
+def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions) -> Iterator[pa.RecordBatch]:
+    table = TableScan(snapshot)
+    wanted = ScanOptions(
+        fragments=[f.id for f in fragments],
+        batch_size=options.batch_size,
+        blob_handling="all_binary",
+        use_threads=options.num_threads != 1,
+    )
+    yield from table.reader(table.plan(wanted), wanted)
+
+
+def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:
+    """The new fragments with the row ids and row versions of the live rows of the old ones."""
+    if not snapshot.has_stable_row_ids:
+        return new
+    counts = [f.physical_rows for f in new]
+    ids = _pieces(RowIdSequence, [(snapshot.row_ids(f), _live(snapshot, f)) for f in old], counts)
+    created = _pieces(VersionSequence, [(snapshot.created_at(f), _live(snapshot, f)) for f in old], counts)
+    updated = _pieces(VersionSequence, [(snapshot.last_updated_at(f), _live(snapshot, f)) for f in old], counts)
+    return [
+        replace(f, row_ids=i, created_at=c, last_updated_at=u)
+        for f, i, c, u in zip(new, ids, created, updated, strict=True)
+    ]
+
+
+def _live(snapshot: Snapshot, fragment: Fragment) -> np.ndarray | None:
+    deleted = snapshot.deletion_vector(fragment)
+    return None if deleted is None else deleted.live_offsets(0, snapshot.physical_rows(fragment))
+
+
+def _pieces(
+    kind: type[_S], sequences: Sequence[tuple[_S | None, np.ndarray | None]], counts: Sequence[int]
+) -> list[bytes | None]:
+    """Live parts of sequences, joined, and cut again into pieces of the given lengths; None where one is not known."""
+    parts = []
+    for sequence, live in sequences:
+        if sequence is None:
+            return [None] * len(counts)
+        parts.append(sequence if live is None else sequence.select(live))
+    whole = kind.concat(parts)
+    if len(counts) == 1:
+        return [whole.to_bytes()]
+    bounds = np.cumsum([0, *counts]).tolist()
+    return [whole.select(np.arange(a, b)).to_bytes() for a, b in pairwise(bounds)]

@@ -1,0 +1,334 @@
+"""Upkeep as users call it.
+
+Compaction runs at once, or as a plan of tasks that run elsewhere and are committed together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupStats, cleanup, explain_cleanup
+from lance_duck.maintenance.cleanup_plan import CleanupPolicy
+from lance_duck.maintenance.compact import commit_rewrites, compact, plan_compaction
+from lance_duck.maintenance.options import CompactionOptions, compaction_options
+from lance_duck.maintenance.rewrite import Rewritten, rewrite
+from lance_duck.maintenance.validate import Problem, find_problems, validate
+from lance_duck.verbs.fragment_metadata import FragmentMetadata, fragment_from, metadata_of
+from lance_duck.verbs.handle import Handle
+
+
+@dataclass(frozen=True)
+class CompactionMetrics:
+    """What a compaction did; files are data files and, where removed, deletion files."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+
+
+@dataclass(frozen=True)
+class RewriteResult:
+    """What a task wrote. It compares, pickles, and goes to JSON and back.
+
+    Attributes:
+        old_fragments: As they were read.
+        new_fragments: Not part of the table before `Compaction.commit`.
+    """
+
+    metrics: CompactionMetrics
+    old_fragments: list[FragmentMetadata]
+    new_fragments: list[FragmentMetadata]
+    read_version: int
+
+    def json(self) -> str:
+        """The result as JSON text."""
+        raw = {
+            "metrics": vars(self.metrics),
+            "new_fragments": [f.to_json() for f in self.new_fragments],
+            "read_version": self.read_version,
+            "original_fragments": [f.to_json() for f in self.old_fragments],
+        }
+        return json.dumps(raw)
+
+    @staticmethod
+    def from_json(text: str) -> RewriteResult:
+        """Build a result from what `json` gave. Raises InvalidInputError."""
+        raw = _parsed(text, "result of a compaction task")
+        try:
+            return RewriteResult(
+                CompactionMetrics(**raw["metrics"]),
+                [FragmentMetadata.from_json(f) for f in raw["original_fragments"]],
+                [FragmentMetadata.from_json(f) for f in raw["new_fragments"]],
+                int(raw["read_version"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError("not the result of a compaction task", found=str(error)) from error
+
+
+@dataclass(frozen=True)
+class CompactionTask:
+    """A group of fragments to write anew. It compares, pickles, and goes to JSON and back."""
+
+    fragments: list[FragmentMetadata]
+    read_version: int
+    options: CompactionOptions = field(default_factory=CompactionOptions)
+
+    def execute(self, dataset: Handle) -> RewriteResult:
+        """Write the group; any process that reaches the table can.
+
+        Raises:
+            InvalidInputError: The version that was planned has no such fragments.
+        """
+        snapshot = dataset._snapshot.checkout(self.read_version)
+        done = rewrite(snapshot, [snapshot.fragment(f.id) for f in self.fragments], self.options)
+        return RewriteResult(_metrics([done]), self.fragments, [metadata_of(f) for f in done.new], self.read_version)
+
+    def json(self) -> str:
+        """The task as JSON text."""
+        return json.dumps(
+            {
+                "task": {"fragments": [f.to_json() for f in self.fragments]},
+                "read_version": self.read_version,
+                "options": self.options.to_json(),
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str) -> CompactionTask:
+        """Build a task from what `json` gave. Raises InvalidInputError."""
+        raw = _parsed(text, "compaction task")
+        try:
+            fragments = [FragmentMetadata.from_json(f) for f in raw["task"]["fragments"]]
+            return CompactionTask(fragments, int(raw["read_version"]), compaction_options(raw["options"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError("not a compaction task", found=str(error)) from error
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """Tasks that can run at once, in any place. It compares, pickles, and goes to JSON and back."""
+
+    tasks: list[CompactionTask]
+    read_version: int
+    options: CompactionOptions = field(default_factory=CompactionOptions)
+
+    def num_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.tasks)
+
+    def json(self) -> str:
+        """The plan as JSON text."""
+        return json.dumps(
+            {
+                "tasks": [{"fragments": [f.to_json() for f in task.fragments]} for task in self.tasks],
+                "read_version": self.read_version,
+                "options": self.options.to_json(),
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str) -> CompactionPlan:
+        """Build a plan from what `json` gave. Raises InvalidInputError."""
+        raw = _parsed(text, "compaction plan")
+        try:
+            version, options = int(raw["read_version"]), compaction_options(raw["options"])
+            groups = [[FragmentMetadata.from_json(f) for f in task["fragments"]] for task in raw["tasks"]]
+            return CompactionPlan([CompactionTask(g, version, options) for g in groups], version, options)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError("not a compaction plan", found=str(error)) from error
+
+
+class Compaction:
+    """Compaction in steps: plan, execute the tasks wherever, commit what they wrote."""
+
+    @staticmethod
+    def plan(dataset: Handle, options: Mapping[str, Any] | None = None) -> CompactionPlan:
+        """Decide what to compact; options are those of `DatasetOptimizer.compact_files`."""
+        snapshot = dataset._snapshot
+        chosen = compaction_options(options, snapshot.config)
+        tasks = [
+            CompactionTask([metadata_of(f) for f in group], snapshot.version, chosen)
+            for group in plan_compaction(snapshot, chosen)
+        ]
+        return CompactionPlan(tasks, snapshot.version, chosen)
+
+    @staticmethod
+    def execute(dataset: Handle, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
+        """Plan, write and commit; the handle moves to the new version."""
+        return _compact(dataset, options)
+
+    @staticmethod
+    def commit(
+        dataset: Handle, rewrites: Sequence[RewriteResult], options: Mapping[str, Any] | None = None
+    ) -> CompactionMetrics:
+        """Commit what tasks wrote, as one change; the handle moves to the new version.
+
+        Raises:
+            RetryableError: Another writer changed one of the fragments meanwhile: plan again.
+        """
+        compaction_options(options)
+        done = [
+            Rewritten(
+                r.read_version, tuple(map(fragment_from, r.old_fragments)), tuple(map(fragment_from, r.new_fragments))
+            )
+            for r in rewrites
+        ]
+        dataset._move_to(commit_rewrites(dataset._snapshot, done))
+        return _metrics(done)
+
+
+class DatasetOptimizer:
+    """Upkeep of a table.
+
+    Args:
+        dataset: Handle that moves with each change.
+    """
+
+    def __init__(self, dataset: Handle) -> None:
+        self._dataset = dataset
+
+    def compact_files(
+        self,
+        *,
+        progress: Callable[[int, int], Any] | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> CompactionMetrics:
+        """Join small fragments with their neighbours, and leave out deleted rows and dropped columns.
+
+        Args:
+            progress: Called with the groups done and all of them.
+            transaction_properties: Kept in the transaction.
+            options: See `CompactionOptions`; what is not given comes from the table's config ("lance.compaction.…").
+
+        Raises:
+            InvalidInputError: An unknown or bad option.
+            RetryableError: Other writers were in the way each time.
+        """
+        return _compact(self._dataset, options, transaction_properties, progress)
+
+
+class Upkeep(Handle):
+    """Compaction, cleanup and validation of a table."""
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Compaction."""
+        return DatasetOptimizer(self)
+
+    def cleanup_old_versions(
+        self,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Sequence[int] | None = None,
+        delete_concurrency: int | None = None,
+        dry_run: bool = False,
+    ) -> CleanupStats:
+        """Remove old versions, and the files that only they refer to.
+
+        The newest version, that of this handle, tagged ones, and those that branches came from stay.
+
+        Args:
+            older_than: Only versions older than this go; 14 days when nothing else is said.
+            retain_versions: The newest so many stay.
+            delete_unverified: Remove files that no version refers to although they are not a week old. Only when no
+                other process changes the table: such a file may belong to a change under way.
+            error_if_tagged_old_versions: A tagged version that would go is an error; else it stays.
+            delete_rate_limit: Files a second at most.
+            versions: Only these go.
+            delete_concurrency: Accepted; the store decides.
+            dry_run: Remove nothing, say what would go.
+
+        Raises:
+            ReferencedError: A tagged version would go.
+        """
+        policy = CleanupPolicy(
+            older_than=older_than,
+            retain_versions=retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+        )
+        if dry_run:
+            return explain_cleanup(self._snapshot, policy, None).stats
+        return cleanup(self._snapshot, policy, delete_rate_limit, delete_concurrency)
+
+    def explain_cleanup_old_versions(
+        self,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Sequence[int] | None = None,
+        include_files: bool = False,
+        max_files: int = 1000,
+    ) -> CleanupExplanation:
+        """Say what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
+
+        With `include_files` the files are named, `max_files` of them at most.
+        """
+        if max_files <= 0:
+            raise InvalidInputError("max_files must be positive", where="cleanup", found=max_files)
+        policy = CleanupPolicy(
+            older_than=older_than,
+            retain_versions=retain_versions,
+            versions=versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=error_if_tagged_old_versions,
+        )
+        return explain_cleanup(self._snapshot, policy, max_files if include_files else None)
+
+    def validate(self) -> None:
+        """Read everything of this version: manifest, deletion files, row ids, indices, and every value.
+
+        Raises:
+            CorruptError: Names all that is wrong; `find_problems` gives it as a list.
+        """
+        validate(self._snapshot)
+
+    def find_problems(self) -> list[Problem]:
+        """Read everything of this version, as `validate` does, and return all that is wrong with it."""
+        return find_problems(self._snapshot)
+
+
+def _compact(
+    dataset: Handle,
+    options: Mapping[str, Any] | None,
+    properties: Mapping[str, str] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> CompactionMetrics:
+    chosen = compaction_options(options, dataset._snapshot.config)
+    snapshot, done = compact(dataset._snapshot, chosen, properties, progress)
+    dataset._move_to(snapshot)
+    return _metrics(done)
+
+
+def _metrics(done: Sequence[Rewritten]) -> CompactionMetrics:
+    return CompactionMetrics(
+        sum(len(r.old) for r in done),
+        sum(len(r.new) for r in done),
+        sum(r.files_removed for r in done),
+        sum(r.files_added for r in done),
+    )
+
+
+def _parsed(text: str, what: str) -> dict[str, Any]:
+    try:
+        raw = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"not JSON of a {what}", found=str(error)) from error
+    if not isinstance(raw, dict):
+        raise InvalidInputError(f"not JSON of a {what}", found=type(raw).__name__)
+    return raw
