@@ -1,0 +1,263 @@
+"""What a change does to a table: the operations of a transaction, by the names that Lance gives them.
+
+They hold fragments and schemas as manifests have them. Ids of new fragments, row ids and row versions are given out by
+the commit, and again by each attempt: what an operation says of them is
+    fragment id     ignored for new fragments, but for those of a Rewrite (0: give one out) and of a Merge
+    row_ids         None, or the ids of the first rows, which moved here; the other rows get new ones
+    created_at      None, or the versions of the rows whose ids are given
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+from uuid import UUID
+
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.index import IndexMetadata
+from lance_duck.wire.manifest import BasePath
+from lance_duck.wire.pb import transaction_pb2
+from lance_duck.wire.schema import Schema
+
+KeyExistenceFilter: TypeAlias = transaction_pb2.Transaction.KeyExistenceFilter
+
+REWRITE_ROWS = "rewrite_rows"
+REWRITE_COLUMNS = "rewrite_columns"
+
+
+class Operation:
+    """Base of all operations."""
+
+    @property
+    def name(self) -> str:
+        """Its name, as in "Append"."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True)
+class Append(Operation):
+    """Add rows."""
+
+    fragments: Sequence[Fragment]
+
+
+@dataclass(frozen=True)
+class Delete(Operation):
+    """Take rows away.
+
+    Attributes:
+        updated_fragments: Fragments with their new deletion files.
+        deleted_fragment_ids: Fragments of which no row is left.
+        predicate: What the user asked for, as SQL.
+    """
+
+    updated_fragments: Sequence[Fragment]
+    deleted_fragment_ids: Sequence[int]
+    predicate: str = ""
+
+
+@dataclass(frozen=True)
+class Overwrite(Operation):
+    """Replace all rows and the schema; settings and metadata of the table stay. Creates a table, too.
+
+    Attributes:
+        config_upsert_values: Settings to add.
+        initial_bases: Base paths of a table that is created.
+    """
+
+    new_schema: Schema
+    fragments: Sequence[Fragment]
+    config_upsert_values: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    initial_bases: Sequence[BasePath] = ()
+
+
+@dataclass(frozen=True)
+class Update(Operation):
+    """Change rows: by deleting them and writing them anew, or by new files for some of their columns.
+
+    Attributes:
+        removed_fragment_ids: Fragments of which no row is left.
+        updated_fragments: Fragments with new deletion files, or with new files for the columns that changed.
+        new_fragments: Fragments of the rows as they are now, and of inserted rows.
+        fields_modified: Fields whose values changed in place in `updated_fragments`.
+        fields_for_preserving_frag_bitmap: Fields whose values changed in rows that were written anew.
+        update_mode: "rewrite_rows" or "rewrite_columns".
+        inserted_rows: Keys of inserted rows, so that of two changes that insert one key only one succeeds.
+        updated_fragment_offsets: By fragment, the rows that changed in place, as serialized roaring bitmaps.
+    """
+
+    removed_fragment_ids: Sequence[int] = ()
+    updated_fragments: Sequence[Fragment] = ()
+    new_fragments: Sequence[Fragment] = ()
+    fields_modified: Sequence[int] = ()
+    fields_for_preserving_frag_bitmap: Sequence[int] = ()
+    update_mode: str = REWRITE_ROWS
+    inserted_rows: KeyExistenceFilter | None = None
+    updated_fragment_offsets: Mapping[int, bytes] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Merge(Operation):
+    """Give fragments other columns: all fragments of the table, and its new schema.
+
+    Attributes:
+        preserves_nullability: Rows written for the schema before may leave out every new column.
+    """
+
+    fragments: Sequence[Fragment]
+    schema: Schema
+    preserves_nullability: bool = False
+
+
+@dataclass(frozen=True)
+class Project(Operation):
+    """Drop, rename or reorder columns, or change their nullability; no file is touched.
+
+    Attributes:
+        preserves_nullability: Rows written for the schema before fit the new one.
+    """
+
+    schema: Schema
+    preserves_nullability: bool = False
+
+
+@dataclass(frozen=True)
+class RewriteGroup:
+    """Fragments, and those that hold the same rows now."""
+
+    old_fragments: Sequence[Fragment]
+    new_fragments: Sequence[Fragment]
+
+
+@dataclass(frozen=True)
+class RewrittenIndex:
+    """An index segment that was rewritten for the new places of its rows."""
+
+    old_id: UUID
+    new_id: UUID
+    new_details_type_url: str = ""
+    new_details_value: bytes = b""
+    new_index_version: int = 0
+    new_index_files: Sequence[tuple[str, int]] = ()
+
+
+@dataclass(frozen=True)
+class Rewrite(Operation):
+    """Write the same rows into other fragments."""
+
+    groups: Sequence[RewriteGroup]
+    rewritten_indices: Sequence[RewrittenIndex] = ()
+
+
+@dataclass(frozen=True)
+class ReserveFragments(Operation):
+    """Set the next ids of fragments aside; the last of them is the `max_fragment_id` of the version that results."""
+
+    num_fragments: int
+
+
+@dataclass(frozen=True)
+class Restore(Operation):
+    """Make the table what it was in an earlier version."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class CreateIndex(Operation):
+    """Add and remove index segments."""
+
+    new_indices: Sequence[IndexMetadata]
+    removed_indices: Sequence[IndexMetadata] = ()
+
+
+@dataclass(frozen=True)
+class DataReplacementGroup:
+    """A file that takes the place of the one with the same fields, or adds fields that no file has."""
+
+    fragment_id: int
+    new_file: DataFile
+
+
+@dataclass(frozen=True)
+class DataReplacement(Operation):
+    """Replace data files."""
+
+    replacements: Sequence[DataReplacementGroup]
+
+
+@dataclass(frozen=True)
+class UpdateMap:
+    """Changes of a map of texts.
+
+    Attributes:
+        updates: New values; None removes the key.
+        replace: Whether all other keys are removed.
+    """
+
+    updates: Mapping[str, str | None]
+    replace: bool = False
+
+
+@dataclass(frozen=True)
+class UpdateConfig(Operation):
+    """Change settings of the table, and metadata of the table, its schema, and its fields by their ids."""
+
+    config_updates: UpdateMap | None = None
+    table_metadata_updates: UpdateMap | None = None
+    schema_metadata_updates: UpdateMap | None = None
+    field_metadata_updates: Mapping[int, UpdateMap] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Clone(Operation):
+    """Begin a table or a branch as a copy of a version elsewhere.
+
+    Attributes:
+        is_shallow: Whether the files stay where they are.
+        ref_name: Branch that the version is of; None: main.
+        ref_version: Version.
+        ref_path: Where it lies.
+        branch_name: Branch that begins here; None: a table.
+    """
+
+    is_shallow: bool
+    ref_name: str | None
+    ref_version: int
+    ref_path: str
+    branch_name: str | None = None
+
+
+@dataclass(frozen=True)
+class UpdateBases(Operation):
+    """Add base paths; id 0: give one out."""
+
+    new_bases: Sequence[BasePath]
+
+
+__all__ = [
+    "REWRITE_COLUMNS",
+    "REWRITE_ROWS",
+    "Append",
+    "Clone",
+    "CreateIndex",
+    "DataReplacement",
+    "DataReplacementGroup",
+    "Delete",
+    "KeyExistenceFilter",
+    "Merge",
+    "Operation",
+    "Overwrite",
+    "Project",
+    "ReserveFragments",
+    "Restore",
+    "Rewrite",
+    "RewriteGroup",
+    "RewrittenIndex",
+    "Update",
+    "UpdateBases",
+    "UpdateConfig",
+    "UpdateMap",
+]
