@@ -11,36 +11,15 @@ from typing import Any
 
 import obstore
 import pytest
-from moto.server import ThreadedMotoServer
-from obstore.store import HTTPStore, S3Store
+from obstore.store import S3Store
+from servers import BUCKET
 
 from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.snapshot import open_snapshot
 from lance_duck.store import Store, open_store
 from lance_duck.store.client import MEMORY
 
-BUCKET = "bucket"
 HTTP = {"allow_http": "true"}
-
-
-@pytest.fixture(scope="module")
-def options() -> Iterator[dict[str, str]]:
-    """An S3 service of this machine, and how to reach it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = ThreadedMotoServer("127.0.0.1", port, verbose=False)
-    server.start()
-    endpoint = f"http://127.0.0.1:{port}"
-    obstore.put(HTTPStore(endpoint, client_options={"allow_http": True}), BUCKET, b"")
-    yield {
-        "aws_access_key_id": "key",
-        "aws_secret_access_key": "secret",
-        "aws_endpoint": endpoint,
-        "region": "us-east-1",
-        "allow_http": "true",
-    }
-    server.stop()
 
 
 @pytest.fixture(params=["memory", "s3"])
