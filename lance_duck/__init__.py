@@ -22,6 +22,7 @@ from lance_duck.file.blob_file import BlobFile
 from lance_duck.fragment import FragmentMetadata, LanceFragment
 from lance_duck.scan.options import ColumnOrdering
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.store import ExternalManifestStore, register_manifest_store
 
 try:
     __version__ = version("lance-duck")
@@ -35,6 +36,7 @@ __all__ = [
     "CommitConflictError",
     "Connection",
     "CorruptError",
+    "ExternalManifestStore",
     "FormatError",
     "FragmentMetadata",
     "IncompatibleError",
@@ -52,4 +54,5 @@ __all__ = [
     "connect",
     "dataset",
     "register",
+    "register_manifest_store",
 ]

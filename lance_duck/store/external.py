@@ -64,7 +64,7 @@ def register_manifest_store(scheme: str, opener: Opener) -> None:
     Raises:
         InvalidInputError: The scheme is built in, or not a scheme.
     """
-    if scheme == "sqlite" or urlsplit(f"{scheme}://x").scheme != scheme:
+    if scheme in ("", "sqlite") or urlsplit(f"{scheme}://x").scheme != scheme:
         raise InvalidInputError("not a free scheme in lower case", where="scheme", found=repr(scheme))
     with _lock:
         _openers[scheme] = opener

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,18 @@ def test_names_of_manifests_are_read_back(version: int, naming: int) -> None:
         return  # 20 digits are naming 2
     name = ManifestName(version, naming)
     assert parse_manifest_name(name.path.removeprefix("_versions/")) == name
+
+
+@pytest.mark.parametrize("naming", [1, 2])
+def test_a_staged_manifest_is_of_a_version_but_no_manifest(naming: int) -> None:
+    name = ManifestName(7, naming)
+    staged = paths.staged_manifest(name, UUID(int=1))
+    assert staged == f"{name.path}-00000000-0000-0000-0000-000000000001"
+    assert paths.parse_staged_manifest(staged) == name
+    assert paths.parse_manifest_path(name.path) == name
+    assert paths.parse_manifest_path(staged) is paths.parse_staged_manifest(name.path) is None
+    assert paths.newest_manifest([staged.removeprefix("_versions/")]) is None
+    assert paths.parse_manifest_path("7.manifest") is None
 
 
 def test_newer_versions_sort_first() -> None:
