@@ -1,0 +1,167 @@
+"""From Arrow arrays to blocks: views of the array's buffers wherever the block has the same form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.take import take
+from lance_duck.errors import InvalidInputError, UnsupportedError
+
+_NOTHING = np.empty(0, dtype=np.uint8)
+
+
+def valid_flags(array: pa.Array) -> Bytes | None:
+    """A flag (0 or 1) for each value that is not null; None when none is.
+
+    Only what the array's own validity says: a null in a dictionary is none of the array.
+    """
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), dtype=np.uint8) if len(array) else None
+    if array.null_count == 0:
+        return None
+    bits = np.frombuffer(array.buffers()[0], dtype=np.uint8)
+    return _unpack(bits, array.offset, len(array))
+
+
+def array_to_block(array: pa.Array, where: str) -> Block:
+    """The values of an array of a storage type, nulls as what lies below them.
+
+    Args:
+        array: No extension type, no list of any size, no view.
+        where: Column, for messages.
+
+    Raises:
+        UnsupportedError: A type that no column has.
+        InvalidInputError: Nulls within a packed struct.
+    """
+    kind = array.type
+    if pa.types.is_null(kind):
+        return FixedWidth(0, _NOTHING, len(array))
+    if pa.types.is_dictionary(kind):
+        return _dictionary(array, where)
+    if pa.types.is_fixed_size_list(kind):
+        return _fixed_size_list(array, where)
+    if pa.types.is_struct(kind):
+        return _packed_struct(array, where)
+    if pa.types.is_boolean(kind):
+        data = array.buffers()[1]
+        bits = _NOTHING if data is None else np.frombuffer(data, dtype=np.uint8)
+        return FixedWidth(1, _unpack(bits, array.offset, len(array)), len(array))
+    if is_variable(kind):
+        return _variable(array)
+    try:
+        bits_per_value = kind.bit_width
+    except ValueError:
+        raise UnsupportedError("values of this type", where=where, found=kind) from None
+    return _fixed(array, bits_per_value)
+
+
+def is_variable(kind: pa.DataType) -> bool:
+    """Whether values of the type have offsets: strings and binary, small and large."""
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+def _unpack(bits: Bytes, offset: int, count: int) -> Bytes:
+    """`count` bits from bit `offset`, as bytes."""
+    first = offset // 8
+    flags = np.unpackbits(bits[first : (offset + count + 7) // 8], bitorder="little")
+    return flags[offset - 8 * first :][:count]
+
+
+def _fixed(array: pa.Array, bits: int) -> FixedWidth:
+    width = bits // 8
+    data = array.buffers()[1]
+    raw = _NOTHING if data is None else np.frombuffer(data, dtype=np.uint8)
+    return FixedWidth(bits, raw[array.offset * width : (array.offset + len(array)) * width], len(array))
+
+
+def _variable(array: pa.Array) -> VariableWidth:
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    word: Any = np.int64 if large else np.int32
+    if len(array) == 0:
+        return VariableWidth(np.zeros(1, dtype=word), _NOTHING)
+    _, places, data = array.buffers()
+    offsets = np.frombuffer(places, dtype=word)[array.offset : array.offset + len(array) + 1]
+    raw = _NOTHING if data is None else np.frombuffer(data, dtype=np.uint8)
+    return _without_hidden(VariableWidth(offsets, raw), valid_flags(array))
+
+
+def _without_hidden(block: VariableWidth, valid: Bytes | None) -> VariableWidth:
+    """The same values, where nulls are empty."""
+    if valid is None:
+        return block
+    sizes = np.diff(block.offsets)
+    if not sizes[valid == 0].any():
+        return block
+    kept = valid.view(np.bool_)
+    shown = take(block, np.flatnonzero(kept))
+    assert isinstance(shown, VariableWidth)
+    offsets = np.zeros(len(sizes) + 1, dtype=block.offsets.dtype)
+    np.cumsum(np.where(kept, sizes, 0), out=offsets[1:])
+    return VariableWidth(offsets, shown.data)
+
+
+def _dictionary(array: pa.DictionaryArray, where: str) -> Block:
+    items = array_to_block(array.dictionary, where)
+    indices = array.indices
+    width = indices.type.bit_width
+    raw = _fixed(indices, width).data
+    places: NDArray[Any] = np.ascontiguousarray(raw).view(f"<u{width // 8}")
+    valid = valid_flags(indices)
+    if valid is not None:
+        places = np.where(valid.view(np.bool_), places, places.dtype.type(0))
+    return Dictionary(places, items)
+
+
+def _fixed_size_list(array: pa.FixedSizeListArray, where: str) -> FixedSizeList:
+    size = array.type.list_size
+    items = array.values.slice(array.offset * size, len(array) * size)
+    while isinstance(items, pa.ExtensionArray):
+        items = items.storage
+    if not _is_plain(items.type):
+        raise UnsupportedError("fixed-size lists of this type", where=where, found=items.type)
+    valid = valid_flags(items)
+    if valid is not None:
+        outer = valid_flags(array)
+        if outer is not None:
+            valid = valid | np.repeat(outer ^ 1, size)
+        if valid.all():
+            valid = None
+    return FixedSizeList(size, array_to_block(items, where), valid, len(array))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether values have one width in memory, lists of one size among them."""
+    if pa.types.is_fixed_size_list(kind):
+        return True
+    if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
+        return False
+    try:
+        return bool(kind.bit_width)
+    except ValueError:
+        return False
+
+
+def _packed_struct(array: pa.StructArray, where: str) -> PackedStruct:
+    fields = []
+    for i in range(array.type.num_fields):
+        field = array.field(i)
+        while isinstance(field, pa.ExtensionArray):
+            field = field.storage
+        if field.null_count:
+            name = array.type.field(i).name
+            raise InvalidInputError(
+                "null in a packed struct", where=f"{where}.{name}", remedy="packed structs hold no nulls"
+            )
+        fields.append(array_to_block(field, where))
+    return PackedStruct(tuple(fields), len(array))

@@ -1,0 +1,63 @@
+"""From outlines to the levels of a page: its layers say no more than the page holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.nesting import map_levels
+from lance_duck.encoding.kernels.ravel import levels_present
+from lance_duck.encoding.layers import (
+    ALL_VALID_ITEM,
+    ALL_VALID_LIST,
+    EMPTYABLE_LIST,
+    NULL_AND_EMPTY_LIST,
+    NULLABLE_ITEM,
+    NULLABLE_LIST,
+    parse_layers,
+)
+from lance_duck.encoding.write.page import PageLevels
+
+_LIST_KINDS = {
+    (False, False): ALL_VALID_LIST,
+    (True, False): NULLABLE_LIST,
+    (False, True): EMPTYABLE_LIST,
+    (True, True): NULL_AND_EMPTY_LIST,
+}
+_ALL = 256
+
+
+def page_levels(
+    lists: tuple[bool, ...], begins: Bytes | None, holes: Bytes | None, num_slots: int, num_rows: int
+) -> PageLevels:
+    """Levels in the terms of the least layers that can hold them.
+
+    Args:
+        lists: For each layer of the column, innermost first, whether it is a list.
+        begins: Of the entries; None without lists.
+        holes: Of the entries; None when all are 0.
+        num_slots: Entries that have a value.
+        num_rows: Rows.
+    """
+    present = np.zeros(_ALL, dtype=np.uint8)
+    if holes is not None:
+        levels_present(readonly(holes), present)
+    kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
+    mark = sum(1 + is_list for is_list in lists)
+    for is_list in lists:
+        mark -= 1 + is_list
+        found = present[mark + 1 : mark + 2 + is_list].view(np.bool_).tolist()
+        kinds.append(_LIST_KINDS[found[0], found[1]] if is_list else NULLABLE_ITEM if found[0] else ALL_VALID_ITEM)
+        for i, is_there in enumerate(found):
+            level += is_there
+            table[mark + 1 + i] = level
+    def_ = None
+    if holes is not None and level:
+        def_ = holes
+        if not np.array_equal(np.flatnonzero(present), table[present.view(np.bool_)]):
+            def_ = np.empty(len(holes), dtype=np.uint8)
+            map_levels(readonly(holes), table, def_)
+    max_rep = np.uint8(sum(lists))
+    rep = None if begins is None else max_rep - begins
+    return PageLevels(parse_layers(kinds, "page"), rep, def_, num_slots, num_rows)

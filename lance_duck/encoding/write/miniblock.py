@@ -1,0 +1,167 @@
+"""Miniblock pages: values and levels, cut into chunks. The bytes are described in `encoding.miniblock` and `chunks`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Bytes
+from lance_duck.encoding.compressed import ChunkBuffer, MiniBlockValues
+from lance_duck.encoding.kernels.assemble import cut_levels, place_parts
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.page import Levels
+from lance_duck.encoding.write.choice import Choice
+from lance_duck.encoding.write.compress import compress_levels, compress_mini_block
+from lance_duck.encoding.write.page import EncodedPage, PageLevels, describe
+from lance_duck.encoding.write.rep_index import rep_index
+from lance_duck.errors import UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+Int64s = NDArray[np.int64]
+MAX_LEVELS = 0xFFFF
+_MAX_SECTION = 0xFFFF
+_MAX_SMALL_CHUNK = 1 << 15
+_MAX_LARGE_CHUNK = 1 << 31
+_FEWEST_VALUES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _LevelChunks:
+    """Compressed levels of all chunks."""
+
+    encoding: pb.CompressiveEncoding
+    buffer: ChunkBuffer
+
+
+def encode_mini_block(block: Block, levels: PageLevels, choice: Choice, first_row: int) -> EncodedPage | None:
+    """A miniblock page; None when a chunk would be too large, or have too many levels.
+
+    Args:
+        block: The value slots, not all of them null.
+        levels: Their levels.
+        choice: What the field asks for.
+        first_row: First row of the page.
+    """
+    try:
+        values = compress_mini_block(block, choice)
+    except UnsupportedError:
+        return None
+    ends = _level_ends(levels, values.counts)
+    most = _most_levels(ends)
+    if most > MAX_LEVELS:
+        fewer = int(values.counts.max()) * MAX_LEVELS // most // 2
+        if fewer < _FEWEST_VALUES:
+            return None
+        values = compress_mini_block(block, choice, 1 << (fewer.bit_length() - 1))
+        ends = _level_ends(levels, values.counts)
+        if _most_levels(ends) > MAX_LEVELS:
+            return None
+    return _assemble(values, levels, ends, choice, first_row)
+
+
+def _level_ends(levels: PageLevels, counts: Int64s) -> Int64s:
+    """Where the levels of each chunk end: right after its last value, in the last chunk after all."""
+    ends = np.cumsum(counts)
+    if levels.def_ is None or not levels.has_hidden:
+        return ends
+    out = np.empty_like(ends)
+    cut_levels(readonly(levels.def_), levels.layers.max_visible, ends, out)
+    return out
+
+
+def _most_levels(ends: Int64s) -> int:
+    return int(np.diff(ends, prepend=0).max())
+
+
+def _assemble(
+    values: MiniBlockValues, levels: PageLevels, ends: Int64s, choice: Choice, first_row: int
+) -> EncodedPage | None:
+    rep = _compress(levels.rep, ends, levels.layers.max_rep)
+    def_ = _compress(levels.def_, ends, levels.layers.max_def)
+    sections = [part.buffer for part in (rep, def_) if part is not None]
+    if any(_sizes(section).max() > _MAX_SECTION for section in sections):
+        return None
+    has_levels = bool(sections)
+    header = _header(sections, values.buffers, np.diff(ends, prepend=0) if has_levels else None, choice.large)
+    parts = [header, *sections, *values.buffers]
+    sizes = sum(_padded(_sizes(part)) for part in parts)
+    assert isinstance(sizes, np.ndarray)
+    if int(sizes.max()) > (_MAX_LARGE_CHUNK if choice.large else _MAX_SMALL_CHUNK):
+        return None
+    buffers = [_table(values.counts, sizes, choice.large), _join(parts, sizes)]
+    if values.dictionary is not None:
+        buffers.append(readonly(values.dictionary.data))
+    if levels.rep is not None:
+        buffers.append(rep_index(levels.rep, levels.layers.max_rep, ends))
+    layout = _layout(values, levels, rep, def_, choice)
+    return EncodedPage(tuple(buffers), describe(layout), levels.num_rows, first_row)
+
+
+def _compress(levels: Levels | None, ends: Int64s, most: int) -> _LevelChunks | None:
+    if levels is None:
+        return None
+    encoding, data, byte_ends = compress_levels(levels, ends, most)
+    return _LevelChunks(encoding, (data, byte_ends))
+
+
+def _header(sections: list[ChunkBuffer], buffers: tuple[ChunkBuffer, ...], counts: Int64s | None, large: bool) -> Any:
+    """The headers of all chunks, as one more buffer."""
+    k = len(buffers[0][1]) if buffers else 1
+    small = 2 * (1 + len(sections))
+    width = 4 if large else 2
+    size = small + width * len(buffers)
+    out = np.zeros((k, size), dtype=np.uint8)
+    words: list[Any] = [0 if counts is None else counts, *(_sizes(section) for section in sections)]
+    for i, word in enumerate(words):
+        out[:, 2 * i : 2 * i + 2] = np.broadcast_to(word, (k,)).astype("<u2")[:, None].view(np.uint8)
+    for i, buffer in enumerate(buffers):
+        at = small + width * i
+        out[:, at : at + width] = _sizes(buffer).astype(f"<u{width}")[:, None].view(np.uint8)
+    return out.reshape(-1), np.arange(1, k + 1, dtype=np.int64) * size
+
+
+def _join(parts: list[ChunkBuffer], sizes: Int64s) -> Bytes:
+    """The chunks, each with its parts in order and padded to 8 bytes."""
+    out = np.zeros(int(sizes.sum()), dtype=np.uint8)
+    places = np.cumsum(sizes) - sizes
+    for data, ends in parts:
+        place_parts(readonly(data), readonly(ends), places, out)
+        places = places + _padded(_sizes((data, ends)))
+    return out
+
+
+def _table(counts: Int64s, sizes: Int64s, large: bool) -> Bytes:
+    logs = np.log2(np.maximum(counts, 1)).astype(np.int64)
+    logs[-1] = 0
+    words = ((sizes // 8 - 1) << 4) | logs
+    return words.astype("<u4" if large else "<u2").view(np.uint8)
+
+
+def _sizes(part: ChunkBuffer) -> Int64s:
+    return np.diff(part[1], prepend=0)
+
+
+def _padded(sizes: Int64s) -> Int64s:
+    return (sizes + 7) & ~np.int64(7)
+
+
+def _layout(
+    values: MiniBlockValues, levels: PageLevels, rep: _LevelChunks | None, def_: _LevelChunks | None, choice: Choice
+) -> pb.PageLayout:
+    layout = pb.MiniBlockLayout(
+        rep_compression=None if rep is None else rep.encoding,
+        def_compression=None if def_ is None else def_.encoding,
+        value_compression=values.encoding,
+        layers=levels.layers.kinds,
+        num_buffers=values.num_buffers,
+        repetition_index_depth=int(rep is not None),
+        num_items=levels.num_slots,
+        has_large_chunk=choice.large,
+    )
+    if values.dictionary is not None:
+        layout.dictionary.CopyFrom(values.dictionary.encoding)
+        layout.num_dictionary_items = values.dictionary.count
+    return pb.PageLayout(mini_block_layout=layout)

@@ -1,0 +1,133 @@
+"""Columns of 2.1 and 2.2 files on their way out: a field's arrays become the pages of its physical columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.encoding.write.choice import Choice
+from lance_duck.encoding.write.ravel import Outline, unfold_fixed, unfold_items, unfold_list
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, Space
+from lance_duck.file.write.leaf import LeafWriter
+from lance_duck.wire.schema import Field
+
+SLICE_BYTES: Final = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A field with others below it, or a leaf.
+
+    Attributes:
+        field: The field.
+        leaf: Number of its physical column, or None.
+        children: Fields below it.
+    """
+
+    field: Field
+    leaf: int | None
+    children: tuple[_Node, ...] = ()
+
+
+class NestedColumnWriter:
+    """Writes a field of a 2.1 or 2.2 file.
+
+    Args:
+        field: The field.
+        version: "2.1" or "2.2".
+        space: Where bytes go that are no page.
+        page_bytes: Bytes of values and levels, before compression, that make a page.
+
+    Raises:
+        UnsupportedError: A type that the version cannot hold.
+    """
+
+    def __init__(self, field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> None:
+        self._version = version
+        self._page_bytes = page_bytes
+        self._leaves: list[LeafWriter] = []
+        self._where = f"column {field.name}"
+        self._root = self._build(field, (), self._where)
+
+    @property
+    def num_columns(self) -> int:
+        """Physical columns of the field."""
+        return len(self._leaves)
+
+    def write(self, array: pa.Array) -> Pages:
+        """Take rows; returns the pages that are full.
+
+        Raises:
+            InvalidInputError: The array does not fit the field.
+            UnsupportedError: Values that the version cannot hold.
+        """
+        pages: Pages = []
+        rows = len(array) if array.nbytes <= SLICE_BYTES else max(1, len(array) * SLICE_BYTES // array.nbytes)
+        for start in range(0, len(array), max(1, rows)):
+            part = array.slice(start, rows)
+            self._ravel(self._root, part, Outline(len(part)), len(part), self._where)
+            pages += [(i, page) for i, leaf in enumerate(self._leaves) for page in leaf.full()]
+        for leaf in self._leaves:
+            leaf.own()
+        return pages
+
+    def finish(self) -> Pages:
+        """The pages of the rows that are left."""
+        return [(i, page) for i, leaf in enumerate(self._leaves) for page in leaf.rest()]
+
+    def _build(self, field: Field, around: tuple[tuple[bool, int], ...], where: str) -> _Node:
+        if not field.children or field.is_packed or field.blob_version:
+            structure = ((*around, (False, 1)))[::-1]
+            choice = Choice.from_metadata(field.metadata, self._version)
+            self._leaves.append(LeafWriter(field, structure, choice, self._page_bytes, where))
+            return _Node(field, len(self._leaves) - 1)
+        layer = self._layer(field, where)
+        children = tuple(self._build(c, (*around, layer), f"{where}.{c.name}") for c in field.children)
+        return _Node(field, None, children)
+
+    def _layer(self, field: Field, where: str) -> tuple[bool, int]:
+        kind = field.logical_type
+        if self._version == "2.1" and (kind == "map" or kind.startswith("fixed_size_list:")):
+            raise UnsupportedError(
+                f"{kind} in a file of version 2.1", where=where, remedy="write with data_storage_version='2.2'"
+            )
+        if kind.startswith("fixed_size_list:"):
+            return False, int(kind.rpartition(":")[2])
+        return kind != "struct", 1
+
+    def _ravel(self, node: _Node, array: pa.Array, outline: Outline, num_rows: int, where: str) -> None:
+        """Unfold an array, down to the leaves."""
+        while isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if node.leaf is not None:
+            self._leaves[node.leaf].add(array, outline, num_rows)
+            return
+        kind = array.type
+        if pa.types.is_struct(kind) and node.field.logical_type == "struct":
+            inside = unfold_items(outline, array)
+            for child in node.children:
+                place = kind.get_field_index(child.field.name)
+                if place < 0:
+                    raise InvalidInputError("no such field in a struct", where=where, expected=child.field.name)
+                self._ravel(child, array.field(place), inside, num_rows, f"{where}.{child.field.name}")
+            return
+        if pa.types.is_fixed_size_list(kind):
+            inside, items = unfold_fixed(outline, array, where)
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+            inside, items = unfold_list(outline, array, where)
+        else:
+            raise InvalidInputError("array of another type", where=where, expected=node.field.logical_type, found=kind)
+        (child,) = node.children
+        self._ravel(child, items, inside, num_rows, f"{where}.{child.field.name}")
+
+
+def open_column_writer(field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> ColumnWriter:
+    """A writer of a top-level field for a 2.1 or 2.2 file.
+
+    Raises:
+        UnsupportedError: A type that the version cannot hold.
+    """
+    return NestedColumnWriter(field, version, space, page_bytes)

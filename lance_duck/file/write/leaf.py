@@ -1,0 +1,97 @@
+"""One physical column on its way out: rows gather until they make a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lance_duck.encoding.write.blocks import array_to_block
+from lance_duck.encoding.write.choice import Choice
+from lance_duck.encoding.write.leaf import LeafRows, encode_leaf
+from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.encoding.write.ravel import Outline, unfold_items
+from lance_duck.errors import UnsupportedError
+from lance_duck.file.write.parts import Part, join
+from lance_duck.file.write.stored import stored_array, stored_type
+from lance_duck.wire.schema import Field
+
+
+class LeafWriter:
+    """Gathers the rows of a physical column.
+
+    Args:
+        field: Its field.
+        structure: For each layer, innermost first, whether it is a list, and the slots of the layer inside that make
+            one of its own.
+        choice: What the field asks for.
+        page_bytes: Bytes that make a page.
+        where: Column, for messages.
+    """
+
+    def __init__(
+        self, field: Field, structure: tuple[tuple[bool, int], ...], choice: Choice, page_bytes: int, where: str
+    ) -> None:
+        self.field = field
+        self._lists = tuple(is_list for is_list, _ in structure)
+        self._stride = 1
+        for _, dimension in structure:
+            self._stride *= dimension
+        if self._stride == 0:
+            raise UnsupportedError("fixed-size lists of no structs", where=where)
+        self._choice = choice
+        self._page_bytes = page_bytes
+        self._where = where
+        self._type = stored_type(field)
+        self._is_empty = field.logical_type == "struct" and not field.children
+        self._parts: list[Part] = []
+        self._size = 0
+        self._first_row = 0
+
+    def add(self, array: pa.Array, outline: Outline, num_rows: int) -> None:
+        """Take rows: an array of slots, and the entries of the layers around it."""
+        values = stored_array(array, self.field, self._type, self._where)
+        inside = unfold_items(outline, values)
+        if self._is_empty and (inside.holes is not None or inside.begins is not None):
+            raise UnsupportedError("structs without fields that are null, or in lists", where=self._where)
+        part = Part(values, inside, num_rows, self._stride)
+        self._parts.append(part)
+        self._size += part.num_bytes
+
+    def full(self) -> Iterator[EncodedPage]:
+        """Pages of the rows that fill one."""
+        while self._size >= self._page_bytes:
+            last = self._parts.pop()
+            room = self._page_bytes - (self._size - last.num_bytes)
+            head, tail = last.cut(room, at_least=0 if self._parts else 1)
+            if head is not None:
+                self._parts.append(head)
+            yield from self._flush()
+            if tail is not None:
+                self._parts.append(tail)
+                self._size = tail.num_bytes
+
+    def rest(self) -> Iterator[EncodedPage]:
+        """Pages of all rows that are left."""
+        if self._parts:
+            yield from self._flush()
+
+    def own(self) -> None:
+        """Copy the last rows taken, so that the arrays they came in may go."""
+        if self._parts:
+            self._parts[-1] = self._parts[-1].owned()
+
+    def _flush(self) -> Iterator[EncodedPage]:
+        parts, self._parts, self._size = self._parts, [], 0
+        part = join(parts)
+        rows = LeafRows(
+            array_to_block(part.values, self._where),
+            self._lists,
+            part.outline.begins,
+            part.outline.holes,
+            part.outline.hidden,
+            part.num_rows * self._stride,
+        )
+        first = self._first_row
+        self._first_row += part.num_rows
+        yield from encode_leaf(rows, first, self._choice)

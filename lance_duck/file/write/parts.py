@@ -1,0 +1,138 @@
+"""Rows of a physical column that wait to become a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.write.blocks import is_variable
+from lance_duck.encoding.write.ravel import Outline
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a physical column.
+
+    Attributes:
+        values: One for each slot, of a storage type.
+        outline: Its entries, all layers unfolded.
+        num_rows: Rows.
+        stride: Entries of a row in columns without lists.
+    """
+
+    values: pa.Array
+    outline: Outline
+    num_rows: int
+    stride: int = 1
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of values and levels; rows without either count as a bit."""
+        return values_bytes(self.values) + self.outline.count * self._marks + self.num_rows // 8 + 1
+
+    @property
+    def _marks(self) -> int:
+        """Bytes of an entry's marks."""
+        return (self.outline.begins is not None) + (self.outline.holes is not None)
+
+    def cut(self, room: int, at_least: int) -> tuple[Part | None, Part | None]:
+        """The rows that take at most `room` bytes, but `at_least` so many, and the others."""
+        entries, slots = self._bounds()
+        costs = slot_costs(self.values, slots) + entries * self._marks + np.arange(len(entries)) // 8
+        rows = max(int(costs.searchsorted(room, side="right")) - 1, at_least)
+        if rows <= 0:
+            return None, self
+        if rows >= self.num_rows:
+            return self, None
+        entry, slot = int(entries[rows]), int(slots[rows])
+        return self._slice(0, entry, 0, slot, rows), self._slice(
+            entry, self.outline.count, slot, len(self.values), self.num_rows - rows
+        )
+
+    def owned(self) -> Part:
+        """The same rows in memory of their own."""
+        outline = self.outline
+        kept = Outline(
+            outline.count, _own(outline.begins), _own(outline.holes), outline.hidden, outline.marks, outline.lists
+        )
+        return Part(pa.concat_arrays([self.values]), kept, self.num_rows, self.stride)
+
+    def _bounds(self) -> tuple[Int64s, Int64s]:
+        """Entries and slots before each row, and after all."""
+        begins, holes = self.outline.begins, self.outline.holes
+        if begins is None:
+            entries = np.arange(self.num_rows + 1, dtype=np.int64) * self.stride
+            return entries, entries
+        entries = np.append(np.flatnonzero(begins == 0), len(begins))
+        if holes is None:
+            return entries, entries
+        shown = (holes == 0) | (holes > self.outline.hidden)
+        return entries, np.append(0, np.cumsum(shown))[entries]
+
+    def _slice(self, start: int, stop: int, first: int, last: int, num_rows: int) -> Part:
+        outline = self.outline
+        part = Outline(
+            stop - start,
+            None if outline.begins is None else outline.begins[start:stop],
+            None if outline.holes is None else outline.holes[start:stop],
+            outline.hidden,
+            outline.marks,
+            outline.lists,
+        )
+        return Part(self.values.slice(first, last - first), part, num_rows, self.stride)
+
+
+def values_bytes(values: pa.Array) -> int:
+    """Bytes of an array, without its dictionary."""
+    return int(values.indices.nbytes if pa.types.is_dictionary(values.type) else values.nbytes)
+
+
+def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
+    """Bytes of the values before each of these slots."""
+    if is_variable(values.type) and len(values):
+        word = 8 if values.type in (pa.large_string(), pa.large_binary()) else 4
+        offsets = np.frombuffer(values.buffers()[1], dtype=f"<i{word}")[values.offset :]
+        return offsets[slots].astype(np.int64) - int(offsets[0]) + slots * word
+    return (slots * (values_bytes(values) / max(1, len(values)))).astype(np.int64)
+
+
+def join(parts: list[Part]) -> Part:
+    """The rows of all parts, one after the other.
+
+    Raises:
+        pa.ArrowInvalid: Dictionaries that are too large together for their indices.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0].outline
+    outline = Outline(
+        sum(part.outline.count for part in parts),
+        _join([part.outline.begins for part in parts], parts),
+        _join([part.outline.holes for part in parts], parts),
+        first.hidden,
+        first.marks,
+        first.lists,
+    )
+    values = pa.concat_arrays([part.values for part in parts])
+    return Part(values, outline, sum(part.num_rows for part in parts), parts[0].stride)
+
+
+def _join(marks: list[Bytes | None], parts: list[Part]) -> Bytes | None:
+    if all(mark is None for mark in marks):
+        return None
+    return np.concatenate(
+        [
+            np.zeros(part.outline.count, dtype=np.uint8) if mark is None else mark
+            for mark, part in zip(marks, parts, strict=True)
+        ]
+    )
+
+
+def _own(marks: Bytes | None) -> Bytes | None:
+    return marks if marks is None or marks.base is None else marks.copy()

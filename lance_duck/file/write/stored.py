@@ -1,0 +1,67 @@
+"""Arrays in the form in which files store them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.nested import storage_type
+from lance_duck.wire.schema import Field
+
+
+def stored_type(field: Field) -> pa.DataType:
+    """Storage type of a leaf field, with no extension type at any depth."""
+    return plain_type(field.arrow_type)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type without extension types in it."""
+    kind = storage_type(kind)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain_type(kind.value_type), kind.list_size)
+    if pa.types.is_struct(kind):
+        return pa.struct([kind.field(i).with_type(plain_type(kind.field(i).type)) for i in range(kind.num_fields)])
+    return kind
+
+
+def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -> pa.Array:
+    """The array as a storage type; itself where it has it.
+
+    Raises:
+        InvalidInputError: Values that do not fit.
+    """
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    found = array.type
+    if pa.types.is_dictionary(found) and pa.types.is_dictionary(kind):
+        return _dictionary(array, kind, where)
+    if found == kind or _same(plain_type(found), kind):
+        return array
+    return _cast(array, kind, where)
+
+
+def _same(found: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether two types have the same buffers, whatever their items are called."""
+    if pa.types.is_fixed_size_list(found) and pa.types.is_fixed_size_list(kind):
+        return found.list_size == kind.list_size and _same(found.value_type, kind.value_type)
+    if pa.types.is_struct(found) and pa.types.is_struct(kind) and found.num_fields == kind.num_fields:
+        pairs = [(found.field(i), kind.field(i)) for i in range(kind.num_fields)]
+        return all(a.name == b.name and _same(a.type, b.type) for a, b in pairs)
+    return bool(found == kind)
+
+
+def _dictionary(array: pa.DictionaryArray, kind: pa.DictionaryType, where: str) -> pa.Array:
+    """A dictionary without nulls and without items that no value needs, when they are many."""
+    plain = array.type.value_type == kind.value_type and array.type.index_type == kind.index_type
+    if plain and not array.dictionary.null_count and len(array.dictionary) <= max(1, len(array)):
+        return array
+    return _cast(array.dictionary_decode().dictionary_encode(), kind, where)
+
+
+def _cast(array: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InvalidInputError(
+            "values do not fit the column", where=where, expected=kind, found=f"{array.type}: {error}"
+        ) from error
