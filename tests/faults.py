@@ -1,0 +1,197 @@
+"""Stores that stop, fail or lose answers at a chosen step, beneath everything that the package does.
+
+A step is one call that changes files: a system call on a local disk, a request to an object store (that of the
+process's memory, as a rule). The calls are caught where the store modules make them, so that it does not matter who
+opened the store.
+
+    with Faults() as seen: change()                    # how many steps there are
+    with Faults(stop_at(3)): change()                  # raises Crash in place of the fourth step, and of all after it
+    with Faults(lose_answer(3)): change()              # the fourth step is done, but reported as failed
+    with Faults(answer_twice(3)): change()             # the fourth step is done two times, the second is reported
+    with Faults(fail_at(3, errno.EIO)): change()       # the fourth step fails
+    with Faults(fail_from(3, errno.ENOSPC)): change()  # it and all that need room
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import obstore
+from obstore.exceptions import GenericError
+
+from lance_duck.store import flush, local_write, object_sink
+from lance_duck.store import object as object_store
+
+Do = Callable[[], Any]
+Plan = Callable[["Faults", int, str, Do], Any]
+
+SYSTEM_CALLS = ("replace", "link", "rename", "unlink", "rmdir", "mkdir", "fsync")
+NEED_ROOM = ("open", "write", "flush", "link", "mkdir", "put", "copy", "close")
+LOCAL = (*SYSTEM_CALLS, "open", "write", "flush")
+
+
+class Crash(BaseException):
+    """The end of the process, as far as the store can tell."""
+
+
+class Faults:
+    """Counts the steps of a block of code, and does to them what a plan says.
+
+    Attributes:
+        steps: Name of each step so far: "call path".
+        dead: Whether the process counts as dead: no step does anything any more.
+    """
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        self.steps: list[str] = []
+        self.dead = False
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._undo: list[tuple[Any, str, Any]] = []
+
+    def step(self, name: str, path: object, do: Do) -> Any:
+        """Do one step, or what the plan makes of it."""
+        with self._lock:
+            at = len(self.steps)
+            self.steps.append(f"{name} {path}")
+            if self.dead:
+                raise Crash
+        return do() if self._plan is None else self._plan(self, at, name, do)
+
+    def __enter__(self) -> Faults:
+        self._patch(local_write, "os", _Proxy(os, {name: self._call(name) for name in SYSTEM_CALLS}))
+        self._patch(flush, "os", _Proxy(os, {"fsync": self._call("fsync")}))
+        self._patch(local_write, "open", self._open)
+        requests = {name: self._request(name) for name in ("put", "delete", "copy")}
+        self._patch(object_store, "obstore", _Proxy(obstore, requests))
+        self._patch(object_sink, "obstore", _Proxy(obstore, {"open_writer": self._open_writer}))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for module, name, before in reversed(self._undo):
+            if before is None:
+                delattr(module, name)
+            else:
+                setattr(module, name, before)
+        self._undo.clear()
+
+    def _patch(self, module: Any, name: str, value: Any) -> None:
+        self._undo.append((module, name, vars(module).get(name)))
+        setattr(module, name, value)
+
+    def _call(self, name: str) -> Callable[..., Any]:
+        real = getattr(os, name)
+        return lambda *a, **k: self.step(name, a[-1], lambda: real(*a, **k))
+
+    def _request(self, name: str) -> Callable[..., Any]:
+        real = getattr(obstore, name)
+        return lambda *a, **k: self.step(name, a[1], lambda: real(*a, **k))
+
+    def _open(self, path: str, *arguments: Any, **more: Any) -> Any:
+        file = self.step("open", path, lambda: open(path, *arguments, **more))  # noqa: SIM115
+        return _File(self, path, file, ("write", "flush"))
+
+    def _open_writer(self, client: Any, key: str, **more: Any) -> Any:
+        return _File(self, key, obstore.open_writer(client, key, **more), ("close",))
+
+
+def stop_at(at: int) -> Plan:
+    """The process dies before step `at`."""
+
+    def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
+        if now < at:
+            return do()
+        faults.dead = True
+        raise Crash
+
+    return plan
+
+
+def fail_at(at: int, code: int) -> Plan:
+    """Step `at` fails, and does nothing."""
+
+    def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
+        if now == at:
+            raise _error(name, code)
+        return do()
+
+    return plan
+
+
+def fail_from(at: int, code: int) -> Plan:
+    """From step `at` on, nothing that needs room succeeds."""
+
+    def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
+        if now >= at and name in NEED_ROOM:
+            raise _error(name, code)
+        return do()
+
+    return plan
+
+
+def lose_answer(at: int) -> Plan:
+    """Step `at` is done, and reported as failed."""
+
+    def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
+        found = do()
+        if now == at:
+            raise _error(name, errno.EIO)
+        return found
+
+    return plan
+
+
+def answer_twice(at: int) -> Plan:
+    """Step `at` is done two times where that makes sense; the second answer counts."""
+
+    def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
+        found = do()
+        return do() if now == at and name in ("put", "delete", "copy", "link") else found
+
+    return plan
+
+
+def _error(name: str, code: int) -> Exception:
+    text = os.strerror(code)
+    return OSError(code, text) if name in LOCAL else GenericError(text)
+
+
+class _Proxy:
+    """A module, with some functions replaced."""
+
+    def __init__(self, module: Any, replaced: dict[str, Any]) -> None:
+        self._module = module
+        self.__dict__.update(replaced)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+class _File:
+    """A file of which some calls are steps. A dead process closes it without writing what is buffered."""
+
+    def __init__(self, faults: Faults, path: str, file: Any, steps: tuple[str, ...]) -> None:
+        self._faults = faults
+        self._path = path
+        self._file = file
+        self._steps = steps
+
+    def close(self) -> Any:
+        if "close" in self._steps:
+            return self._faults.step("close", self._path, self._file.close)
+        if self._faults.dead and not self._file.closed:
+            self._file = self._file.detach()
+        return self._file.close()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._file, name)
+        if name not in self._steps:
+            return found
+        return lambda *a: self._faults.step(name, self._path, lambda: found(*a))
