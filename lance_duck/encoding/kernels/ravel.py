@@ -170,7 +170,7 @@ def unfold_lists(
 def unfold_lists_reference(
     begins: list[int], holes: list[int], lists: list[list[int] | None], form: list[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Which list each entry goes on in, its mark, and the items, plainly; `lists` has the places of each one's items."""
+    """Which list each entry goes on in, its mark, and the items, plainly; `lists` has the places of their items."""
     hidden, mark, layer = form
     slots = iter(lists)
     begins_out, holes_out, items = [], [], []

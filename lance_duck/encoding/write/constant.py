@@ -22,7 +22,7 @@ _PROBES = 16
 
 def encode_all_null(levels: PageLevels, choice: Choice, first_row: int) -> EncodedPage:
     """A page without a value that is not null."""
-    layout = pb.ConstantLayout(layers=levels.layers.kinds)
+    layout = pb.ConstantLayout(layers=levels.kinds)
     if levels.layers.is_flat:
         buffers: tuple[Bytes, ...] = ()
     elif choice.large:
@@ -34,7 +34,7 @@ def encode_all_null(levels: PageLevels, choice: Choice, first_row: int) -> Encod
 
 def encode_constant(value: Block, levels: PageLevels, first_row: int) -> EncodedPage:
     """A page all of whose valid values are the one of `value`, of fixed or variable width (2.2)."""
-    layout = pb.ConstantLayout(layers=levels.layers.kinds)
+    layout = pb.ConstantLayout(layers=levels.kinds)
     buffers: list[Bytes] = []
     if isinstance(value, FixedWidth) and len(value.data) <= MAX_INLINE:
         layout.inline_value = value.data.tobytes()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +35,8 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: Choice, first_row:
     """
     if levels.count >= _MAX_ITEMS:
         raise UnsupportedError("entries of a page", where="full zip", expected=f"< {_MAX_ITEMS}", found=levels.count)
+    if isinstance(block, FixedWidth) and block.bits == 1:
+        block = FixedWidth(8, block.data, block.count)
     encoding, values = compress_values(block, choice)
     bits_rep, bits_def = levels.layers.max_rep.bit_length(), levels.layers.max_def.bit_length()
     if levels.def_ is None:
@@ -43,7 +47,7 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: Choice, first_row:
         num_items=levels.count,
         num_visible_items=levels.num_slots,
         value_compression=encoding,
-        layers=levels.layers.kinds,
+        layers=levels.kinds,
     )
     control = -(-(bits_rep + bits_def) // 8)
     words = _control_words(levels, bits_def, control)
@@ -100,9 +104,8 @@ def _variable(values: VariableWidth, levels: PageLevels, words: Bytes) -> tuple[
     entries = np.empty(total, dtype=np.uint8)
     places = np.empty(levels.count + 1, dtype=np.int64)
     form = np.array([control, levels.layers.max_visible, word], dtype=np.int64)
-    zip_variable(
-        readonly(words), readonly(def_), form, readonly(values.offsets), readonly(values.data), places, entries
-    )
+    offsets: Any = readonly(values.offsets)
+    zip_variable(readonly(words), readonly(def_), form, offsets, readonly(values.data), places, entries)
     return entries, _row_index(places, levels)
 
 

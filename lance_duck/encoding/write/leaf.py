@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -86,7 +87,7 @@ def _valid_slots(levels: PageLevels) -> Levels | None:
 
 
 def _is_large(block: Block, choice: Choice) -> bool:
-    if isinstance(block, Dictionary) or (isinstance(block, FixedWidth) and block.bits == 1):
+    if isinstance(block, Dictionary):
         return False
     if isinstance(block, PackedStruct) and not all(isinstance(field, FixedWidth) for field in block.fields):
         return True
@@ -127,7 +128,7 @@ def _parts(rows: LeafRows, cuts: list[int]) -> Iterator[tuple[LeafRows, int]]:
     """The rows between entries, each with the number of rows before it."""
     assert rows.begins is not None
     slot = first = 0
-    for start, stop in zip(cuts[:-1], cuts[1:], strict=True):
+    for start, stop in itertools.pairwise(cuts):
         begins = rows.begins[start:stop]
         holes = None if rows.holes is None else rows.holes[start:stop]
         slots = stop - start

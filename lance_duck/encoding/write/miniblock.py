@@ -155,7 +155,7 @@ def _layout(
         rep_compression=None if rep is None else rep.encoding,
         def_compression=None if def_ is None else def_.encoding,
         value_compression=values.encoding,
-        layers=levels.layers.kinds,
+        layers=levels.kinds,
         num_buffers=values.num_buffers,
         repetition_index_depth=int(rep is not None),
         num_items=levels.num_slots,

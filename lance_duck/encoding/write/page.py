@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from lance_duck.encoding.block import Bytes
 from lance_duck.encoding.layers import Layers
@@ -51,6 +52,11 @@ class PageLevels:
     def_: Levels | None
     num_slots: int
     num_rows: int
+
+    @property
+    def kinds(self) -> list[pb.RepDefLayer]:
+        """The layers as a page describes them."""
+        return [cast("pb.RepDefLayer", kind) for kind in self.layers.kinds]
 
     @property
     def count(self) -> int:

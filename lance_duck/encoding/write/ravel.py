@@ -14,10 +14,10 @@ it. `write.levels` turns both into levels, which count from the innermost layer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes
 from lance_duck.encoding.kernels.jit import readonly
@@ -27,6 +27,7 @@ from lance_duck.encoding.kernels.ravel import (
     HAS_HOLES,
     IS_DENSE,
     ITEMS,
+    Offsets,
     mark_nulls,
     measure_lists,
     unfold_lists,
@@ -66,7 +67,9 @@ def unfold_items(outline: Outline, array: pa.Array) -> Outline:
     holes = outline.holes
     if valid is not None:
         if holes is None:
-            holes = (valid ^ 1) * np.uint8(mark) if mark > 1 else valid ^ 1
+            holes = np.equal(valid, 0).view(np.uint8)
+            if mark > 1:
+                np.multiply(holes, np.uint8(mark), out=holes)
         else:
             marked = np.empty(len(holes), dtype=np.uint8)
             mark_nulls(readonly(holes), readonly(valid), outline.hidden, mark, marked)
@@ -123,9 +126,10 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
     return inside, shown
 
 
-def _offsets(array: pa.Array) -> NDArray[np.int32] | NDArray[np.int64]:
-    word = np.int64 if pa.types.is_large_list(array.type) else np.int32
+def _offsets(array: pa.Array) -> Offsets:
+    word: Any = np.int64 if pa.types.is_large_list(array.type) else np.int32
     data = array.buffers()[1]
     if data is None or len(array) == 0:
-        return readonly(np.zeros(1, dtype=word))
-    return readonly(np.frombuffer(data, dtype=word)[array.offset : array.offset + len(array) + 1])
+        return np.zeros(1, dtype=word)
+    offsets: Offsets = readonly(np.frombuffer(data, dtype=word)[array.offset : array.offset + len(array) + 1])
+    return offsets

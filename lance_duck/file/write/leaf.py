@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 
+from lance_duck.encoding.block import FixedWidth
 from lance_duck.encoding.write.blocks import array_to_block
 from lance_duck.encoding.write.choice import Choice
 from lance_duck.encoding.write.leaf import LeafRows, encode_leaf
@@ -15,6 +17,8 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.file.write.parts import Part, join
 from lance_duck.file.write.stored import stored_array, stored_type
 from lance_duck.wire.schema import Field
+
+_NOTHING = np.empty(0, dtype=np.uint8)
 
 
 class LeafWriter:
@@ -54,6 +58,8 @@ class LeafWriter:
         inside = unfold_items(outline, values)
         if self._is_empty and (inside.holes is not None or inside.begins is not None):
             raise UnsupportedError("structs without fields that are null, or in lists", where=self._where)
+        if self._is_empty:
+            inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))
         part = Part(values, inside, num_rows, self._stride)
         self._parts.append(part)
         self._size += part.num_bytes
@@ -84,8 +90,9 @@ class LeafWriter:
     def _flush(self) -> Iterator[EncodedPage]:
         parts, self._parts, self._size = self._parts, [], 0
         part = join(parts)
+        block = FixedWidth(0, _NOTHING, part.num_rows) if self._is_empty else array_to_block(part.values, self._where)
         rows = LeafRows(
-            array_to_block(part.values, self._where),
+            block,
             self._lists,
             part.outline.begins,
             part.outline.holes,
