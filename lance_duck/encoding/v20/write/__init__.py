@@ -1,0 +1,1 @@
+"""Arrays of 2.0 pages out."""

@@ -1,0 +1,147 @@
+"""From an Arrow array to the encoding of a 2.0 page and its buffers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.encoding.jsonb_out import encode_jsonb
+from lance_duck.encoding.v20.write.binary import Compression, encode_binary, encode_texts, encode_values
+from lance_duck.encoding.v20.write.buffers import (
+    BuffersOut,
+    all_nulls,
+    bits,
+    flat,
+    no_nulls,
+    some_nulls,
+    valid_bytes,
+    validity_bits,
+    value_bytes,
+)
+from lance_duck.encoding.v20.write.nested import encode_packed
+from lance_duck.errors import UnsupportedError
+from lance_duck.wire.pb import encodings20_pb2 as pb
+
+NO_COMPRESSION = Compression()
+
+
+def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
+    """Encode values that need no column of their own for what is below them.
+
+    Args:
+        array: Of a storage type.
+        buffers: Receives what the encoding points at.
+        compression: Of byte strings.
+        where: Column, for messages.
+
+    Raises:
+        UnsupportedError: Values that 2.0 files cannot hold.
+    """
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return encode_array(array.storage, buffers, compression, where)
+    if array.null_count == len(array) and not pa.types.is_dictionary(kind) and not pa.types.is_struct(kind):
+        return all_nulls()
+    if pa.types.is_string(kind):
+        return encode_texts(array, buffers, compression)
+    if pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return encode_binary(array, buffers, compression)
+    if pa.types.is_dictionary(kind):
+        return _dictionary(array, buffers, where)
+    if pa.types.is_struct(kind):
+        return encode_packed(array, buffers, where)
+    if array.null_count == 0:
+        return no_nulls(_slots(array, buffers, where))
+    validity = flat(buffers, validity_bits(array), 1)
+    return some_nulls(validity, _slots(array, buffers, where))
+
+
+def encode_json(texts: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
+    """Encode JSON texts as JSONB.
+
+    Raises:
+        InvalidInputError: A text is not JSON.
+    """
+    valid = valid_bytes(texts) if texts.null_count else None
+    return encode_values(encode_jsonb(texts, where), valid, buffers, compression)
+
+
+def encode_ends(ends: np.ndarray, null: np.ndarray | None, num_items: int, buffers: BuffersOut) -> pb.ArrayEncoding:
+    """Encode the ends of lists among the items of their page.
+
+    Args:
+        ends: One a list.
+        null: Whether a list is null, or None when none is.
+        num_items: Items of all lists.
+        buffers: Receives the ends.
+    """
+    stored = ends.astype("<u8")
+    if null is not None:
+        stored = stored + null * np.uint64(num_items + 1)
+    encoding = pb.List(null_offset_adjustment=num_items + 1, num_items=num_items)
+    encoding.offsets.CopyFrom(no_nulls(flat(buffers, stored.view(np.uint8), 64)))
+    return pb.ArrayEncoding(list=encoding)
+
+
+def _slots(array: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
+    """Value slots of an array, whatever is null."""
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return flat(buffers, bits(array.buffers()[1], array.offset, len(array)), 1)
+    if pa.types.is_fixed_size_list(kind):
+        return _lists(array, buffers, where)
+    try:
+        width = int(kind.bit_width)
+    except ValueError:
+        width = 0
+    if width == 0 or width % 8:
+        raise UnsupportedError(
+            f"values of type {kind} here in a data file of version 2.0",
+            where=where,
+            remedy="write data_storage_version 2.2",
+        )
+    return flat(buffers, value_bytes(array, width // 8), width)
+
+
+def _lists(array: pa.FixedSizeListArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
+    size = array.type.list_size
+    items = array.values.slice(array.offset * size, len(array) * size)
+    if array.null_count and items.null_count == 0 and pa.types.is_struct(items.type):
+        raise UnsupportedError(
+            "null lists of structs in a data file of version 2.0", where=where, remedy="write data_storage_version 2.2"
+        )
+    encoding = pb.FixedSizeList(dimension=size)
+    encoding.items.CopyFrom(encode_array(items, buffers, NO_COMPRESSION, where))
+    return pb.ArrayEncoding(fixed_size_list=encoding)
+
+
+def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
+    """Items, and indices from 0 in the width that the type has; nulls are an item of their own."""
+    indices, items = array.indices, array.dictionary
+    width = indices.type.bit_width // 8
+    if indices.null_count:
+        place = len(items)
+        if place > np.iinfo(indices.type.to_pandas_dtype()).max:
+            raise UnsupportedError(
+                "a full dictionary with nulls beside it in a data file of version 2.0",
+                where=where,
+                expected=f"fewer than {place} items",
+                found=place,
+                remedy="use a wider index, or write data_storage_version 2.2",
+            )
+        items = pa.concat_arrays([items, pa.nulls(1, items.type)])
+        indices = pc.fill_null(indices, pa.scalar(place, indices.type))
+    elif len(items) == 0:
+        items = pa.nulls(1, items.type)
+    encoding = pb.Dictionary(num_dictionary_items=len(items))
+    encoding.indices.CopyFrom(no_nulls(flat(buffers, value_bytes(indices, width), 8 * width)))
+    encoding.items.CopyFrom(encode_items(items, buffers, where))
+    return pb.ArrayEncoding(dictionary=encoding)
+
+
+def encode_items(items: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
+    """Items of a dictionary, which are not a dictionary again."""
+    if pa.types.is_string(items.type):
+        return encode_binary(items, buffers, NO_COMPRESSION)
+    return encode_array(items, buffers, NO_COMPRESSION, where)

@@ -1,0 +1,119 @@
+"""Byte strings of 2.0 pages, as `encoding.v20.binary` and `encoding.v20.dictionary` read them.
+
+A compressed buffer is the raw length (u64 before a ZSTD frame, u32 before an LZ4 block) and the compressed bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.encoding.block import Bytes, VariableWidth
+from lance_duck.encoding.v20.write.buffers import BuffersOut, flat, no_nulls, uint64s, valid_bytes, value_bytes
+from lance_duck.wire.pb import encodings20_pb2 as pb
+
+MOST_ITEMS: Final = 255
+"""Distinct texts of a dictionary, whose indices have 8 bits."""
+
+_SAMPLE: Final = 4096
+_FEWEST: Final = 100
+_CODECS: Final = {"zstd": ("zstd", "<u8"), "lz4": ("lz4_raw", "<u4")}
+_NONE: Final = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Compression:
+    """What is asked of byte strings.
+
+    Attributes:
+        scheme: "zstd" or "lz4"; anything else: none.
+        level: Of the scheme; None for its own.
+    """
+
+    scheme: str | None = None
+    level: int | None = None
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, str]) -> Compression:
+        """What the metadata of a field ask for; a level that is no number asks for nothing."""
+        level = metadata.get("lance-encoding:compression-level", "").strip()
+        scheme = metadata.get("lance-encoding:compression", "").strip().lower()
+        return cls(scheme, int(level) if level.isdecimal() else None)
+
+
+def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
+    """Texts: distinct ones and an index for each, where they are few."""
+    found = _few_distinct(array)
+    if found is None:
+        return encode_binary(array, buffers, compression)
+    indices = found.indices
+    if indices.null_count:
+        indices = indices.fill_null(-1)
+    places = (value_bytes(indices, 4).view("<i4") + 1).astype(np.uint8)
+    encoding = pb.Dictionary(num_dictionary_items=len(found.dictionary))
+    encoding.indices.CopyFrom(no_nulls(flat(buffers, places, 8)))
+    encoding.items.CopyFrom(encode_binary(found.dictionary, buffers, Compression()))
+    return pb.ArrayEncoding(dictionary=encoding)
+
+
+def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
+    """Byte strings or texts: ends, and the bytes of all of them."""
+    return encode_values(_values(array), valid_bytes(array) if array.null_count else None, buffers, compression)
+
+
+def encode_values(
+    block: VariableWidth, valid: Bytes | None, buffers: BuffersOut, compression: Compression
+) -> pb.ArrayEncoding:
+    """Byte strings: ends, and the bytes of all of them.
+
+    Args:
+        block: The values; those of nulls are stored, too.
+        valid: A byte (0 or 1) a value, None when none is null.
+        buffers: Of the page.
+        compression: Of the bytes.
+    """
+    first, last = int(block.offsets[0]), int(block.offsets[-1])
+    ends = block.offsets[1:].astype(np.uint64) - np.uint64(first)
+    adjustment = last - first + 1
+    if valid is not None:
+        ends += np.where(valid == 0, np.uint64(adjustment), np.uint64(0))
+    encoding = pb.Binary(null_adjustment=adjustment)
+    encoding.indices.CopyFrom(uint64s(buffers, ends))
+    data, scheme = _compressed(block.data[first:last], compression)
+    encoding.bytes.CopyFrom(flat(buffers, data, 8, scheme))
+    return pb.ArrayEncoding(binary=encoding)
+
+
+def _values(array: pa.Array) -> VariableWidth:
+    _, offsets, data = array.buffers()
+    is_large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    raw = _NONE if data is None else np.frombuffer(data, np.uint8)
+    if offsets is None or len(array) == 0:
+        return VariableWidth(np.zeros(1, np.int32), raw)
+    ends = np.frombuffer(offsets, np.int64 if is_large else np.int32)
+    return VariableWidth(ends[array.offset : array.offset + len(array) + 1], raw)
+
+
+def _few_distinct(array: pa.Array) -> pa.DictionaryArray | None:
+    """The array as a dictionary, when it has few enough distinct values for that to be smaller."""
+    if len(array) < _FEWEST or pc.count_distinct(array.slice(0, _SAMPLE)).as_py() > MOST_ITEMS:
+        return None
+    found = pc.dictionary_encode(array)
+    if not 0 < len(found.dictionary) <= MOST_ITEMS or len(found.dictionary) * 2 > len(array):
+        return None
+    return found
+
+
+def _compressed(data: Bytes, compression: Compression) -> tuple[Bytes, pb.Compression | None]:
+    if compression.scheme not in _CODECS:
+        return data, None
+    name, raw_length = _CODECS[compression.scheme]
+    codec = pa.Codec(name) if compression.level is None else pa.Codec(name, compression_level=compression.level)
+    head = np.array([len(data)], raw_length).view(np.uint8)
+    packed = np.frombuffer(codec.compress(data), np.uint8)
+    return np.concatenate((head, packed)), pb.Compression(scheme=compression.scheme)
