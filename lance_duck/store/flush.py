@@ -10,7 +10,9 @@ import contextlib
 import itertools
 import os
 import threading
+from typing import Final
 
+_MOST_KNOWN: Final = 65_536
 _CAN_FLUSH_DIRECTORIES = os.name == "posix"
 
 
@@ -20,6 +22,8 @@ class Unflushed:
     def __init__(self) -> None:
         self._noted: dict[str, int] = {}
         self._ticket = itertools.count()
+        # Directories whose own name is safe, with their number on the disk: one of that name may be made again.
+        self._safe: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def note(self, directory: str) -> None:
@@ -31,19 +35,32 @@ class Unflushed:
     def flush(self, root: str) -> None:
         """Flush the directories that lie below a root or above it. Raises OSError."""
         with self._lock:
-            noted = [(d, t) for d, t in self._noted.items() if _holds(root, d) or _holds(d, root)]
-        for directory, ticket in noted:
+            noted = {d: t for d, t in self._noted.items() if _holds(root, d) or _holds(d, root)}
+        named = dict(found for directory in noted for found in self._not_safe(directory, root))
+        for directory in {*noted, *map(os.path.dirname, named)}:
             with contextlib.suppress(FileNotFoundError):
-                flush_directory(directory)
-            with self._lock:  # only now: another thread that commits meanwhile must find it, too
+                _flush_directory(directory)
+        with self._lock:  # only now: another thread that commits meanwhile must find them, too
+            if len(self._safe) > _MOST_KNOWN:
+                self._safe.clear()
+            self._safe.update(named)
+            for directory, ticket in noted.items():
                 if self._noted.get(directory) == ticket:
                     del self._noted[directory]
 
+    def _not_safe(self, directory: str, root: str) -> list[tuple[str, int]]:
+        """It and the directories above it, below the root, that another process may have made this moment."""
+        found = []
+        while directory != root and _holds(root, directory):
+            with contextlib.suppress(FileNotFoundError):
+                number = os.stat(directory).st_ino
+                if self._safe.get(directory) != number:
+                    found.append((directory, number))
+            directory = os.path.dirname(directory)
+        return found
 
-def flush_directory(directory: str) -> None:
-    """Make the names in a directory safe; does nothing where the system has no such call. Raises OSError."""
-    if not _CAN_FLUSH_DIRECTORIES:
-        return
+
+def _flush_directory(directory: str) -> None:
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

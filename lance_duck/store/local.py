@@ -214,7 +214,8 @@ class LocalStore:
 
     def put_if_absent(self, path: str, data: Buffer) -> None:
         """See `Store.put_if_absent`."""
-        local_write.put_if_absent(self._own_place(path), data, fsync=self._fsync)
+        place = self._own_place(path)
+        local_write.put_if_absent(place, data, self._root_of(place) or self._root, fsync=self._fsync)
 
     def delete(self, paths: Iterable[str]) -> None:
         """See `Store.delete`."""

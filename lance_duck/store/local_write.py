@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, StoreError
 from lance_duck.store.base import Buffer, Sink, temporary_name
-from lance_duck.store.flush import flush_directory, unflushed
+from lance_duck.store.flush import unflushed
 
 BUFFERED: Final = 1 << 20
 
@@ -87,8 +87,8 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
         sink.write(data)
 
 
-def put_if_absent(place: str, data: Buffer, *, fsync: bool = True) -> None:
-    """Write a file under a free name, and flush the directory. Raises AlreadyExistsError and StoreError."""
+def put_if_absent(place: str, data: Buffer, root: str, *, fsync: bool = True) -> None:
+    """Write a file under a free name, and flush what is noted below `root`. AlreadyExistsError, StoreError."""
     sink = LocalSink(place, fsync=fsync)
     try:
         sink.write(data)
@@ -96,8 +96,9 @@ def put_if_absent(place: str, data: Buffer, *, fsync: bool = True) -> None:
     finally:
         sink.abort()
     if fsync:
+        unflushed.note(os.path.dirname(place))
         with translated(place):
-            flush_directory(os.path.dirname(place))
+            unflushed.flush(root)
 
 
 def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:

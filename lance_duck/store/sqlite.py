@@ -11,7 +11,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StoreError
@@ -79,9 +79,9 @@ class SqliteManifestStore:
         with self._connection() as connection:
             connection.execute("DELETE FROM manifests WHERE base_uri = ?", (base_uri,))
 
-    def _first(self, query: str, *values: object) -> tuple[object, ...] | None:
+    def _first(self, query: str, *values: object) -> tuple[Any, ...] | None:
         with self._connection() as connection:
-            found: tuple[object, ...] | None = connection.execute(query, values).fetchone()
+            found: tuple[Any, ...] | None = connection.execute(query, values).fetchone()
             return found
 
     @contextmanager

@@ -395,6 +395,9 @@ def test_files_and_directories_are_flushed_unless_told_otherwise(
     store.sync()
     assert seen == []
     store.put_if_absent("v/1", b"1")
+    assert set(seen[1:]) == ({root, f"{root}/v"} if flushed else set())
+    seen.clear()
+    store.put_if_absent("v/2", b"1")
     assert seen[1:] == [f"{root}/v"] * flushed
 
 

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from faults import Crash, Faults, stop_at
+from power import PowerCut
+
+from lance_duck.store import Store, open_store
+
+
+def change(store: Store) -> None:
+    """What a commit does: files, then the name that makes them count."""
+    for at in range(2):
+        with store.create(f"data/{at}") as sink:
+            sink.write(bytes(100))
+    store.sync()
+    store.put_if_absent("v/1", b"0 1")
+    store.put("hint", b"1", safe=False)
+
+
+def readable(root: Path) -> bool:
+    if not (root / "v" / "1").exists():
+        return False
+    assert (root / "v" / "1").read_bytes() == b"0 1"
+    return all((root / "data" / str(at)).read_bytes() == bytes(100) for at in range(2))
+
+
+def test_what_was_flushed_survives_and_nothing_else(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    (disk / "old").mkdir(parents=True)
+    (disk / "old" / "file").write_bytes(b"old")
+    with PowerCut(disk) as cut:
+        change(open_store(disk / "t"))
+        (disk / "old" / "new").write_bytes(b"never flushed")
+    left = cut.after(tmp_path / "left")
+    assert readable(left / "t")
+    assert (left / "old" / "file").read_bytes() == b"old"
+    assert not (left / "old" / "new").exists()
+    assert not (left / "t" / "hint").exists() or (left / "t" / "hint").read_bytes() == b""
+
+
+def test_a_name_never_counts_before_all_that_it_stands_for(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with Faults() as seen:
+        change(open_store(tmp_path / "counted"))
+    found = []
+    for at in range(len(seen.steps)):
+        with pytest.raises(Crash), PowerCut(disk, stop_at(at)) as cut:
+            change(open_store(disk / str(at)))
+        found.append(readable(cut.after(tmp_path / f"left {at}") / str(at)))
+    assert found == sorted(found)
+    assert found[-1]
+
+
+def test_without_flushing_a_power_cut_loses_it(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with PowerCut(disk) as cut:
+        change(open_store(disk / "t", {"fsync": "false"}))
+    assert not (cut.after(tmp_path / "left") / "t").exists()
