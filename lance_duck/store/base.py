@@ -63,10 +63,10 @@ class Sink(ABC):
         """
         if not self._open:
             raise InternalError("write to a file that is closed", where=self.path)
-        view = memoryview(data).cast("B")
-        if len(view):
-            self._write(view)
-            self.position += len(view)
+        view = memoryview(data)
+        if view.nbytes:
+            self._write(view.cast("B"))
+            self.position += view.nbytes
 
     def close(self) -> None:
         """Make the file appear under its name, whole and safe on the disk; the second time does nothing.

@@ -54,6 +54,7 @@ def test_a_file_appears_when_it_is_closed(store: Store) -> None:
         sink.write(b"abc")
         sink.write(np.arange(2, dtype=np.uint16))
         sink.write(memoryview(b""))
+        sink.write(np.empty((0, 3)))
         sink.write(pa.py_buffer(b"xyz"))
         assert sink.position == 10
         assert not store.exists("data/deep/a.lance")
