@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,10 +14,11 @@ from lance_duck.encoding.page import Rows
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.column import open_column
 from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file, file_statistics
+from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.store import local_path, open_source
 from lance_duck.store.request import gather, run
-from lance_duck.wire.schema import Field, Schema, schema_from_proto, split_path
+from lance_duck.wire.schema import Schema, schema_from_proto, split_path
 
 BATCH_ROWS: Final = 1024
 _SPAN_BYTES: Final = 1 << 20
@@ -146,24 +147,6 @@ class LanceFileReader:
     def _batch(self, rows: Rows) -> pa.RecordBatch:
         arrays = run(gather([column.read(rows) for column in self._columns]))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[int, int]:
-    """Physical column of each field of a file that holds these fields, by field id, depth first.
-
-    In 2.0 each field has one, parents included; since 2.1 only what has values of its own. What is below a packed
-    struct or a blob has none.
-    """
-    places: dict[int, int] = {}
-    pending = list(reversed(fields))
-    while pending:
-        field = pending.pop()
-        is_whole = not field.children or field.is_packed or bool(field.blob_version)
-        if is_whole or version == (2, 0):
-            places[field.id] = len(places)
-        if not is_whole:
-            pending.extend(reversed(field.children))
-    return places
 
 
 def _chosen(schema: Schema, columns: Iterable[str]) -> Schema:

@@ -125,6 +125,11 @@ def data_file(path: str, *, is_dataset_root: bool = True) -> str:
     return posixpath.join(DATA, path) if is_dataset_root else path
 
 
+def new_data_file(uuid: UUID) -> str:
+    """Name of a new data file: the first bytes in binary spread the names over the partitions of an object store."""
+    return f"{int.from_bytes(uuid.bytes[:3], 'big'):024b}{uuid.bytes[3:].hex()}.lance"
+
+
 def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
     """Path of a deletion file; `suffix` is "arrow" or "bin"."""
     return f"{DELETIONS}/{fragment_id}-{read_version}-{file_id}.{suffix}"
@@ -167,6 +172,6 @@ def blob_file(data_file_name: str, blob_id: int, *, is_dataset_root: bool = True
     return data_file(f"{stem}/{f'{blob_id:032b}'[::-1]}.blob", is_dataset_root=is_dataset_root)
 
 
-def blob_directory(data_file_name: str) -> str:
+def blob_directory(data_file_name: str, *, is_dataset_root: bool = True) -> str:
     """Directory of the blobs that lie beside the data file `data_file_name`, with a slash at the end."""
-    return data_file(f"{data_file_name.removesuffix('.lance')}/")
+    return data_file(f"{data_file_name.removesuffix('.lance')}/", is_dataset_root=is_dataset_root)

@@ -113,6 +113,15 @@ class Field:
         """
         return self._scanned if scan else self._resolved
 
+    @cached_property
+    def storage_type(self) -> pa.DataType:
+        """Arrow type of the values as files hold them: without extension types, JSON as text.
+
+        Raises:
+            UnsupportedError: The logical type is unknown.
+        """
+        return _storage_type(self, scan=False)
+
     def with_blob_bytes(self) -> Field:
         """The field, where blobs at any depth are read as their bytes."""
         if self.blob_version:

@@ -1,0 +1,136 @@
+"""What follows the pages of a data file: global buffers, metadata of the columns, tables and footer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+from google.protobuf.any_pb2 import Any
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import Message
+
+from lance_duck.encoding.page import EncodingDescription, Extent
+from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.file.physical import physical_columns
+from lance_duck.file.reader import FOOTER, MAGIC
+from lance_duck.store import Buffer, Sink
+from lance_duck.wire.pb import encodings20_pb2, file2_pb2, file_pb2
+from lance_duck.wire.schema import BLOB_KEY, BLOB_V2_SCAN, PACKED_KEY, Field, Schema
+from lance_duck.wire.schema_out import metadata_to_proto, schema_from_arrow, schema_to_proto
+
+COLUMN_URL: Final = "/lance.encodings.ColumnEncoding"
+_FOOTER_VERSIONS: Final = MappingProxyType({(2, 0): (0, 3)})
+_VALUES: Final = encodings20_pb2.ColumnEncoding(values=Empty())
+_BLOB: Final = encodings20_pb2.ColumnEncoding(blob=encodings20_pb2.Blob(inner=_VALUES))
+
+
+@dataclass(slots=True)
+class ColumnTail:
+    """The metadata of a physical column, page by page."""
+
+    message: file2_pb2.ColumnMetadata = field(default_factory=file2_pb2.ColumnMetadata)
+
+    def add(self, page: EncodedPage, extents: Iterable[Extent]) -> None:
+        """Note a page whose buffers lie at these places."""
+        places = list(extents)
+        self.message.pages.add(
+            buffer_offsets=[offset for offset, _ in places],
+            buffer_sizes=[size for _, size in places],
+            length=page.num_rows,
+            encoding=_direct(page.encoding),
+            priority=page.first_row,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds.
+
+    Attributes:
+        schema: Its columns.
+        version: (major, minor), as manifests have it.
+        columns: Its physical columns.
+        global_buffers: Those after the descriptor.
+        num_rows: Rows.
+    """
+
+    schema: Schema
+    version: tuple[int, int]
+    columns: Sequence[ColumnTail]
+    global_buffers: Sequence[Buffer]
+    num_rows: int
+
+
+def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents) -> None:
+    """Write all that follows the pages.
+
+    Args:
+        sink: The file.
+        append: Writes a buffer to it at a multiple of 64, and returns its position.
+        contents: Of the file.
+    """
+    schema, columns, version = contents.schema, contents.columns, contents.version
+    descriptor = file_pb2.FileDescriptor(length=contents.num_rows)
+    descriptor.schema.fields.extend(_descriptor_fields(schema))
+    for key, value in metadata_to_proto(schema.metadata).items():
+        descriptor.schema.metadata[key] = value
+    buffers = [descriptor.SerializeToString(), *contents.global_buffers]
+    global_extents = [(append(buffer), memoryview(buffer).nbytes) for buffer in buffers]
+    blobs = _blob_columns(schema, version)
+    start = sink.position
+    extents = []
+    for index, column in enumerate(columns):
+        column.message.encoding.CopyFrom(_packed(COLUMN_URL, _BLOB if index in blobs else _VALUES))
+        data = column.message.SerializeToString()
+        extents.append((sink.position, len(data)))
+        sink.write(data)
+    column_table = sink.position
+    sink.write(_table(extents))
+    global_table = sink.position
+    sink.write(_table(global_extents))
+    footer = (start, column_table, global_table, len(buffers), len(columns))
+    sink.write(FOOTER.pack(*footer, *_FOOTER_VERSIONS.get(version, version), MAGIC))
+
+
+def _table(extents: Iterable[Extent]) -> bytes:
+    return b"".join(number.to_bytes(8, "little") for extent in extents for number in extent)
+
+
+def _direct(encoding: EncodingDescription) -> file2_pb2.Encoding:
+    packed = Any(type_url=encoding.type_url, value=encoding.value)
+    return file2_pb2.Encoding(direct=file2_pb2.DirectEncoding(encoding=packed.SerializeToString()))
+
+
+def _packed(url: str, message: Message) -> file2_pb2.Encoding:
+    return _direct(EncodingDescription(url, message.SerializeToString()))
+
+
+def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
+    """Columns of a 2.0 file whose pages say where blobs lie."""
+    if version != (2, 0):
+        return set()
+    places = physical_columns(schema.fields, version)
+    return {places[f.id] for f in schema.walk() if f.blob_version == 1 and f.id in places}
+
+
+def _descriptor_fields(schema: Schema) -> list[file_pb2.Field]:
+    """Fields as they lie in the file, where a `lance.blob.v2` is the packed struct that says where its bytes are."""
+    return schema_to_proto(Schema(tuple(_described(f) for f in schema.fields)))
+
+
+def _described(f: Field) -> Field:
+    if f.blob_version != 2:
+        return Field(
+            f.id, f.name, f.parent_id, f.logical_type, f.nullable, f.metadata, tuple(_described(c) for c in f.children)
+        )
+    metadata = MappingProxyType({BLOB_KEY: "true", PACKED_KEY: "true"})
+    return Field(f.id, f.name, f.parent_id, f.logical_type, f.nullable, metadata, _DESCRIPTION)
+
+
+_DESCRIPTION: Final = tuple(
+    Field(-1, f.name, -1, f.logical_type, f.nullable, f.metadata)
+    for f in schema_from_arrow(pa.schema(list(BLOB_V2_SCAN))).fields
+)

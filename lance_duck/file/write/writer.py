@@ -1,0 +1,259 @@
+"""New data files; `file.reader` has the layout of the container.
+
+pages, bytes of blobs       as they come, each buffer at a multiple of 64
+global buffers              0: FileDescriptor, then what was added
+column metadata, its table, table of global buffers, footer
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from os import cpu_count
+from types import MappingProxyType, TracebackType
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
+from lance_duck.file.physical import physical_columns
+from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages
+from lance_duck.file.write.open_column import open_column_writer
+from lance_duck.file.write.tail import ColumnTail, Contents, write_tail
+from lance_duck.store import Buffer, Sink
+from lance_duck.wire.schema import Schema
+
+ALIGNMENT: Final = 64
+VERSIONS: Final = MappingProxyType({"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)})
+
+_ROUND_BYTES: Final = 4 << 20
+_ZEROS: Final = bytes(ALIGNMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """What a finished file holds.
+
+    Attributes:
+        num_rows: Rows.
+        size: Bytes.
+        version: (major, minor), as manifests have it.
+        fields: Ids of the fields that have a column, depth first.
+        column_indices: Column of each of them.
+    """
+
+    num_rows: int
+    size: int
+    version: tuple[int, int]
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...]
+
+
+class FileWriter:
+    """Writes one data file, page by page: what it keeps in memory does not grow with the file.
+
+    Used by one thread at a time; columns are encoded by several. As a context manager it gives the file up when the
+    block fails; `finish` is for the caller to call.
+
+    Args:
+        sink: Where the bytes go; closed by `finish`, aborted by `abort`.
+        schema: The columns.
+        version: "2.0", "2.1" or "2.2".
+        page_bytes: Bytes of values of a page, about.
+        open_sidecar: Begins the file beside this one that has a given blob id; None where there can be none.
+        threads: Threads that encode; None for as many as there are processors.
+
+    Raises:
+        InvalidInputError: Another version.
+        UnsupportedError: A column that this version does not have.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        schema: Schema,
+        version: str = "2.2",
+        *,
+        page_bytes: int = PAGE_BYTES,
+        open_sidecar: Callable[[int], Sink] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if version not in VERSIONS:
+            raise InvalidInputError("version of a data file", expected=", ".join(VERSIONS), found=repr(version))
+        self._sink = sink
+        self._schema = schema
+        self._version = VERSIONS[version]
+        self._space = _Space(sink, open_sidecar)
+        self._metadata: dict[str, str] = {}
+        self._global_buffers: list[Buffer] = []
+        self._num_rows = 0
+        opened = [open_column_writer(f, version, self._space, page_bytes) for f in schema.fields]
+        self._columns = [_Column(w, [ColumnTail() for _ in range(w.num_columns)]) for w in opened]
+        self._threads = min(len(opened), cpu_count() or 1 if threads is None else threads)
+        self._pool: ThreadPoolExecutor | None = None
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+        self._running: list[tuple[_Column, Future[Pages]]] = []
+
+    @property
+    def num_rows(self) -> int:
+        """Rows written so far."""
+        return self._num_rows
+
+    def tell(self) -> int:
+        """Bytes of the file so far, and of values that wait for their pages to be full, before they are encoded.
+
+        The file will be about this large or smaller.
+        """
+        return self._sink.position + self._pending_bytes
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows.
+
+        Args:
+            batch: One array of the storage type of each column of the schema, in their order.
+
+        Raises:
+            StoreError: The disk or the service failed. The writer can only be aborted then.
+        """
+        if batch.num_columns != len(self._columns):
+            raise InternalError("batch with other columns", expected=len(self._columns), found=batch.num_columns)
+        if not batch.num_rows:
+            return
+        self._num_rows += batch.num_rows
+        self._pending.append(batch)
+        self._pending_bytes += batch.nbytes
+        if self._pending_bytes >= _ROUND_BYTES:
+            self._encode()
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Set an entry of the metadata in the file's descriptor."""
+        self._metadata[key] = value
+
+    def add_global_buffer(self, data: Buffer) -> int:
+        """Add a buffer that belongs to the whole file; returns its index, from 1 upwards."""
+        self._global_buffers.append(data)
+        return len(self._global_buffers)
+
+    def finish(self) -> WrittenFile:
+        """Write what is left, and make the file appear.
+
+        Raises:
+            StoreError: The disk or the service failed; nothing of the file is left.
+        """
+        try:
+            self._encode()
+            self._each([(column, column.writer.finish) for column in self._columns], self._pool is not None)
+            self._collect()
+            self._close_pool()
+            schema = replace(self._schema, metadata={**self._schema.metadata, **self._metadata})
+            tails = [tail for column in self._columns for tail in column.tails]
+            contents = Contents(schema, self._version, tails, self._global_buffers, self._num_rows)
+            write_tail(self._sink, self._space.append, contents)
+            self._sink.close()
+        except BaseException:
+            self.abort()
+            raise
+        places = physical_columns(self._schema.fields, self._version)
+        return WrittenFile(self._num_rows, self._sink.position, self._version, tuple(places), tuple(places.values()))
+
+    def abort(self) -> None:
+        """Leave nothing of the file. Never raises."""
+        self._running = []
+        self._close_pool()
+        self._space.abort()
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def _encode(self) -> None:
+        """Hand the batches that wait to the columns."""
+        batches, size = self._pending, self._pending_bytes
+        self._pending, self._pending_bytes = [], 0
+        if batches:
+            work: list[tuple[_Column, Callable[[], Pages]]] = [
+                (column, partial(_feed, column.writer, [batch.column(i) for batch in batches]))
+                for i, column in enumerate(self._columns)
+            ]
+            self._each(work, size >= _ROUND_BYTES)
+
+    def _each(self, work: list[tuple[_Column, Callable[[], Pages]]], side_by_side: bool) -> None:
+        """Let the columns work; what they give is collected before they work again."""
+        self._collect()
+        if self._threads < 2 or not side_by_side:
+            for column, run in work:
+                self._put(column, run())
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, "lance_duck-encode")
+        self._running = [(column, self._pool.submit(run)) for column, run in work]
+
+    def _collect(self) -> None:
+        running, self._running = self._running, []
+        for column, future in running:
+            self._put(column, future.result())
+
+    def _put(self, column: _Column, pages: Pages) -> None:
+        for index, page in pages:
+            extents = [(self._space.append(buffer), len(buffer)) for buffer in page.buffers]
+            column.tails[index].add(page, extents)
+
+    def _close_pool(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A top-level field, and the metadata of its physical columns."""
+
+    writer: ColumnWriter
+    tails: list[ColumnTail]
+
+
+class _Space:
+    """See `Space`."""
+
+    def __init__(self, sink: Sink, open_sidecar: Callable[[int], Sink] | None) -> None:
+        self._sink = sink
+        self._open_sidecar = open_sidecar
+        self._lock = threading.Lock()
+        self._sidecars: list[Sink] = []
+
+    def append(self, data: Buffer) -> int:
+        with self._lock:
+            gap = -self._sink.position % ALIGNMENT
+            if gap:
+                self._sink.write(_ZEROS[:gap])
+            position = self._sink.position
+            self._sink.write(data)
+            return position
+
+    def sidecar(self) -> tuple[int, Sink]:
+        if self._open_sidecar is None:
+            raise UnsupportedError(
+                "blob too large to lie in the data file", where=self._sink.path, remedy="write it to a table"
+            )
+        with self._lock:
+            blob_id = len(self._sidecars) + 1
+            sink = self._open_sidecar(blob_id)
+            self._sidecars.append(sink)
+            return blob_id, sink
+
+    def abort(self) -> None:
+        """Give up the file and those beside it that are not closed."""
+        for sink in (self._sink, *self._sidecars):
+            sink.abort()
+
+
+def _feed(writer: ColumnWriter, arrays: list[pa.Array]) -> Pages:
+    return [page for array in arrays for page in writer.write(array)]

@@ -1,0 +1,348 @@
+"""From what a batch has to what a column of a table holds, where no value changes by it.
+
+A cast is found once for a pair of types, and then run on each array. What may become what:
+
+    null                             anything
+    integers, floats                 integers and floats, exactly; items of vectors are rounded
+    integers, decimals               decimals that hold each value exactly
+    strings and views of any kind    each other; JSON
+    binary and views of any kind     each other; of one length, fixed_size_binary
+    date, time, timestamp, duration  the same in another unit, each value exactly; a time zone stays one
+    dictionaries, run ends           their values, and the way back to a dictionary
+    lists of any kind                each other; of one length, vectors
+    struct, map                      the same field by field, by name
+    binary                           a blob
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.wire.schema import Field
+
+Cast = Callable[[pa.Array], pa.Array]
+
+
+def find_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
+    """How arrays of a type become the storage type of a field; None: they are that already.
+
+    Args:
+        found: The type of the arrays.
+        field: The field of the table.
+        where: Column, for messages.
+
+    Raises:
+        InvalidInputError: They cannot, by their types alone. The cast raises it for values that do not fit.
+    """
+    if isinstance(found, pa.BaseExtensionType):
+        inner = find_cast(found.storage_type, field, where)
+        return lambda array: array.storage if inner is None else inner(array.storage)
+    wanted = field.storage_type
+    if pa.types.is_null(found) and not pa.types.is_null(wanted):
+        return lambda array: pa.nulls(len(array), wanted)
+    if field.blob_version == 2 and not pa.types.is_struct(found):
+        return _blob_cast(found, field, where)
+    if found == wanted and (not field.children or _same_names(found, field)):
+        return None
+    if pa.types.is_dictionary(wanted):
+        return _dictionary_cast(found, wanted, where)
+    if pa.types.is_dictionary(found):
+        return _after(lambda array: array.dictionary_decode(), find_cast(found.value_type, field, where))
+    if pa.types.is_run_end_encoded(found):
+        return _after(pc.run_end_decode, find_cast(found.value_type, field, where))
+    if pa.types.is_struct(wanted) and pa.types.is_struct(found):
+        return _struct_cast(found, field, where)
+    if pa.types.is_map(wanted) and pa.types.is_map(found):
+        return _map_cast(found, field, where)
+    if _is_list(wanted) and _is_list(found):
+        return _list_cast(found, field, where)
+    if _fits(found, wanted):
+        return lambda array: _checked(array, wanted, where)
+    raise _mismatch(found, wanted, where)
+
+
+def _after(first: Cast, then: Cast | None) -> Cast:
+    return first if then is None else lambda array: then(first(array))
+
+
+def _mismatch(found: pa.DataType, wanted: pa.DataType, where: str) -> InvalidInputError:
+    return InvalidInputError(
+        "data of another type", where=where, expected=wanted, found=found, remedy="cast it before it is written"
+    )
+
+
+def _checked(array: pa.Array, wanted: pa.DataType, where: str) -> pa.Array:
+    """Cast values one by one, and name the first that would change."""
+    try:
+        cast = array.cast(wanted)
+    except pa.ArrowException as error:
+        row = _first_failing(array, wanted)
+        raise InvalidInputError(
+            "value does not fit the column", where=f"{where}, row {row}", expected=wanted, found=array[row]
+        ) from error
+    if pa.types.is_floating(array.type) and _narrows(array.type, wanted):
+        back = cast.cast(array.type)
+        same = pc.or_kleene(pc.equal(back, array), pc.is_nan(array)).fill_null(True)
+        if not pc.all(same, min_count=0).as_py():
+            row = pc.index(same, False).as_py()
+            raise InvalidInputError(
+                "value would be rounded",
+                where=f"{where}, row {row}",
+                expected=wanted,
+                found=array[row],
+                remedy="cast it before it is written",
+            )
+    return cast
+
+
+def _first_failing(array: pa.Array, wanted: pa.DataType) -> int:
+    start, stop = 0, len(array)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            array.slice(start, middle - start).cast(wanted)
+            start = middle
+        except pa.ArrowException:
+            stop = middle
+    return start
+
+
+def _narrows(found: pa.DataType, wanted: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(wanted) and wanted.bit_width < found.bit_width)
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type may become another where each is kept."""
+    if _is_text(found):
+        return _is_text(wanted)
+    if _is_bytes(found) or pa.types.is_fixed_size_binary(found):
+        return _is_bytes(wanted) or bool(pa.types.is_fixed_size_binary(wanted))
+    if pa.types.is_integer(found):
+        return any((pa.types.is_integer(wanted), pa.types.is_floating(wanted), pa.types.is_decimal(wanted)))
+    if pa.types.is_floating(found):
+        return bool(pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
+    if pa.types.is_timestamp(found):
+        return bool(pa.types.is_timestamp(wanted) and (found.tz is None) == (wanted.tz is None))
+    families = (pa.types.is_decimal, pa.types.is_date, pa.types.is_time, pa.types.is_duration)
+    return any(family(found) and family(wanted) for family in families)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    plain = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(plain or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+
+
+def _same_names(found: pa.DataType, field: Field) -> bool:
+    """Whether equal types also call their struct fields alike; Arrow compares the types of lists without the names."""
+    if pa.types.is_struct(found):
+        return all(
+            found.field(i).name == c.name and _same_names(found.field(i).type, c) for i, c in enumerate(field.children)
+        )
+    if pa.types.is_map(found):
+        key, value = field.children[0].children
+        return _same_names(found.key_type, key) and _same_names(found.item_type, value)
+    if _is_list(found) and field.children:
+        return _same_names(found.value_type, field.children[0])
+    return True
+
+
+def _dictionary_cast(found: pa.DataType, wanted: pa.DictionaryType, where: str) -> Cast:
+    values = found.value_type if pa.types.is_dictionary(found) else found
+    if values != wanted.value_type and not _fits(values, wanted.value_type):
+        raise _mismatch(found, wanted, where)
+
+    def cast(array: pa.Array) -> pa.Array:
+        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        if plain.type != wanted.value_type:
+            plain = _checked(plain, wanted.value_type, where)
+        encoded = plain.dictionary_encode()
+        try:
+            indices = encoded.indices.cast(wanted.index_type)
+        except pa.ArrowException as error:
+            raise InvalidInputError(
+                "more distinct values than the index type can count",
+                where=where,
+                expected=wanted,
+                found=len(encoded.dictionary),
+            ) from error
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=wanted.ordered)
+
+    return cast
+
+
+def _blob_cast(found: pa.DataType, field: Field, where: str) -> Cast:
+    """Bytes as a blob whose bytes are given."""
+    wanted = field.storage_type
+    if not (_is_bytes(found) or _is_text(found)):
+        raise _mismatch(found, wanted, where)
+
+    def cast(array: pa.Array) -> pa.Array:
+        data = array.cast(pa.large_binary())
+        given = {"data": data}
+        columns = [given.get(child.name, pa.nulls(len(array), child.storage_type)) for child in field.children]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=mask)
+
+    return cast
+
+
+def _struct_cast(found: pa.StructType, field: Field, where: str) -> Cast:
+    wanted = field.storage_type
+    places = match_names([f.name for f in found], field.children, where)
+    casts = [
+        None if place is None else find_cast(found.field(place).type, child, f"{where}.{child.name}")
+        for place, child in zip(places, field.children, strict=True)
+    ]
+
+    def cast(array: pa.Array) -> pa.Array:
+        columns = []
+        for place, inner, child in zip(places, casts, field.children, strict=True):
+            if place is None:
+                columns.append(pa.nulls(len(array), child.storage_type))
+            else:
+                column = array.field(place)
+                columns.append(column if inner is None else inner(column))
+        mask = array.is_null() if array.null_count else None
+        if not columns:
+            return array
+        return pa.StructArray.from_arrays(columns, fields=[f.with_nullable(True) for f in wanted], mask=mask)
+
+    return cast
+
+
+def match_names(found: list[str], fields: tuple[Field, ...], where: str | None) -> list[int | None]:
+    """Place of each field among the names found; None for one that is missing and may be null.
+
+    Raises:
+        InvalidInputError: A name comes twice, or no field has it, or one that may not be null is missing.
+    """
+    at = where or "data"
+    twice = sorted({name for name in found if found.count(name) > 1}) if len(set(found)) < len(found) else []
+    if twice:
+        raise InvalidInputError("columns that come twice", where=at, found=", ".join(twice))
+    extra = [name for name in found if name not in {f.name for f in fields}]
+    if extra:
+        raise InvalidInputError(
+            "columns that the table does not have",
+            where=at,
+            expected=", ".join(f.name for f in fields) or "none",
+            found=", ".join(extra),
+            remedy="leave them out, or add them with add_columns first",
+        )
+    missing = [f.name for f in fields if f.name not in set(found) and not f.nullable]
+    if missing:
+        raise InvalidInputError("columns that may not be null are missing", where=at, expected=", ".join(missing))
+    place = {name: i for i, name in enumerate(found)}
+    return [place.get(f.name) for f in fields]
+
+
+def _map_cast(found: pa.MapType, field: Field, where: str) -> Cast:
+    key, value = field.children[0].children
+    key_cast = find_cast(found.key_type, key, f"{where}.key")
+    value_cast = find_cast(found.item_type, value, f"{where}.value")
+
+    def cast(array: pa.Array) -> pa.Array:
+        offsets, start, stop = _offsets(array)
+        keys, items = array.keys.slice(start, stop - start), array.items.slice(start, stop - start)
+        keys = keys if key_cast is None else key_cast(keys)
+        items = items if value_cast is None else value_cast(items)
+        mask = array.is_null() if array.null_count else None
+        plain = pa.map_(keys.type, items.type)
+        return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items, type=plain, mask=mask)
+
+    return cast
+
+
+def _list_cast(found: pa.DataType, field: Field, where: str) -> Cast:
+    wanted = field.storage_type
+    inner = _item_cast(found.value_type, field, where)
+    vectors = pa.types.is_fixed_size_list(wanted)
+
+    def cast(array: pa.Array) -> pa.Array:
+        if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+            array = array.cast(pa.large_list(array.type.value_field))
+        if vectors:
+            return _to_vectors(array, wanted.list_size, inner, where)
+        if pa.types.is_fixed_size_list(array.type):
+            array = array.cast(pa.large_list(array.type.value_field))
+        offsets, start, stop = _offsets(array)
+        items = array.values.slice(start, stop - start)
+        items = items if inner is None else inner(items)
+        mask = array.is_null() if array.null_count else None
+        if pa.types.is_large_list(wanted):
+            return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items, mask=mask)
+        if len(items) >= 1 << 31:
+            raise InvalidInputError("too many items in the lists of a batch", where=where, expected="below 2^31")
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, mask=mask)
+
+    return cast
+
+
+def _item_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
+    """How items become those of a field."""
+    if field.children:
+        return find_cast(found, field.children[0], f"{where}.{field.children[0].name}")
+    item = field.storage_type.value_type
+    if found == item:
+        return None
+    if pa.types.is_floating(found) and pa.types.is_floating(item):
+        return lambda items: items.cast(item)
+    as_field = Field(-1, "item", -1, field.logical_type.partition(":")[2].rpartition(":")[0], True)
+    return find_cast(found, as_field, f"{where}.item")
+
+
+def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
+    """Offsets of lists or maps from 0, and which of the items they are about."""
+    offsets = array.offsets.to_numpy()
+    start, stop = int(offsets[0]), int(offsets[-1])
+    return offsets - start, start, stop
+
+
+def _to_vectors(array: pa.Array, size: int, inner: Cast | None, where: str) -> pa.Array:
+    mask = array.is_null() if array.null_count else None
+    if pa.types.is_fixed_size_list(array.type):
+        if array.type.list_size != size and array.null_count < len(array):
+            row = 0 if mask is None else pc.index(mask, False).as_py()
+            raise _wrong_length(where, row, size, array.type.list_size)
+        if array.type.list_size != size:
+            return pa.nulls(
+                len(array),
+                pa.list_(array.type.value_type if inner is None else inner(array.values.slice(0, 0)).type, size),
+            )
+        items = array.values.slice(array.offset * size, len(array) * size)
+    else:
+        items = _items_of_one_length(array, size, where)
+    items = items if inner is None else inner(items)
+    return pa.FixedSizeListArray.from_arrays(items, size, mask=mask)
+
+
+def _items_of_one_length(array: pa.Array, size: int, where: str) -> pa.Array:
+    """Items of lists that all have a length, with `size` nulls for each null list."""
+    lengths = pc.list_value_length(array)
+    wrong = pc.not_equal(lengths, size).fill_null(False)
+    if pc.any(wrong, min_count=0).as_py():
+        row = pc.index(wrong, True).as_py()
+        raise _wrong_length(where, row, size, lengths[row])
+    if not array.null_count:
+        return array.flatten()
+    starts = array.offsets.to_numpy()[:-1].astype(np.int64)
+    places = starts[:, None] + np.arange(size)
+    nulls = np.repeat(array.is_null().to_numpy(zero_copy_only=False), size)
+    return array.values.take(pa.array(places.reshape(-1), mask=nulls))
+
+
+def _wrong_length(where: str, row: int, size: int, found: object) -> InvalidInputError:
+    return InvalidInputError("vector of another length", where=f"{where}, row {row}", expected=size, found=found)

@@ -1,0 +1,130 @@
+"""Batches made to fit the schema of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.wire.schema import Field, Schema
+from lance_duck.write.casts import Cast, find_cast, match_names
+from lance_duck.write.nulls import check_nulls
+
+
+def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
+    """Yield batches with the columns of a table, in its order and storage types; ones without rows are left out.
+
+    Columns are matched by name, in any order. A column that may be null and is missing becomes nulls. Types are cast
+    where no value changes by it, see `write.casts`.
+
+    Args:
+        batches: A RecordBatchReader, or any batches.
+        schema: Of the table.
+
+    Raises:
+        InvalidInputError: A column that the table does not have, or that comes twice, or of another type; a value
+            that does not fit, a null where none may be, a vector of another length, each with its row; batches that
+            are not of the schema that their stream declares, or that are broken.
+    """
+    declared = batches.schema if isinstance(batches, pa.RecordBatchReader) else None
+    plan: _Plan | None = None
+    first_row = 0
+    for batch in _guarded(batches):
+        if not isinstance(batch, pa.RecordBatch):
+            raise InvalidInputError("not a batch", where="data", found=type(batch).__name__)
+        if plan is None or not batch.schema.equals(plan.found):
+            if declared is not None and not batch.schema.equals(declared):
+                raise InvalidInputError(
+                    "batch is not of the schema that its stream declares",
+                    where=f"data, row {first_row}",
+                    expected=_short(declared),
+                    found=_short(batch.schema),
+                )
+            plan = _plan(batch.schema, schema)
+        if batch.num_rows:
+            yield plan.apply(batch, first_row)
+        first_row += batch.num_rows
+    if plan is None and declared is not None:
+        _plan(declared, schema)
+
+
+def check_fits(found: pa.Schema, schema: Schema) -> None:
+    """Refuse data whose names and types do not fit a table, before any is read.
+
+    Raises:
+        InvalidInputError: As `coerce` does, by the schema alone.
+    """
+    _plan(found, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    field: Field
+    place: int | None
+    cast: Cast | None
+
+    def apply(self, batch: pa.RecordBatch) -> pa.Array:
+        if self.place is None:
+            return pa.nulls(batch.num_rows, self.field.storage_type)
+        array = batch.column(self.place)
+        return array if self.cast is None else self.cast(array)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is done to each batch of one schema."""
+
+    found: pa.Schema
+    columns: tuple[_Column, ...]
+
+    def apply(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        try:
+            batch.validate(full=True)
+            arrays = [column.apply(batch) for column in self.columns]
+            for column, array in zip(self.columns, arrays, strict=True):
+                check_nulls(array, column.field)
+        except InvalidInputError as error:
+            raise _in_stream(error, first_row) from error
+        except pa.ArrowException as error:
+            raise InvalidInputError("broken batch", where=f"data, row {first_row}", found=error) from error
+        return pa.RecordBatch.from_arrays(arrays, names=[column.field.name for column in self.columns])
+
+
+def _plan(found: pa.Schema, schema: Schema) -> _Plan:
+    places = match_names(found.names, schema.fields, None)
+    columns = []
+    for place, field in zip(places, schema.fields, strict=True):
+        cast = None if place is None else find_cast(found.field(place).type, field, f"column {field.name!r}")
+        columns.append(_Column(field, place, cast))
+    return _Plan(found, tuple(columns))
+
+
+def _in_stream(error: InvalidInputError, first_row: int) -> InvalidInputError:
+    """The error, where rows count from the start of the data."""
+    where = str(error.where or "")
+    head, separator, row = where.rpartition(", row ")
+    if not first_row or not separator or not row.isdigit():
+        return error
+    return InvalidInputError(
+        error.what,
+        where=f"{head}, row {int(row) + first_row}",
+        expected=error.expected,
+        found=error.found,
+        remedy=error.remedy,
+    )
+
+
+def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches; what pyarrow itself raises while it makes them is an error of the data."""
+    try:
+        yield from batches
+    except pa.ArrowException as error:
+        if isinstance(error, LanceDuckError):
+            raise
+        raise InvalidInputError("data cannot be read", where="data", found=error) from error
+
+
+def _short(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name}: {f.type}" for f in schema)

@@ -1,0 +1,201 @@
+"""Batches to data files, and data files to fragments.
+
+A fragment is written into one file, with a fresh name; see `wire.paths`. Nothing is committed here: files that no
+manifest names are invisible.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle
+from uuid import uuid4
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.file.write.writer import FileWriter, WrittenFile
+from lance_duck.store import Sink, Store
+from lance_duck.wire import paths
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.schema import Schema
+from lance_duck.write.coerce import coerce
+from lance_duck.write.options import Base, WriteOptions, WriteProgress
+
+
+def write_fragments(
+    store: Store, schema: Schema, batches: Iterable[pa.RecordBatch], options: WriteOptions | None = None
+) -> list[Fragment]:
+    """Write rows as new fragments, without numbers yet (id 0); none when there are no rows.
+
+    Args:
+        store: Root of the table.
+        schema: Of the table; the batches are made to fit it as `coerce` does.
+        batches: The rows; consumed as they are written.
+        options: Sizes, version, places.
+
+    Raises:
+        InvalidInputError: A batch does not fit the schema.
+        StoreError: A file cannot be written. Whatever fails, what was written is deleted.
+    """
+    options = options or WriteOptions()
+    run = _Run(store, schema, options)
+    try:
+        for batch in coerce(batches, schema):
+            run.write(batch)
+        return run.finish()
+    except BaseException:
+        run.discard()
+        raise
+
+
+def write_columns(
+    store: Store,
+    schema: Schema,
+    batches: Iterable[pa.RecordBatch],
+    num_rows: int,
+    options: WriteOptions | None = None,
+) -> DataFile:
+    """Write columns for the rows of an existing fragment as one data file.
+
+    Args:
+        store: Root of the table.
+        schema: The new columns only, with their ids.
+        batches: One row for each physical row of the fragment, deleted ones too.
+        num_rows: Physical rows of the fragment.
+        options: Version and places; the limits of a file do not matter.
+
+    Raises:
+        InvalidInputError: A batch does not fit the schema, or there are more or fewer rows.
+        StoreError: The file cannot be written. Whatever fails, what was written is deleted.
+    """
+    options = options or WriteOptions()
+    run = _Run(store, schema, options, rolls=False)
+    try:
+        for batch in coerce(batches, schema):
+            run.write(batch)
+            if run.rows > num_rows:
+                break
+        if run.rows != num_rows:
+            found = "more" if run.rows > num_rows else run.rows
+            raise InvalidInputError("rows of new columns", expected=f"{num_rows}, as the fragment has", found=found)
+        (fragment,) = run.finish(empty=True)
+        return fragment.files[0]
+    except BaseException:
+        run.discard()
+        raise
+
+
+def discard_fragments(store: Store, fragments: Iterable[Fragment], bases: Sequence[Base] = ()) -> None:
+    """Delete the data files of fragments that were written and will not be committed, blobs included. Never raises."""
+    stores = {base.id: base for base in bases}
+    for fragment in fragments:
+        for file in fragment.files:
+            base = stores.get(file.base_id) if file.base_id is not None else None
+            if file.base_id is None or base is not None:
+                _delete(base.store if base else store, file.path, base is None or base.is_dataset_root)
+
+
+class _Run:
+    """One write: the file that is open, and those that are finished."""
+
+    def __init__(self, store: Store, schema: Schema, options: WriteOptions, *, rolls: bool = True) -> None:
+        self._schema = schema
+        self._options = options
+        self._rolls = rolls
+        self._places: Iterator[tuple[Store, Base | None]] = cycle(
+            [(base.store, base) for base in options.bases] or [(store, None)]
+        )
+        self._open: _OpenFile | None = None
+        self._done: list[tuple[_OpenFile, WrittenFile]] = []
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take rows; a file that is full is finished."""
+        start = 0
+        while start < batch.num_rows:
+            if self._open is None:
+                self._begin()
+            writer = self._open.writer if self._open else None
+            assert writer is not None
+            left = self._options.max_rows_per_file - writer.num_rows if self._rolls else batch.num_rows
+            piece = batch.slice(start, left)
+            writer.write(piece)
+            start += piece.num_rows
+            self.rows += piece.num_rows
+            if self._rolls and self._is_full(writer):
+                self._finish_file()
+        self._tell()
+
+    def finish(self, *, empty: bool = False) -> list[Fragment]:
+        """Finish the last file. With `empty` there is one even without rows."""
+        if empty and self._open is None and not self._done:
+            self._begin()
+        self._finish_file()
+        self._tell()
+        return [
+            Fragment(0, (file.described(written),), None, written.num_rows, None, None, None)
+            for file, written in self._done
+        ]
+
+    def discard(self) -> None:
+        """Delete all that was written. Never raises."""
+        if self._open is not None:
+            self._open.writer.abort()
+            self._open.delete()
+        for file, _ in self._done:
+            file.delete()
+
+    def _begin(self) -> None:
+        store, base = next(self._places)
+        self._open = _OpenFile(store, base, self._schema, self._options)
+
+    def _is_full(self, writer: FileWriter) -> bool:
+        return writer.num_rows >= self._options.max_rows_per_file or writer.tell() >= self._options.max_bytes_per_file
+
+    def _finish_file(self) -> None:
+        if self._open is not None:
+            self._done.append((self._open, self._open.writer.finish()))
+            self._open = None
+
+    def _tell(self) -> None:
+        if self._options.progress is not None:
+            size = sum(written.size for _, written in self._done) + (self._open.writer.tell() if self._open else 0)
+            self._options.progress(WriteProgress(self.rows, size, len(self._done)))
+
+
+class _OpenFile:
+    """A data file that is being written, and the blobs beside it."""
+
+    def __init__(self, store: Store, base: Base | None, schema: Schema, options: WriteOptions) -> None:
+        self._store = store
+        self._base = base
+        self._name = paths.new_data_file(uuid4())
+        self._is_root = base is None or base.is_dataset_root
+        sink = store.create(paths.data_file(self._name, is_dataset_root=self._is_root))
+        try:
+            self.writer = FileWriter(sink, schema, options.version, open_sidecar=self._sidecar)
+        except BaseException:
+            sink.abort()
+            raise
+        for key, value in options.metadata.items():
+            self.writer.add_schema_metadata(key, value)
+
+    def described(self, written: WrittenFile) -> DataFile:
+        """The file as manifests name it."""
+        base_id = None if self._base is None else self._base.id
+        return DataFile(self._name, written.fields, written.column_indices, written.version, written.size, base_id)
+
+    def delete(self) -> None:
+        """Delete the file and the blobs beside it. Never raises."""
+        _delete(self._store, self._name, self._is_root)
+
+    def _sidecar(self, blob_id: int) -> Sink:
+        return self._store.create(paths.blob_file(self._name, blob_id, is_dataset_root=self._is_root))
+
+
+def _delete(store: Store, name: str, is_root: bool) -> None:
+    directory = paths.blob_directory(name, is_dataset_root=is_root)
+    with contextlib.suppress(LanceDuckError):
+        blobs = [entry.path for entry in store.walk(directory)]
+        store.delete([paths.data_file(name, is_dataset_root=is_root), *blobs])

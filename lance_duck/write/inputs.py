@@ -1,0 +1,172 @@
+"""Whatever a user passes as data, as a stream of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lance_duck.errors import InvalidInputError, LanceDuckError
+
+ROWS_AT_ONCE: Final = 8192
+"""Rows of a batch, where the source lets us choose."""
+
+_KINDS: Final = (
+    "a pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, batches with their schema, a list of dicts, "
+    "a dict of arrays, a pandas or polars frame, a DuckDB relation, a table of this package, or anything with "
+    "__arrow_c_stream__ or __arrow_c_array__"
+)
+
+
+def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
+    """Return data of any kind as a stream of batches, read as it is consumed where its kind allows that.
+
+    Args:
+        data: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; an iterable of batches or a function
+            without arguments that returns one; a list of dicts; a dict of arrays (2-dimensional numpy arrays are
+            vectors); a pandas or polars frame, lazy ones too; a DuckDB relation; anything with `__arrow_c_stream__` or
+            `__arrow_c_array__`.
+        schema: Of the batches of an iterable, whose first batch is looked at otherwise. Python values, numpy arrays
+            and pandas columns are converted to its types; Arrow data stay as they are.
+
+    Raises:
+        InvalidInputError: Data of another kind, or values that cannot be converted.
+    """
+    try:
+        return _to_reader(data, schema)
+    except LanceDuckError:
+        raise
+    except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+        raise InvalidInputError("data cannot be turned into Arrow", where="data", found=error) from error
+
+
+def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.Table):
+        return data.to_reader()
+    if isinstance(data, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(data.schema, [data])
+    if isinstance(data, pads.Scanner):
+        return data.to_reader()
+    if isinstance(data, pads.Dataset):
+        return data.scanner().to_reader()
+    module = type(data).__module__.partition(".")[0]
+    known = _BY_MODULE.get((module, type(data).__name__))
+    if known is not None:
+        return known(data, schema)
+    if isinstance(data, Mapping):
+        return _from_columns(data, schema)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return _to_reader(pa.record_batch(data), schema)
+    if callable(data):
+        return _to_reader(data(), schema)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        return _from_items(data, schema)
+    raise InvalidInputError("data of this kind", where="data", expected=_KINDS, found=type(data).__name__)
+
+
+def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
+    """Batches, tables, or rows as dicts."""
+    if isinstance(items, Sequence) and items and all(isinstance(item, Mapping) for item in items):
+        return _from_rows(items, schema)
+    rest = iter(items)
+    first = next(rest, None)
+    if first is None:
+        if schema is None:
+            raise InvalidInputError("no batches, and no schema", where="data", remedy="pass schema=")
+        return pa.RecordBatchReader.from_batches(schema, [])
+    if isinstance(first, Mapping):
+        return _from_rows([first, *rest], schema)
+    batches = _batches(chain([first], rest))
+    head = next(batches, None)
+    if schema is None:
+        schema = first.schema if head is None else head.schema
+    return pa.RecordBatchReader.from_batches(schema, chain([] if head is None else [head], batches))
+
+
+def _batches(items: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    for item in items:
+        if isinstance(item, pa.RecordBatch):
+            yield item
+        elif isinstance(item, pa.Table):
+            yield from item.to_batches()
+        elif hasattr(item, "__arrow_c_stream__") or hasattr(item, "__arrow_c_array__"):
+            yield from _to_reader(item, None)
+        else:
+            raise InvalidInputError(
+                "item of this kind among batches", where="data", expected="a RecordBatch", found=type(item).__name__
+            )
+
+
+def _from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None) -> pa.RecordBatchReader:
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise InvalidInputError("rows and other things in one list", where="data", expected="dicts only")
+    if schema is None:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return pa.table({name: [row.get(name) for row in rows] for name in names}).to_reader()
+    unknown = {name for row in rows for name in row} - set(schema.names)
+    if unknown:
+        raise InvalidInputError(
+            "columns that the schema does not have", where="data", expected=schema.names, found=sorted(unknown)
+        )
+    return pa.Table.from_pylist(list(rows), schema=schema).to_reader()
+
+
+def _from_columns(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
+    if schema is None:
+        return pa.table({name: _column(values, None) for name, values in columns.items()}).to_reader()
+    unknown = set(columns) - set(schema.names)
+    if unknown:
+        raise InvalidInputError(
+            "columns that the schema does not have", where="data", expected=schema.names, found=sorted(unknown)
+        )
+    fields = [schema.field(name) for name in columns]
+    arrays = [_column(columns[f.name], f.type) for f in fields]
+    return pa.table(arrays, schema=pa.schema(fields, schema.metadata)).to_reader()
+
+
+def _column(values: Any, arrow_type: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        items = pa.array(np.ascontiguousarray(values).reshape(-1))
+        vectors = pa.FixedSizeListArray.from_arrays(items, values.shape[1])
+        return vectors if arrow_type is None else vectors.cast(arrow_type)
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values if arrow_type is None or values.type == arrow_type else values.cast(arrow_type)
+    return pa.array(values, arrow_type)
+
+
+def _from_pandas(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    return pa.Table.from_pandas(frame, schema=schema).to_reader()
+
+
+def _from_lazy(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    """A polars LazyFrame, in pieces where polars can give them."""
+    if not hasattr(frame, "collect_batches"):
+        return _to_reader(frame.collect(engine="streaming"), schema)
+    pieces = iter(frame.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True))
+    empty = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame()).schema
+    return pa.RecordBatchReader.from_batches(
+        empty, (batch for piece in pieces for batch in pa.RecordBatchReader.from_stream(piece))
+    )
+
+
+def _from_relation(relation: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    """A DuckDB relation, which is run here and consumed as a stream."""
+    name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"
+    reader: pa.RecordBatchReader = getattr(relation, name)(ROWS_AT_ONCE)
+    return reader
+
+
+_BY_MODULE: Final[Mapping[tuple[str, str], Callable[[Any, pa.Schema | None], pa.RecordBatchReader]]] = {
+    ("pandas", "DataFrame"): _from_pandas,
+    ("polars", "LazyFrame"): _from_lazy,
+    ("duckdb", "DuckDBPyRelation"): _from_relation,
+    ("_duckdb", "DuckDBPyRelation"): _from_relation,
+}

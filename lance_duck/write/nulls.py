@@ -1,0 +1,56 @@
+"""Nulls where a schema allows none."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.wire.schema import Field
+
+
+def check_nulls(array: pa.Array, field: Field) -> None:
+    """Refuse an array of a field's storage type with a null, at any depth, where the field allows none.
+
+    What is below a null counts as absent, not as null.
+
+    Raises:
+        InvalidInputError: Names the column and the first such row.
+    """
+    found = _find(array, field, f"column {field.name!r}")
+    if found is not None:
+        where, row = found
+        raise InvalidInputError("null in a column that allows none", where=f"{where}, row {row}")
+
+
+def _find(array: pa.Array, field: Field, where: str) -> tuple[str, int] | None:
+    if not field.nullable and array.null_count:
+        return where, pc.index(array.is_null(), True).as_py()
+    if not _has_strict_fields(field):
+        return None
+    if pa.types.is_struct(array.type):
+        return _in_struct(array, field, where)
+    if pa.types.is_map(array.type):
+        array = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
+    return _in_lists(array, field.children[0], where)
+
+
+def _has_strict_fields(field: Field) -> bool:
+    return any(not f.nullable for f in field.walk() if f is not field)
+
+
+def _in_struct(array: pa.Array, field: Field, where: str) -> tuple[str, int] | None:
+    rows = pc.indices_nonzero(array.is_valid()) if array.null_count else None
+    for i, child in enumerate(field.children):
+        column = array.field(i)
+        found = _find(column if rows is None else column.take(rows), child, f"{where}.{child.name}")
+        if found is not None:
+            return found[0], found[1] if rows is None else rows[found[1]].as_py()
+    return None
+
+
+def _in_lists(array: pa.Array, item: Field, where: str) -> tuple[str, int] | None:
+    found = _find(array.flatten(), item, f"{where}.{item.name}")
+    if found is None:
+        return None
+    return found[0], pc.list_parent_indices(array)[found[1]].as_py()

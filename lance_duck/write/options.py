@@ -1,0 +1,99 @@
+"""How data are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.store import Store
+
+ROWS_PER_FILE: Final = 1024 * 1024
+BYTES_PER_FILE: Final = 90 << 30
+NEWEST: Final = "2.2"
+
+_VERSIONS: Final = MappingProxyType({"stable": NEWEST, "2.0": "2.0", "2.1": "2.1", "2.2": "2.2"})
+_UNWRITTEN: Final = MappingProxyType({"legacy": "0.1", "0.1": "0.1", "next": "2.3", "2.3": "2.3"})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteProgress:
+    """How far a write is: rows taken, bytes in files, and files that are finished."""
+
+    rows: int
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Another place for data files than the root of the table.
+
+    Attributes:
+        id: As the manifest has it.
+        store: Its files.
+        is_dataset_root: Whether it is laid out like a table; files lie at its top otherwise.
+    """
+
+    id: int
+    store: Store
+    is_dataset_root: bool = True
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How batches become files.
+
+    Attributes:
+        max_rows_per_file: Rows after which the next file is begun.
+        max_rows_per_group: Taken and ignored: files of version 2 have no groups.
+        max_bytes_per_file: Bytes after which it is; a file may be larger by the pages that were not full then.
+        data_storage_version: "2.0", "2.1", "2.2" or "stable"; None is "2.2".
+        bases: Where the files go, one after the other; none: the root of the table.
+        progress: Called now and then, at least after each file.
+        metadata: Entries for the descriptors of the files, beside the metadata of the schema.
+
+    Raises:
+        InvalidInputError: A limit below 1, or an unknown version.
+        UnsupportedError: A version that is not written.
+    """
+
+    max_rows_per_file: int = ROWS_PER_FILE
+    max_rows_per_group: int = 1024
+    max_bytes_per_file: int = BYTES_PER_FILE
+    data_storage_version: str | None = None
+    bases: Sequence[Base] = ()
+    progress: Callable[[WriteProgress], None] | None = None
+    metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        for name in ("max_rows_per_file", "max_rows_per_group", "max_bytes_per_file"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise InvalidInputError(name, expected="a number of at least 1", found=repr(number))
+        self.version  # noqa: B018  refuses an unknown version at once
+
+    @property
+    def version(self) -> str:
+        """Version of the files: "2.0", "2.1" or "2.2"."""
+        return storage_version(self.data_storage_version)
+
+
+def storage_version(name: str | None) -> str:
+    """The version of data files that a user's name for it means; None is the newest.
+
+    Raises:
+        InvalidInputError: No version is called so.
+        UnsupportedError: It is not written.
+    """
+    if name is None:
+        return NEWEST
+    known = _VERSIONS.get(str(name).lower())
+    if known is not None:
+        return known
+    where, expected = "data_storage_version", ", ".join(_VERSIONS)
+    if str(name).lower() in _UNWRITTEN:
+        raise UnsupportedError("version of data files that is not written", where=where, expected=expected, found=name)
+    raise InvalidInputError("unknown version of data files", where=where, expected=expected, found=repr(name))
