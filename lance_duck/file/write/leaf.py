@@ -37,7 +37,8 @@ class LeafWriter:
         self, field: Field, structure: tuple[tuple[bool, int], ...], choice: Choice, page_bytes: int, where: str
     ) -> None:
         self.field = field
-        self._lists = tuple(is_list for is_list, _ in structure)
+        self._is_empty = field.logical_type == "struct" and not field.children
+        self._lists = (False,) if self._is_empty else tuple(is_list for is_list, _ in structure)
         self._stride = 1
         for _, dimension in structure:
             self._stride *= dimension
@@ -47,7 +48,6 @@ class LeafWriter:
         self._page_bytes = page_bytes
         self._where = where
         self._type = stored_type(field)
-        self._is_empty = field.logical_type == "struct" and not field.children
         self._parts: list[Part] = []
         self._size = 0
         self._first_row = 0
@@ -59,7 +59,7 @@ class LeafWriter:
         if self._is_empty and (inside.holes is not None or inside.begins is not None):
             raise UnsupportedError("structs without fields that are null, or in lists", where=self._where)
         if self._is_empty:
-            inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))
+            inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))  # pages of them are all null
         part = Part(values, inside, num_rows, self._stride)
         self._parts.append(part)
         self._size += part.num_bytes

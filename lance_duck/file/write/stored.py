@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_duck.encoding.arrow import validity_buffer
+from lance_duck.encoding.jsonb_out import encode_jsonb
+from lance_duck.encoding.write.blocks import valid_flags
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.nested import storage_type
 from lance_duck.wire.schema import Field
@@ -11,7 +14,7 @@ from lance_duck.wire.schema import Field
 
 def stored_type(field: Field) -> pa.DataType:
     """Storage type of a leaf field, with no extension type at any depth."""
-    return plain_type(field.arrow_type)
+    return pa.large_binary() if field.is_json else plain_type(field.arrow_type)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -25,7 +28,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -> pa.Array:
-    """The array as a storage type; itself where it has it.
+    """The array as a storage type; itself where it has it. JSON comes as text, or as JSONB in binary values.
 
     Raises:
         InvalidInputError: Values that do not fit.
@@ -33,11 +36,30 @@ def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     found = array.type
+    if field.is_json and is_text(found):
+        return _jsonb(array, where)
     if pa.types.is_dictionary(found) and pa.types.is_dictionary(kind):
         return _dictionary(array, kind, where)
     if found == kind or _same(plain_type(found), kind):
         return array
     return _cast(array, kind, where)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of the type are texts, or places in a dictionary of them."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _jsonb(texts: pa.Array, where: str) -> pa.Array:
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        texts = texts.cast(pa.large_string())
+    block = encode_jsonb(texts, where)
+    bitmap = validity_buffer(valid_flags(texts))
+    return pa.Array.from_buffers(
+        pa.large_binary(), len(texts), [bitmap, pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
+    )
 
 
 def _same(found: pa.DataType, kind: pa.DataType) -> bool:
