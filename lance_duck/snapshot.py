@@ -101,6 +101,13 @@ class Location:
             return {}
         return {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
 
+    def base_uri(self, base: BasePath) -> str:
+        """Where a base path of the table is; a relative one lies below the table."""
+        is_local = local_path(base.path) is not None
+        if not is_local or base.path.startswith(("/", "~", "file:")):
+            return base.path
+        return join_uri(self.uri, base.path)
+
     def at(self, uri: str) -> Location:
         """The same settings at another place."""
         return Location(uri, self.storage_options)
@@ -399,7 +406,7 @@ class _Bases:
         store = self._stores.get(base_id)
         if store is None:
             allowed = (self._location.uri, *self._uris())
-            store = self._stores[base_id] = self._location.store(self._uri(base), base_id, allowed)
+            store = self._stores[base_id] = self._location.store(self._location.base_uri(base), base_id, allowed)
         return store, base
 
     def open_external(self, base_id: int, name: str) -> ByteSource:
@@ -409,13 +416,7 @@ class _Bases:
         return open_source(name, self._location.options_for(name))
 
     def _uris(self) -> tuple[str, ...]:
-        return tuple(self._uri(base) for base in self._manifest.base_paths.values())
-
-    def _uri(self, base: BasePath) -> str:
-        is_local = local_path(base.path) is not None
-        if not is_local or base.path.startswith(("/", "~", "file:")):
-            return base.path
-        return join_uri(self._location.uri, base.path)
+        return tuple(self._location.base_uri(base) for base in self._manifest.base_paths.values())
 
 
 class _Kept(Generic[_T]):

@@ -14,6 +14,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.file.write.contract import page_bytes
 from lance_duck.file.write.writer import FileWriter, WrittenFile
 from lance_duck.store import Sink, Store
 from lance_duck.wire import paths
@@ -86,9 +87,9 @@ def write_columns(
         raise
 
 
-def discard_fragments(store: Store, fragments: Iterable[Fragment], bases: Sequence[Base] = ()) -> None:
+def discard_fragments(store: Store, fragments: Iterable[Fragment], bases: Sequence[Base | None] = ()) -> None:
     """Delete the data files of fragments that were written and will not be committed, blobs included. Never raises."""
-    stores = {base.id: base for base in bases}
+    stores = {base.id: base for base in bases if base is not None}
     for fragment in fragments:
         for file in fragment.files:
             base = stores.get(file.base_id) if file.base_id is not None else None
@@ -104,7 +105,7 @@ class _Run:
         self._options = options
         self._rolls = rolls
         self._places: Iterator[tuple[Store, Base | None]] = cycle(
-            [(base.store, base) for base in options.bases] or [(store, None)]
+            [(store, None) if base is None else (base.store, base) for base in options.bases] or [(store, None)]
         )
         self._open: _OpenFile | None = None
         self._done: list[tuple[_OpenFile, WrittenFile]] = []
@@ -174,7 +175,8 @@ class _OpenFile:
         self._is_root = base is None or base.is_dataset_root
         sink = store.create(paths.data_file(self._name, is_dataset_root=self._is_root))
         try:
-            self.writer = FileWriter(sink, schema, options.version, open_sidecar=self._sidecar)
+            each = page_bytes(len(schema.fields), options.data_cache_bytes, options.max_page_bytes)
+            self.writer = FileWriter(sink, schema, options.version, page_bytes=each, open_sidecar=self._sidecar)
         except BaseException:
             sink.abort()
             raise

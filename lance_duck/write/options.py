@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.file.write.contract import page_bytes
 from lance_duck.store import Store
 
 ROWS_PER_FILE: Final = 1024 * 1024
@@ -51,7 +52,9 @@ class WriteOptions:
         max_rows_per_group: Taken and ignored: files of version 2 have no groups.
         max_bytes_per_file: Bytes after which it is; a file may be larger by the pages that were not full then.
         data_storage_version: "2.0", "2.1", "2.2" or "stable"; None is "2.2".
-        bases: Where the files go, one after the other; none: the root of the table.
+        bases: Where the files go, one after the other; None among them, and none at all, is the root of the table.
+        data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns; None: 8 MiB for each.
+        max_page_bytes: Most bytes of values of a page; None: 32 MiB.
         progress: Called now and then, at least after each file.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
 
@@ -64,7 +67,9 @@ class WriteOptions:
     max_rows_per_group: int = 1024
     max_bytes_per_file: int = BYTES_PER_FILE
     data_storage_version: str | None = None
-    bases: Sequence[Base] = ()
+    bases: Sequence[Base | None] = ()
+    data_cache_bytes: int | None = None
+    max_page_bytes: int | None = None
     progress: Callable[[WriteProgress], None] | None = None
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -73,6 +78,7 @@ class WriteOptions:
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise InvalidInputError(name, expected="a number of at least 1", found=repr(number))
+        page_bytes(1, self.data_cache_bytes, self.max_page_bytes)
         self.version  # noqa: B018  refuses an unknown version at once
 
     @property
