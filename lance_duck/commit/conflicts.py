@@ -1,0 +1,278 @@
+"""Whether a change goes on top of one that was committed after the version it was made from. The rules are data.
+
+    REBASE        it does, after a rebase
+    RETRY         it may succeed when it is made again from the newest version
+    INCOMPATIBLE  the other change took away what this one needs
+
+A rule is a verdict, or verdicts with a condition, of which the first whose condition holds counts; where none holds,
+and for pairs that are not listed, it is REBASE. Whatever comes on top of an unknown operation is INCOMPATIBLE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TypeAlias
+
+from lance_duck.commit.change import Change
+from lance_duck.commit.key_filter import may_share_keys
+from lance_duck.errors import IncompatibleError, RetryableError
+from lance_duck.wire.transaction import UNKNOWN
+
+
+class Verdict(Enum):
+    """What becomes of a change when another one was committed first."""
+
+    REBASE = "rebase"
+    RETRY = "retry"
+    INCOMPATIBLE = "incompatible"
+
+
+REBASE, RETRY, INCOMPATIBLE = Verdict.REBASE, Verdict.RETRY, Verdict.INCOMPATIBLE
+
+Condition: TypeAlias = Callable[[Change, Change], bool]
+Rule: TypeAlias = Verdict | tuple[tuple[Condition, Verdict], ...]
+
+
+def same_fragments(ours: Change, theirs: Change) -> bool:
+    """Both touch one fragment."""
+    return not ours.touched.isdisjoint(theirs.touched)
+
+
+def same_fragments_unknown_rows(ours: Change, theirs: Change) -> bool:
+    """Both touch one fragment, and of ours it is not known which rows; known ones are compared by the rebase."""
+    return not ours.has_affected_rows and same_fragments(ours, theirs)
+
+
+def target_gone(ours: Change, theirs: Change) -> bool:
+    """Theirs removed a fragment that ours touches."""
+    return not ours.touched.isdisjoint(theirs.removed)
+
+
+def target_moved(ours: Change, theirs: Change) -> bool:
+    """Theirs moved rows out of a fragment for which ours has a file, or changed the same fields in place."""
+    both = [ours.replaced[i] for i in theirs.updated if i in ours.replaced]
+    return any(theirs.moves_rows or not fields.isdisjoint(theirs.fields_modified) for fields in both)
+
+
+def same_cells(ours: Change, theirs: Change) -> bool:
+    """Both replace the file of one field in one fragment."""
+    return any(not fields.isdisjoint(theirs.replaced.get(i, ())) for i, fields in ours.replaced.items())
+
+
+def replaced_is_indexed(ours: Change, theirs: Change) -> bool:
+    """One replaces values of a field that the other indexes."""
+    fields = frozenset().union(*ours.replaced.values(), *theirs.replaced.values())
+    return not fields.isdisjoint(ours.indexed_fields | theirs.indexed_fields)
+
+
+def rewritten_is_indexed(ours: Change, theirs: Change) -> bool:
+    """One writes fragments anew that the other indexes, or may index."""
+    indexed, rewritten = (ours, theirs) if ours.kind == "CreateIndex" else (theirs, ours)
+    return indexed.indexed_fragments is None or not rewritten.removed.isdisjoint(indexed.indexed_fragments)
+
+
+def same_index(ours: Change, theirs: Change) -> bool:
+    """Both make an index of one name."""
+    return not ours.index_names.isdisjoint(theirs.index_names)
+
+
+def they_change_nullability(ours: Change, theirs: Change) -> bool:
+    """Rows written before theirs may not fit the schema after it."""
+    return not theirs.keeps_nullability
+
+
+def we_change_nullability(ours: Change, theirs: Change) -> bool:
+    """Rows written before ours may not fit the schema after it."""
+    return not ours.keeps_nullability
+
+
+def same_settings(ours: Change, theirs: Change) -> bool:
+    """Both change one setting."""
+    return ours.config.clash(theirs.config)
+
+
+def same_metadata(ours: Change, theirs: Change) -> bool:
+    """Both change one setting, one key of the table's metadata, those of the schema, or those of one field."""
+    return (
+        same_settings(ours, theirs)
+        or ours.table_metadata.clash(theirs.table_metadata)
+        or (ours.has_schema_metadata and theirs.has_schema_metadata)
+        or not ours.field_metadata.isdisjoint(theirs.field_metadata)
+    )
+
+
+def we_change_schema_metadata(ours: Change, theirs: Change) -> bool:
+    """Ours changes metadata of the schema or of a field."""
+    return ours.has_schema_metadata or bool(ours.field_metadata)
+
+
+def they_change_schema_metadata(ours: Change, theirs: Change) -> bool:
+    """Theirs changes metadata of the schema or of a field."""
+    return we_change_schema_metadata(theirs, ours)
+
+
+def same_bases(ours: Change, theirs: Change) -> bool:
+    """Both add a base path of one id, name or path."""
+    return not ours.bases.isdisjoint(theirs.bases)
+
+
+def inserts_by_key(ours: Change, theirs: Change) -> bool:
+    """Ours inserts keys, and theirs adds rows of which the keys are not known."""
+    return ours.inserted_keys is not None
+
+
+def same_keys(ours: Change, theirs: Change) -> bool:
+    """Ours inserts keys that theirs inserted, or may have inserted."""
+    if ours.inserted_keys is None:
+        return False
+    return theirs.inserted_keys is None or may_share_keys(ours.inserted_keys, theirs.inserted_keys)
+
+
+_SAME_FRAGMENTS: Rule = ((same_fragments, RETRY),)
+_SAME_ROWS: Rule = ((same_fragments_unknown_rows, RETRY),)
+_THEIR_SCHEMA: Rule = ((they_change_nullability, RETRY),)
+_OUR_SCHEMA: Rule = ((we_change_nullability, RETRY),)
+_REPLACED_INDEX: Rule = ((replaced_is_indexed, RETRY),)
+_REWRITTEN_INDEX: Rule = ((rewritten_is_indexed, RETRY),)
+_REPLACES_TABLE: Mapping[str, Rule] = {"Overwrite": INCOMPATIBLE, "Restore": INCOMPATIBLE}
+_REPLACES_ALL: Mapping[str, Rule] = {**_REPLACES_TABLE, "UpdateMemWalState": INCOMPATIBLE}
+
+MATRIX: Mapping[str, Mapping[str, Rule]] = {
+    "Append": {
+        **_REPLACES_ALL,
+        "Merge": _THEIR_SCHEMA,
+        "Project": _THEIR_SCHEMA,
+    },
+    "Delete": {
+        **_REPLACES_ALL,
+        "Delete": _SAME_ROWS,
+        "Update": _SAME_ROWS,
+        "DataReplacement": _SAME_FRAGMENTS,
+        "Rewrite": _SAME_FRAGMENTS,
+        "Merge": RETRY,
+    },
+    "Update": {
+        **_REPLACES_TABLE,
+        "Append": ((inserts_by_key, RETRY),),
+        "Delete": _SAME_ROWS,
+        "Update": ((same_keys, RETRY), (same_fragments_unknown_rows, RETRY)),
+        "DataReplacement": _SAME_FRAGMENTS,
+        "Rewrite": _SAME_FRAGMENTS,
+        "Merge": RETRY,
+        "Project": _THEIR_SCHEMA,
+    },
+    "Overwrite": {
+        "Overwrite": ((same_settings, INCOMPATIBLE), (lambda ours, theirs: True, RETRY)),
+        "UpdateConfig": ((same_settings, INCOMPATIBLE),),
+        "UpdateMemWalState": INCOMPATIBLE,
+    },
+    "CreateIndex": {
+        **_REPLACES_ALL,
+        "CreateIndex": ((same_index, RETRY),),
+        "DataReplacement": _REPLACED_INDEX,
+        "Rewrite": _REWRITTEN_INDEX,
+    },
+    "Rewrite": {
+        **_REPLACES_TABLE,
+        "Delete": _SAME_FRAGMENTS,
+        "Update": _SAME_FRAGMENTS,
+        "DataReplacement": _SAME_FRAGMENTS,
+        "Rewrite": _SAME_FRAGMENTS,
+        "CreateIndex": _REWRITTEN_INDEX,
+        "Merge": RETRY,
+    },
+    "Merge": {
+        **_REPLACES_ALL,
+        "Append": RETRY,
+        "Delete": RETRY,
+        "Update": RETRY,
+        "DataReplacement": RETRY,
+        "Rewrite": RETRY,
+        "Merge": RETRY,
+        "Project": INCOMPATIBLE,
+        "UpdateConfig": ((they_change_schema_metadata, RETRY),),
+    },
+    "Project": {
+        **_REPLACES_ALL,
+        "Append": _OUR_SCHEMA,
+        "Update": _OUR_SCHEMA,
+        "DataReplacement": _OUR_SCHEMA,
+        "Merge": RETRY,
+        "Project": RETRY,
+    },
+    "Restore": {
+        "UpdateConfig": ((they_change_schema_metadata, INCOMPATIBLE),),
+        "UpdateMemWalState": INCOMPATIBLE,
+    },
+    "ReserveFragments": _REPLACES_TABLE,
+    "DataReplacement": {
+        **_REPLACES_ALL,
+        "Delete": ((target_gone, INCOMPATIBLE),),
+        "Update": ((target_gone, INCOMPATIBLE), (target_moved, RETRY)),
+        "DataReplacement": ((same_cells, RETRY),),
+        "CreateIndex": _REPLACED_INDEX,
+        "Rewrite": _SAME_FRAGMENTS,
+        "Merge": RETRY,
+        "Project": _THEIR_SCHEMA,
+    },
+    "UpdateConfig": {
+        "Overwrite": ((we_change_schema_metadata, INCOMPATIBLE), (same_settings, INCOMPATIBLE)),
+        "Restore": ((we_change_schema_metadata, INCOMPATIBLE),),
+        "Merge": ((we_change_schema_metadata, RETRY),),
+        "UpdateConfig": ((same_metadata, INCOMPATIBLE),),
+    },
+    "UpdateBases": {"UpdateBases": ((same_bases, INCOMPATIBLE),)},
+    "Clone": {},
+}
+
+
+def judge(ours: Change, theirs: Change) -> Verdict:
+    """Say what becomes of `ours`, made from a version before `theirs`."""
+    if theirs.kind == UNKNOWN:
+        return INCOMPATIBLE
+    rule = MATRIX[ours.kind].get(theirs.kind, REBASE)
+    if isinstance(rule, Verdict):
+        return rule
+    return next((verdict for condition, verdict in rule if condition(ours, theirs)), REBASE)
+
+
+def check(ours: Change, theirs: Change | None, version: int, where: str) -> None:
+    """Refuse a change that does not go on top of another one.
+
+    Args:
+        ours: The change.
+        theirs: What was committed; None: it was not kept.
+        version: Version that theirs made.
+        where: The table, for messages.
+
+    Raises:
+        RetryableError: It may succeed when it is made again.
+        IncompatibleError: It cannot succeed, or what was committed is not known.
+    """
+    if theirs is None:
+        raise IncompatibleError(
+            f"{ours.kind} cannot be put on top of version {version}: its transaction is missing", where=where
+        )
+    verdict = judge(ours, theirs)
+    if verdict is INCOMPATIBLE:
+        raise IncompatibleError(
+            f"{ours.kind} is incompatible with what was committed", where=where, found=who(theirs, version)
+        )
+    if verdict is RETRY:
+        raise lost_to(ours, theirs, version, where)
+
+
+def lost_to(ours: Change, theirs: Change, version: int, where: str) -> RetryableError:
+    """The error of a change that has to be made again because of another one."""
+    return RetryableError(
+        f"{ours.kind} was preempted",
+        where=where,
+        found=who(theirs, version),
+        remedy="run it again on the newest version",
+    )
+
+
+def who(theirs: Change, version: int) -> str:
+    """Name who committed a version."""
+    return f"{theirs.kind} {theirs.transaction.uuid} at version {version}"

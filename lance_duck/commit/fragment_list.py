@@ -1,0 +1,183 @@
+"""The fragments of a version, as they change: ids are given out, fragments replaced, moved and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from lance_duck.commit.index_coverage import Ids
+from lance_duck.commit.row_lineage import forget_rows, number_rows
+from lance_duck.errors import IncompatibleError, InvalidInputError
+from lance_duck.wire import flags
+from lance_duck.wire.pb import table_pb2
+
+_MOST_FRAGMENTS = 1 << 32
+_SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
+
+
+class FragmentList:
+    """Fragments of a manifest that is being built; all changes are made in the manifest.
+
+    Args:
+        manifest: A copy of the version before.
+        version: Version that is built.
+    """
+
+    def __init__(self, manifest: table_pb2.Manifest, version: int) -> None:
+        self._manifest = manifest
+        self._version = version
+        self.is_stable = bool(manifest.reader_feature_flags & flags.STABLE_ROW_IDS)
+
+    def ids(self) -> Ids:
+        """Ids of the fragments, in order."""
+        return np.array([f.id for f in self._manifest.fragments], np.uint32)
+
+    def get(self, fragment_id: int) -> table_pb2.DataFragment:
+        """Return the message of a fragment, to be changed in place. Raises IncompatibleError when it is gone."""
+        place = self._places.get(fragment_id)
+        if place is None:
+            raise IncompatibleError(f"fragment {fragment_id} is not in the table", where=f"version {self._version - 1}")
+        return self._manifest.fragments[place]
+
+    def find(self, fragment_id: int) -> table_pb2.DataFragment | None:
+        """Return the message of a fragment; None when there is none."""
+        place = self._places.get(fragment_id)
+        return None if place is None else self._manifest.fragments[place]
+
+    def clear(self) -> None:
+        """Drop all."""
+        self._set(())
+
+    def append(self, fragments: Iterable[table_pb2.DataFragment]) -> list[int]:
+        """Add new fragments; they get ids, and their rows too. Returns the ids."""
+        ids = []
+        for given in fragments:
+            fragment = self._manifest.fragments.add()
+            fragment.CopyFrom(given)
+            fragment.id = self.next_id()
+            self._number(fragment)
+            ids.append(fragment.id)
+        self._forget_places()
+        return ids
+
+    def replace(self, fragment: table_pb2.DataFragment) -> None:
+        """Put another message in the place of the one with the same id; what is not known of the old one is kept."""
+        carry_over(self.get(fragment.id), fragment)
+
+    def remove(self, fragment_ids: Iterable[int]) -> None:
+        """Drop fragments."""
+        gone = set(fragment_ids)
+        if gone:
+            for fragment_id in gone:
+                self.get(fragment_id)
+            self._set([f for f in self._manifest.fragments if f.id not in gone])
+
+    def set_all(self, fragments: Sequence[table_pb2.DataFragment]) -> None:
+        """Have these fragments, which carry their ids; those that there were keep row ids that the new ones lack."""
+        known = {f.id: f for f in self._manifest.fragments}
+        copies = []
+        for given in fragments:
+            fragment, before = table_pb2.DataFragment(), known.get(given.id)
+            if before is None:
+                fragment.CopyFrom(given)
+                self.note_id(fragment.id)
+                self._number(fragment)
+            else:
+                fragment.CopyFrom(before)
+                carry_over(fragment, given)
+            copies.append(fragment)
+        if len({f.id for f in copies}) != len(copies):
+            raise InvalidInputError("a fragment id comes twice", where="fragments")
+        self._set(copies)
+
+    def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:
+        """Put new fragments, which carry their ids, where a run of old ones was, or at the end when it was none."""
+        starts: dict[int, Sequence[table_pb2.DataFragment]] = {}
+        last: list[table_pb2.DataFragment] = []
+        gone: set[int] = set()
+        for old, new in groups:
+            places = [self._place(i) for i in old]
+            if not gone.isdisjoint(old):
+                raise InvalidInputError("a fragment is rewritten twice", where="Rewrite", found=list(old))
+            gone.update(old)
+            if places and places == list(range(places[0], places[0] + len(places))):
+                starts[places[0]] = new
+            else:
+                last.extend(new)
+        kept: list[table_pb2.DataFragment] = []
+        for place, fragment in enumerate(self._manifest.fragments):
+            kept.extend(starts.get(place, ()))
+            if fragment.id not in gone:
+                kept.append(fragment)
+        self._set([*kept, *last])
+
+    def change_all(self, change: Callable[[table_pb2.DataFragment], None]) -> None:
+        """Change each fragment in place."""
+        for fragment in self._manifest.fragments:
+            change(fragment)
+
+    def next_id(self, count: int = 1) -> int:
+        """Give out ids; returns the last of them."""
+        highest = self._highest + count
+        self.note_id(highest)
+        return highest
+
+    def note_id(self, fragment_id: int) -> None:
+        """Note that an id is given out. Raises InvalidInputError beyond 32 bits."""
+        if fragment_id >= _MOST_FRAGMENTS:
+            raise InvalidInputError("fragment ids are used up", expected=f"< {_MOST_FRAGMENTS}", found=fragment_id)
+        self._manifest.max_fragment_id = max(fragment_id, self._highest)
+
+    @property
+    def _highest(self) -> int:
+        if self._manifest.HasField("max_fragment_id"):
+            return self._manifest.max_fragment_id
+        return max((f.id for f in self._manifest.fragments), default=-1)
+
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        return {f.id: place for place, f in enumerate(self._manifest.fragments)}
+
+    def _place(self, fragment_id: int) -> int:
+        self.get(fragment_id)
+        return self._places[fragment_id]
+
+    def _forget_places(self) -> None:
+        self.__dict__.pop("_places", None)
+
+    def _set(self, fragments: Sequence[table_pb2.DataFragment]) -> None:
+        if not self._manifest.HasField("max_fragment_id") and self._highest >= 0:
+            self._manifest.max_fragment_id = self._highest
+        copies = table_pb2.Manifest(fragments=fragments)
+        self._manifest.ClearField("fragments")
+        self._manifest.fragments.MergeFrom(copies.fragments)
+        self._forget_places()
+
+    def _number(self, fragment: table_pb2.DataFragment) -> None:
+        if fragment.files and not fragment.physical_rows:
+            raise InvalidInputError(
+                "new fragment without rows", where=fragment.files[0].path, remedy="set its physical_rows"
+            )
+        if self.is_stable:
+            self._manifest.next_row_id = number_rows(fragment, self._manifest.next_row_id, self._version)
+        else:
+            forget_rows(fragment)
+
+
+def carry_over(target: table_pb2.DataFragment, source: table_pb2.DataFragment) -> None:
+    """Make `target` what `source` is, but keep its fields that are not known, and row ids and versions of its own."""
+    kept = table_pb2.DataFragment()
+    kept.CopyFrom(target)
+    has_unknown = bool(len(UnknownFieldSet(target)))
+    target.CopyFrom(source)
+    for sequence in _SEQUENCES:
+        name = kept.WhichOneof(sequence)
+        if name is not None and target.WhichOneof(sequence) is None:
+            target.MergeFrom(table_pb2.DataFragment(**{name: getattr(kept, name)}))
+    if has_unknown:
+        for field, _ in kept.ListFields():
+            kept.ClearField(field.name)
+        target.MergeFrom(kept)

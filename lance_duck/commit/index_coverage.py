@@ -1,0 +1,201 @@
+"""Which fragments an index segment covers, after a change of the table.
+
+A segment lists the fragments whose rows it holds in a bitmap; a bitmap that is missing is unknown, and stays so. A
+fragment leaves the bitmap when its values changed in place, or when it was written anew: the segment's entries of it
+are dead then, and its rows are scanned. Fragments that are gone may stay listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.rows import roaring_bytes, roaring_values
+from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
+
+FRAGMENT_REUSE = "__lance_frag_reuse"
+MEM_WAL = "__lance_mem_wal"
+SYSTEM = (FRAGMENT_REUSE, MEM_WAL)
+
+Segments: TypeAlias = list[table_pb2.IndexMetadata]
+Ids: TypeAlias = NDArray[np.uint32]
+Rewrite: TypeAlias = transaction_pb2.Transaction.Rewrite
+
+_MOST_IDS = 1 << 32
+# The others, zone maps and Bloom filters, know rows by address; so does a B-tree from version 1 on.
+_BY_ROW_ID = (
+    "BitmapIndexDetails",
+    "LabelListIndexDetails",
+    "NGramIndexDetails",
+    "InvertedIndexDetails",
+    "VectorIndexDetails",
+)
+_BTREE = "BTreeIndexDetails"
+
+
+def covered(segment: table_pb2.IndexMetadata) -> Ids | None:
+    """Return the ids of the fragments that a segment covers, ascending; None when they are not known.
+
+    Raises:
+        CorruptError: Its bitmap is broken.
+    """
+    if not segment.fragment_bitmap:
+        return None
+    return roaring_values(segment.fragment_bitmap, f"fragments of index {segment.name!r}", _MOST_IDS)
+
+
+def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[int]:
+    """Return fields with all above and below them: whoever changes the values of one changes those of the others.
+
+    Args:
+        field_ids: Ids of fields; others than those of the schema stay as they are.
+        fields: The schema, parents first.
+    """
+    wanted = set(field_ids)
+    parents = {f.id: f.parent_id for f in fields}
+    found = set(wanted)
+    for field_id, parent in parents.items():
+        if parent in found:
+            found.add(field_id)
+    for field_id in wanted:
+        above = parents.get(field_id, -1)
+        while above in parents:
+            found.add(above)
+            above = parents[above]
+    return found
+
+
+def withdraw(segments: Segments, fragment_ids: Iterable[int], fields: Set[int] | None = None) -> None:
+    """Take fragments out of the bitmaps of segments over some fields; None: of all."""
+    gone = np.fromiter(fragment_ids, np.uint32)
+    for segment in segments:
+        if segment.name in SYSTEM or (fields is not None and fields.isdisjoint(segment.fields)):
+            continue
+        _change(segment, lambda ids: np.setdiff1d(ids, gone))
+
+
+def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequence[int], changed: Set[int]) -> None:
+    """Let segments that know rows by stable id cover fragments that rows moved to.
+
+    Args:
+        segments: Changed in place.
+        new_ids: Fragments that hold nothing but moved rows.
+        source_ids: Fragments that the rows come from: a segment that does not cover all of them is left alone.
+        changed: Fields whose values changed on the way: segments over them are left alone.
+    """
+    new = np.array(new_ids, np.uint32)
+    sources = np.array(source_ids, np.uint32)
+    for segment in segments:
+        if not by_row_id(segment) or not changed.isdisjoint(segment.fields):
+            continue
+        _change(segment, lambda ids: np.union1d(ids, new) if np.isin(sources, ids).all() else ids)
+
+
+def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
+    """Whether a segment of a table with stable row ids knows rows by these ids; what is not known is taken for no."""
+    kind = segment.index_details.type_url.rpartition(".")[2]
+    if kind == _BTREE:
+        return segment.index_version == 0
+    return kind in _BY_ROW_ID
+
+
+def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
+    """Follow fragments that were written anew.
+
+    Segments that were rewritten with them, and those that know rows by stable id, cover the new fragments; others lose
+    the old ones.
+
+    Raises:
+        InvalidInputError: A segment that would follow covers only a part of what was written anew together.
+    """
+    renewed = {i.old_id.uuid: i for i in operation.rewritten_indices}
+    if len(renewed) != len(operation.rewritten_indices):
+        raise InvalidInputError("an index segment is rewritten twice", where="Rewrite")
+    pairs = [_group_ids(g) for g in operation.groups]
+    for segment in segments:
+        if segment.name in SYSTEM:
+            continue
+        new = renewed.get(segment.uuid.uuid)
+        follows = new is not None or (stable and by_row_id(segment))
+        _change(segment, partial(_translated, pairs, segment.name, follows))
+        if new is not None:
+            _renew(segment, new)
+
+
+def retain(segments: Segments, fields: Set[int], fragment_ids: Callable[[], Ids]) -> Segments:
+    """Return the segments that still make sense.
+
+    A segment over a field that is gone does not. Of several segments of one index, those that cover no fragment are
+    dropped, but one is kept: it says that there is an index.
+
+    Args:
+        segments: Segments of a version.
+        fields: Ids of the fields there are.
+        fragment_ids: Gives the ids of the fragments there are.
+    """
+    kept = [s for s in segments if s.name in SYSTEM or fields >= set(s.fields)]
+    names: dict[str, Segments] = {}
+    for segment in kept:
+        if segment.name not in SYSTEM:
+            names.setdefault(segment.name, []).append(segment)
+    dropped: set[bytes] = set()
+    for group in (g for g in names.values() if len(g) > 1):
+        dropped |= _useless(group, fragment_ids())
+    return [s for s in kept if s.uuid.uuid not in dropped]
+
+
+def _useless(group: Segments, present: Ids) -> set[bytes]:
+    coverages = [covered(s) for s in group]
+    empty = [s for s, ids in zip(group, coverages, strict=True) if ids is not None and not np.isin(ids, present).any()]
+    if len(empty) == len(group):
+        oldest = min(empty, key=lambda s: s.dataset_version)
+        empty = [s for s in empty if s is not oldest]
+    return {s.uuid.uuid for s in empty}
+
+
+def _change(segment: table_pb2.IndexMetadata, change: Callable[[Ids], Ids]) -> None:
+    before = covered(segment)
+    if before is None:
+        return
+    after = change(before)
+    if not np.array_equal(after, before):
+        segment.fragment_bitmap = roaring_bytes(after.astype(np.uint32))
+
+
+def _group_ids(group: Rewrite.RewriteGroup) -> tuple[Ids, Ids]:
+    old = np.array([f.id for f in group.old_fragments], np.uint32)
+    return old, np.array([f.id for f in group.new_fragments], np.uint32)
+
+
+def _translated(pairs: Sequence[tuple[Ids, Ids]], name: str, follows: bool, ids: Ids) -> Ids:
+    found = ids
+    for old, new in pairs:
+        inside = np.isin(old, ids)
+        if not inside.any():
+            continue
+        found = np.setdiff1d(found, old)
+        if not follows:
+            continue
+        if not inside.all():
+            raise InvalidInputError(
+                f"index {name!r} covers a part of the fragments that were written anew together",
+                where="Rewrite",
+                expected="all or none",
+                found=f"{old[inside].tolist()} of {old.tolist()}",
+            )
+        found = np.union1d(found, new)
+    return found
+
+
+def _renew(segment: table_pb2.IndexMetadata, new: Rewrite.RewrittenIndex) -> None:
+    segment.uuid.uuid = new.new_id.uuid
+    if new.HasField("new_index_details") and new.new_index_details.type_url:
+        segment.index_details.CopyFrom(new.new_index_details)
+    segment.index_version = new.new_index_version
+    segment.ClearField("files")
+    segment.files.extend(new.new_index_files)

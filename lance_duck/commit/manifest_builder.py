@@ -1,0 +1,350 @@
+"""The manifest of a new version: pure, from the messages of the version before and of a transaction.
+
+What is not named here is carried over from the version before, also what is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from lance_duck.commit import index_coverage as coverage
+from lance_duck.commit.fragment_list import FragmentList
+from lance_duck.commit.row_lineage import given_row_ids, touch_rows, touch_some_rows
+from lance_duck.commit.table_metadata import apply_config, apply_field_metadata, set_schema
+from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, UnsupportedError
+from lance_duck.wire import flags
+from lance_duck.wire.pb import table_pb2, transaction_pb2
+
+_OLD_FILES = ((0, 0), (0, 1), (0, 2))
+_FILE_FORMAT = "lance"
+_FRAGMENT_TREE = 22
+
+
+@dataclass
+class Draft:
+    """A version as it is on disk: its manifest and its index segments."""
+
+    manifest: table_pb2.Manifest
+    segments: list[table_pb2.IndexMetadata]
+
+    def copied(self) -> Draft:
+        """The same, free to be changed."""
+        return Draft(_copy(self.manifest), [_copy(s) for s in self.segments])
+
+
+def build_manifest(
+    base: Draft, transaction: transaction_pb2.Transaction, version: int, restored: Draft | None = None
+) -> Draft:
+    """Build the next version; writer, time and the name of the transaction file are left to the caller.
+
+    Args:
+        base: The version before; is not changed.
+        transaction: What is to change, already rebased onto it.
+        version: Number of the new version.
+        restored: The version that a Restore goes back to.
+
+    Raises:
+        InvalidInputError: The operation makes no sense.
+        IncompatibleError: It names a fragment that is gone.
+        UnsupportedError: It is one that is not known, or the table uses what is not known.
+    """
+    _refuse_tree(base.manifest)
+    arm = transaction.WhichOneof("operation")
+    if arm == "restore":
+        return _restore(base, restored, version)
+    change = _CHANGES.get(arm or "")
+    if change is None:
+        raise UnsupportedError(f"operation {arm or 'of an unknown kind'} cannot be committed")
+    draft = base.copied()
+    draft.manifest.version = version
+    draft.manifest.ClearField("tag")
+    draft.manifest.ClearField("version_aux_data")
+    change(draft, getattr(transaction, str(arm)), version)
+    _finish(draft)
+    return draft
+
+
+def first_manifest(
+    operation: transaction_pb2.Transaction.Overwrite, data_storage_version: str, *, stable_row_ids: bool
+) -> Draft:
+    """Build version 1 of a table, of the Overwrite that creates it."""
+    manifest = table_pb2.Manifest(version=1)
+    manifest.data_format.file_format = _FILE_FORMAT
+    manifest.data_format.version = data_storage_version
+    if stable_row_ids:
+        manifest.reader_feature_flags = manifest.writer_feature_flags = flags.STABLE_ROW_IDS
+    draft = Draft(manifest, [])
+    _add_bases(manifest, operation.initial_bases)
+    _overwrite(draft, operation, 1)
+    _finish(draft)
+    return draft
+
+
+def _append(draft: Draft, operation: transaction_pb2.Transaction.Append, version: int) -> None:
+    _check_files(draft.manifest, operation.fragments)
+    FragmentList(draft.manifest, version).append(operation.fragments)
+
+
+def _delete(draft: Draft, operation: transaction_pb2.Transaction.Delete, version: int) -> None:
+    fragments = FragmentList(draft.manifest, version)
+    for fragment in operation.updated_fragments:
+        fragments.replace(fragment)
+    fragments.remove(operation.deleted_fragment_ids)
+
+
+def _overwrite(draft: Draft, operation: transaction_pb2.Transaction.Overwrite, version: int) -> None:
+    if any(f.HasField("deletion_file") for f in operation.fragments):
+        raise InvalidInputError("fragment with a deletion file", where="Overwrite", remedy="delete rows afterwards")
+    manifest = draft.manifest
+    fragments = FragmentList(manifest, version)
+    fragments.clear()
+    draft.segments.clear()
+    set_schema(manifest, operation.schema, operation.schema_metadata)
+    for key, value in operation.config_upsert_values.items():
+        manifest.config[key] = value
+    found = {_file_version(f) for fragment in operation.fragments for f in fragment.files}
+    if found and manifest.data_format.version not in found:
+        manifest.data_format.version = max(found)
+    _check_files(manifest, operation.fragments)
+    fragments.append(operation.fragments)
+
+
+def _update(draft: Draft, operation: transaction_pb2.Transaction.Update, version: int) -> None:
+    fragments = FragmentList(draft.manifest, version)
+    changed = list(operation.updated_fragments)
+    _check_files(draft.manifest, operation.new_fragments)
+    _check_files(draft.manifest, changed)
+    for fragment in changed:
+        fragments.replace(fragment)
+    if operation.fields_modified:
+        modified = coverage.family(operation.fields_modified, draft.manifest.fields)
+        coverage.withdraw(draft.segments, [f.id for f in changed], modified)
+        if fragments.is_stable:
+            _touch_updated(fragments, operation, version)
+    pure = [fragments.is_stable and _given_rows(f) == f.physical_rows for f in operation.new_fragments]
+    new_ids = fragments.append(operation.new_fragments)
+    fragments.remove(operation.removed_fragment_ids)
+    pure_ids = [i for i, is_pure in zip(new_ids, pure, strict=True) if is_pure]
+    if pure_ids and operation.update_mode != transaction_pb2.Transaction.REWRITE_COLUMNS:
+        values = coverage.family(operation.fields_for_preserving_frag_bitmap, draft.manifest.fields)
+        sources = [*(f.id for f in changed), *operation.removed_fragment_ids]
+        coverage.extend_to_moved(draft.segments, pure_ids, sources, values)
+
+
+def _touch_updated(fragments: FragmentList, operation: transaction_pb2.Transaction.Update, version: int) -> None:
+    for given in operation.updated_fragments:
+        fragment, bitmap = fragments.get(given.id), operation.updated_fragment_offset_bitmaps.get(given.id)
+        if bitmap:
+            touch_some_rows(fragment, version, bitmap)
+        else:
+            touch_rows(fragment, version)
+
+
+def _merge(draft: Draft, operation: transaction_pb2.Transaction.Merge, version: int) -> None:
+    fragments = FragmentList(draft.manifest, version)
+    before = {f.id: {i: d.path for d in f.files for i in d.fields if i >= 0} for f in draft.manifest.fragments}
+    _check_files(draft.manifest, operation.fragments)
+    fragments.set_all(operation.fragments)
+    for fragment in operation.fragments:
+        paths = {i: d.path for d in fragment.files for i in d.fields if i >= 0}
+        old = before.get(fragment.id, paths)
+        if paths == old:
+            continue
+        if fragments.is_stable:
+            touch_rows(fragments.get(fragment.id), version)
+        rewritten = {i for i, path in old.items() if paths.get(i, path) != path}
+        if rewritten:
+            coverage.withdraw(draft.segments, [fragment.id], coverage.family(rewritten, draft.manifest.fields))
+    set_schema(draft.manifest, operation.schema, operation.schema_metadata)
+
+
+def _project(draft: Draft, operation: transaction_pb2.Transaction.Project, version: int) -> None:
+    kept = {f.id for f in operation.schema}
+
+    def drop_files(fragment: table_pb2.DataFragment) -> None:
+        files = [f for f in fragment.files if not kept.isdisjoint(f.fields)]
+        if len(files) < len(fragment.files):
+            copies = table_pb2.DataFragment(files=files)
+            fragment.ClearField("files")
+            fragment.files.MergeFrom(copies.files)
+
+    FragmentList(draft.manifest, version).change_all(drop_files)
+    set_schema(draft.manifest, operation.schema, None)
+
+
+def _rewrite(draft: Draft, operation: transaction_pb2.Transaction.Rewrite, version: int) -> None:
+    fragments = FragmentList(draft.manifest, version)
+    numbered = _copy(operation)
+    for group in numbered.groups:
+        _check_files(draft.manifest, group.new_fragments)
+        for fragment in group.new_fragments:
+            if fragments.is_stable and fragment.WhichOneof("row_id_sequence") is None:
+                raise InvalidInputError("rewritten fragment without row ids", where="Rewrite")
+            if fragment.id:
+                fragments.note_id(fragment.id)
+            else:
+                fragment.id = fragments.next_id()
+            if fragments.is_stable and fragment.WhichOneof("last_updated_at_version_sequence") is None:
+                touch_rows(fragment, version)
+    fragments.swap([([f.id for f in g.old_fragments], g.new_fragments) for g in numbered.groups])
+    coverage.rewrite(draft.segments, numbered, stable=fragments.is_stable)
+
+
+def _reserve(draft: Draft, operation: transaction_pb2.Transaction.ReserveFragments, version: int) -> None:
+    if operation.num_fragments:
+        FragmentList(draft.manifest, version).next_id(operation.num_fragments)
+
+
+def _create_index(draft: Draft, operation: transaction_pb2.Transaction.CreateIndex, version: int) -> None:
+    gone = {i.uuid.uuid for i in (*operation.removed_indices, *operation.new_indices)}
+    draft.segments[:] = [s for s in draft.segments if s.uuid.uuid not in gone]
+    draft.segments.extend(_copy(i) for i in operation.new_indices)
+
+
+def _replace_data(draft: Draft, operation: transaction_pb2.Transaction.DataReplacement, version: int) -> None:
+    fragments = FragmentList(draft.manifest, version)
+    for group in operation.replacements:
+        fragment, new = fragments.get(group.fragment_id), group.new_file
+        _check_files(draft.manifest, [table_pb2.DataFragment(files=[new])])
+        wanted = {i for i in new.fields if i >= 0}
+        same = [f for f in fragment.files if {i for i in f.fields if i >= 0} == wanted]
+        if same:
+            same[0].CopyFrom(new)
+        elif wanted.isdisjoint(i for f in fragment.files for i in f.fields):
+            fragment.files.add().CopyFrom(new)
+        else:
+            raise InvalidInputError(
+                "no data file with just these fields",
+                where=f"fragment {group.fragment_id}",
+                expected=" or ".join(str(list(f.fields)) for f in fragment.files),
+                found=list(new.fields),
+            )
+        coverage.withdraw(draft.segments, [group.fragment_id], coverage.family(wanted, draft.manifest.fields))
+        if fragments.is_stable:
+            touch_rows(fragment, version)
+
+
+def _update_config(draft: Draft, operation: transaction_pb2.Transaction.UpdateConfig, version: int) -> None:
+    apply_config(draft.manifest, operation)
+    apply_field_metadata(draft.manifest, operation)
+
+
+def _update_bases(draft: Draft, operation: transaction_pb2.Transaction.UpdateBases, version: int) -> None:
+    _add_bases(draft.manifest, operation.new_bases)
+
+
+def _restore(base: Draft, restored: Draft | None, version: int) -> Draft:
+    if restored is None:
+        raise InternalError("a Restore without the version to go back to")
+    draft = restored.copied()
+    manifest = draft.manifest
+    manifest.version = version
+    manifest.ClearField("branch")
+    if base.manifest.HasField("branch"):
+        manifest.branch = base.manifest.branch
+    fragments = FragmentList(manifest, version)
+    if base.manifest.HasField("max_fragment_id"):
+        fragments.note_id(base.manifest.max_fragment_id)
+    manifest.next_row_id = max(manifest.next_row_id, base.manifest.next_row_id)
+    if base.manifest.HasField("max_allocated_field_id"):
+        manifest.max_allocated_field_id = base.manifest.max_allocated_field_id
+    _finish(draft)
+    return draft
+
+
+_CHANGES: Mapping[str, Callable[[Draft, Any, int], None]] = {
+    "append": _append,
+    "delete": _delete,
+    "overwrite": _overwrite,
+    "update": _update,
+    "merge": _merge,
+    "project": _project,
+    "rewrite": _rewrite,
+    "reserve_fragments": _reserve,
+    "create_index": _create_index,
+    "data_replacement": _replace_data,
+    "update_config": _update_config,
+    "update_bases": _update_bases,
+}
+
+
+def _finish(draft: Draft) -> None:
+    """Drop index segments that make no sense any more, and set the flags that follow from the rest."""
+    manifest = draft.manifest
+    fields = {f.id for f in manifest.fields}
+    ids = FragmentList(manifest, manifest.version).ids
+    draft.segments[:] = coverage.retain(draft.segments, fields, ids)
+    if manifest.HasField("max_allocated_field_id"):
+        manifest.max_allocated_field_id = max(manifest.max_allocated_field_id, *fields, 0)
+    both = 0
+    if any(f.HasField("deletion_file") for f in manifest.fragments):
+        both |= flags.DELETION_FILES
+    if manifest.base_paths:
+        both |= flags.BASE_PATHS
+    if any(s.covering_fields for s in draft.segments):
+        both |= flags.COVERED_INDICES
+    reader, writer = manifest.reader_feature_flags, manifest.writer_feature_flags
+    manifest.reader_feature_flags = reader & flags.STICKY | both
+    manifest.writer_feature_flags = writer & flags.STICKY | both | (flags.TABLE_CONFIG if manifest.config else 0)
+
+
+def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment]) -> None:
+    """Note when data files of another version come in; refuse to mix those of 0.1 with others."""
+    found = {(f.file_major_version, f.file_minor_version) for fragment in fragments for f in fragment.files}
+    if not found:
+        return
+    present = next((f for fragment in manifest.fragments for f in fragment.files), None)
+    is_old = present is not None and (present.file_major_version, present.file_minor_version) in _OLD_FILES
+    if present is not None and any((version in _OLD_FILES) != is_old for version in found):
+        raise UnsupportedError(
+            "data files of version 0.1 and of version 2 in one table",
+            expected=_file_version(present),
+            found=", ".join(f"{major}.{minor}" for major, minor in sorted(found)),
+            remedy="write the table anew",
+        )
+    if not is_old and any(_version_text(v) != manifest.data_format.version for v in found):
+        manifest.reader_feature_flags |= flags.MIXED_VERSIONS
+        manifest.writer_feature_flags |= flags.MIXED_VERSIONS
+
+
+def _file_version(file: table_pb2.DataFile) -> str:
+    return _version_text((file.file_major_version, file.file_minor_version))
+
+
+def _version_text(version: tuple[int, int]) -> str:
+    if version in _OLD_FILES:
+        return "0.1"
+    return "2.0" if version == (0, 3) else "{}.{}".format(*version)
+
+
+def _given_rows(fragment: table_pb2.DataFragment) -> int:
+    given = given_row_ids(fragment)
+    return fragment.physical_rows if given is None else len(given)
+
+
+def _add_bases(manifest: table_pb2.Manifest, bases: Sequence[table_pb2.BasePath]) -> None:
+    for given in bases:
+        known = manifest.base_paths
+        if given.path in {b.path for b in known}:
+            raise IncompatibleError("base path is there already", found=given.path)
+        base = known.add()
+        base.CopyFrom(given)
+        base.id = given.id or max((b.id for b in known), default=0) + 1
+        if sum(b.id == base.id for b in known) > 1:
+            raise IncompatibleError(f"base path id {base.id} is taken", found=given.path)
+
+
+def _refuse_tree(manifest: table_pb2.Manifest) -> None:
+    unknown = UnknownFieldSet(manifest)
+    if any(unknown[i].field_number == _FRAGMENT_TREE for i in range(len(unknown))):
+        raise UnsupportedError("fragments kept in a tree", remedy="only the writer of such a table can change it")
+
+
+def _copy(message: Any) -> Any:
+    copied = type(message)()
+    copied.CopyFrom(message)
+    return copied

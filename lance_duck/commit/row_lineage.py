@@ -1,0 +1,129 @@
+"""Row ids and row versions of the fragments of a table with stable row ids.
+
+A new fragment comes with the ids of its first rows, those that moved there, or with none; the other rows are new. Both
+ids and versions are serialized in the fragment: see `rows`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.rows import RowIdSequence, VersionSequence, read_row_ids, read_versions, roaring_values, split_addresses
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.pb import table_pb2, transaction_pb2
+
+_MOST_ROWS = 1 << 32
+
+
+def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int) -> int:
+    """Give the new rows of a new fragment ids, and all its rows their versions.
+
+    Args:
+        fragment: Its message; changed in place.
+        next_row_id: First id that is free.
+        version: Version in which the fragment appears.
+
+    Returns:
+        The first id that is free afterwards.
+
+    Raises:
+        InvalidInputError: More ids or versions are given than there are rows.
+    """
+    rows, where = fragment.physical_rows, f"new fragment of {fragment.physical_rows} rows"
+    given = given_row_ids(fragment)
+    moved = rows if given is None else len(given)
+    if moved > rows:
+        raise InvalidInputError("more row ids than rows", where=where, expected=rows, found=moved)
+    if given is not None and moved < rows:
+        fresh = RowIdSequence.range_of(next_row_id, rows - moved)
+        fragment.inline_row_ids = RowIdSequence.concat([given, fresh]).to_bytes()
+    if fragment.WhichOneof("created_at_version_sequence") != "external_created_at_versions":
+        created = VersionSequence.constant(version, rows)
+        if fragment.inline_created_at_versions:
+            known = read_versions(fragment.inline_created_at_versions, where)
+            if len(known) > rows:
+                raise InvalidInputError("more row versions than rows", where=where, expected=rows, found=len(known))
+            created = VersionSequence.concat([known, VersionSequence.constant(version, rows - len(known))])
+        fragment.inline_created_at_versions = created.to_bytes()
+    touch_rows(fragment, version)
+    return next_row_id + rows - moved
+
+
+def given_row_ids(fragment: table_pb2.DataFragment) -> RowIdSequence | None:
+    """Return the ids that a new fragment comes with; None: all of them, in a file of their own."""
+    match fragment.WhichOneof("row_id_sequence"):
+        case "external_row_ids":
+            return None
+        case "inline_row_ids":
+            return read_row_ids(fragment.inline_row_ids, f"new fragment of {fragment.physical_rows} rows")
+    return RowIdSequence([])
+
+
+def forget_rows(fragment: table_pb2.DataFragment) -> None:
+    """Take row ids and row versions out of a fragment, for a table without stable row ids."""
+    for name in ("row_ids", "created_at_versions", "last_updated_at_versions"):
+        fragment.ClearField(f"inline_{name}")
+        fragment.ClearField(f"external_{name}")
+
+
+def touch_rows(fragment: table_pb2.DataFragment, version: int) -> None:
+    """Note that all rows of a fragment were updated in a version."""
+    fragment.inline_last_updated_at_versions = VersionSequence.constant(version, fragment.physical_rows).to_bytes()
+
+
+def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: bytes) -> None:
+    """Note that some rows of a fragment were updated in a version.
+
+    Args:
+        fragment: Its message; changed in place.
+        version: The version.
+        bitmap: Serialized roaring bitmap of the offsets of the rows.
+
+    Raises:
+        CorruptError: The bitmap is none.
+        InvalidInputError: A row is not in the fragment.
+    """
+    where, rows = f"fragment {fragment.id}", fragment.physical_rows
+    if fragment.WhichOneof("last_updated_at_version_sequence") != "inline_last_updated_at_versions":
+        touch_rows(fragment, version)
+        return
+    offsets = roaring_values(bitmap, f"{where}: updated rows", _MOST_ROWS)
+    if len(offsets) and int(offsets[-1]) >= rows:
+        raise InvalidInputError("updated row out of range", where=where, expected=f"< {rows}", found=int(offsets[-1]))
+    versions = read_versions(fragment.inline_last_updated_at_versions, where, rows).slice(0, rows).copy()
+    versions[offsets] = version
+    fragment.inline_last_updated_at_versions = VersionSequence.from_versions(versions).to_bytes()
+
+
+def recall_created_at(transaction: transaction_pb2.Transaction, snapshot: Snapshot) -> None:
+    """Give rows that moved into new fragments of an Update the versions in which they were created.
+
+    Args:
+        transaction: Changed in place, where a fragment comes with row ids but without these versions.
+        snapshot: A version in which the rows are where they were.
+
+    Raises:
+        InvalidInputError: A row id is given that no row has.
+    """
+    for fragment in transaction.update.new_fragments:
+        if fragment.WhichOneof("created_at_version_sequence") is not None:
+            continue
+        given = given_row_ids(fragment)
+        if given is not None and len(given):
+            fragment.inline_created_at_versions = _created_at(given, snapshot).to_bytes()
+
+
+def _created_at(given: RowIdSequence, snapshot: Snapshot) -> VersionSequence:
+    index = snapshot.row_id_index
+    assert index is not None
+    addresses, found = index.addresses(given.slice(0, len(given)))
+    if not found.all():
+        raise InvalidInputError("row id of a moved row that no row has", where=snapshot.uri)
+    versions = np.zeros(len(addresses), np.uint64)
+    owners, offsets = split_addresses(addresses)
+    for fragment_id in np.unique(owners).tolist():
+        mine = owners == fragment_id
+        created = snapshot.created_at(snapshot.fragment(fragment_id))
+        versions[mine] = 1 if created is None else created.take(offsets[mine])
+    return VersionSequence.from_versions(versions)

@@ -1,0 +1,91 @@
+"""Schema, settings and metadata of a table, in the message of its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import Any
+
+from lance_duck.errors import IncompatibleError
+from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
+from lance_duck.wire.schema import schema_from_proto
+from lance_duck.wire.schema_out import field_to_proto
+
+
+def set_schema(
+    manifest: table_pb2.Manifest, fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes] | None
+) -> None:
+    """Give a table another schema; metadata None leaves those of the schema as they are."""
+    copies = table_pb2.Manifest(fields=fields)
+    manifest.ClearField("fields")
+    manifest.fields.MergeFrom(copies.fields)
+    if metadata is not None:
+        kept = dict(metadata)
+        manifest.schema_metadata.clear()
+        for key, value in kept.items():
+            manifest.schema_metadata[key] = value
+
+
+def apply_config(manifest: table_pb2.Manifest, operation: transaction_pb2.Transaction.UpdateConfig) -> None:
+    """Change settings, and metadata of the table and its schema."""
+    for key in operation.delete_keys:
+        manifest.config.pop(key, None)
+    for key, value in operation.upsert_values.items():
+        manifest.config[key] = value
+    if operation.schema_metadata:
+        manifest.schema_metadata.clear()
+        for key, value in operation.schema_metadata.items():
+            manifest.schema_metadata[key] = value.encode()
+    _apply(manifest.config, operation, "config_updates", str)
+    _apply(manifest.table_metadata, operation, "table_metadata_updates", str)
+    _apply(manifest.schema_metadata, operation, "schema_metadata_updates", str.encode)
+
+
+def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb2.Transaction.UpdateConfig) -> None:
+    """Change metadata of fields; what a manifest says of them outside (their keys) follows.
+
+    Raises:
+        IncompatibleError: There is no such field.
+        InvalidInputError: A field cannot be the key that it is declared to be.
+    """
+    fields = {f.id: f for f in manifest.fields}
+    touched = {*operation.field_metadata_updates, *operation.field_metadata}
+    for field_id in touched:
+        if field_id not in fields:
+            raise IncompatibleError(f"no field with id {field_id}", where="UpdateConfig")
+    for field_id, old in operation.field_metadata.items():
+        fields[field_id].metadata.clear()
+        for key, value in old.metadata.items():
+            fields[field_id].metadata[key] = value.encode()
+    for field_id, update in operation.field_metadata_updates.items():
+        _change(fields[field_id].metadata, update, str.encode)
+    if touched:
+        schema = schema_from_proto(manifest.fields)
+        for field_id in touched:
+            _set_keys(fields[field_id], field_to_proto(schema.by_id(field_id)))
+
+
+def _set_keys(target: file_pb2.Field, source: file_pb2.Field) -> None:
+    for name in (
+        "extension_name",
+        "unenforced_primary_key",
+        "unenforced_primary_key_position",
+        "unenforced_clustering_key_position",
+    ):
+        setattr(target, name, getattr(source, name))
+
+
+def _apply(
+    values: MutableMapping[str, Any], operation: transaction_pb2.Transaction.UpdateConfig, name: str, encode: Any
+) -> None:
+    if operation.HasField(name):
+        _change(values, getattr(operation, name), encode)
+
+
+def _change(values: MutableMapping[str, Any], update: transaction_pb2.Transaction.UpdateMap, encode: Any) -> None:
+    if update.replace:
+        values.clear()
+    for entry in update.update_entries:
+        if entry.HasField("value"):
+            values[entry.key] = encode(entry.value)
+        else:
+            values.pop(entry.key, None)
