@@ -15,11 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.forms import WORDS, justified, no_form, one_chunk
-from lance_duck.encoding.kernels.bitpacking import BLOCK, unpack_fixed, unpack_inline
+from lance_duck.encoding.compressed import ChunkBuffer
+from lance_duck.encoding.forms import WORDS, justified, no_form, one_chunk, words_of
+from lance_duck.encoding.kernels.bitpacking import BLOCK, ROW_BYTES, unpack_fixed, unpack_inline
+from lance_duck.encoding.kernels.bitpacking_out import pack_fixed, pack_inline
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.status import check
 from lance_duck.errors import CorruptError, UnsupportedError
@@ -76,6 +79,28 @@ class InlineBitpacking:
         """Raises UnsupportedError: single values are never packed."""
         raise no_form("inline bitpacking", "per-value")
 
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        message = pb.InlineBitpacking(uncompressed_bits_per_value=self.bits)
+        return pb.CompressiveEncoding(inline_bitpacking=message)
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Blocks of 1024 values, or of what is left of a chunk, each as wide as its widest value."""
+        words = words_of(block, self.bits, "inline bitpacking")
+        blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
+        out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
+        ends = np.empty(len(counts), np.int64)
+        used = pack_inline(words, counts, np.empty(BLOCK, words.dtype), out, ends)
+        return ((out[:used], ends),)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """All values as one chunk."""
+        return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
+
+    def encode_values(self, block: Block) -> Block:
+        """Raises UnsupportedError: single values are never packed."""
+        raise no_form("inline bitpacking", "per-value")
+
 
 @dataclass(frozen=True, slots=True)
 class OutOfLineBitpacking:
@@ -125,5 +150,33 @@ class OutOfLineBitpacking:
         return self.decode_chunks(chunks)
 
     def decode_values(self, values: Block) -> Block:
+        """Raises UnsupportedError: single values are never packed."""
+        raise no_form("out-of-line bitpacking", "per-value")
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        values = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.width))
+        message = pb.OutOfLineBitpacking(uncompressed_bits_per_value=self.bits, values=values)
+        return pb.CompressiveEncoding(out_of_line_bitpacking=message)
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Values of at most `width` bits, the tail of each chunk in the shorter of its two forms."""
+        words = words_of(block, self.bits, "out-of-line bitpacking")
+        ends = np.cumsum(self.sizes(counts))
+        out = np.empty(int(ends[-1]), np.uint8)
+        pack_fixed(words, counts, self.width, np.empty(BLOCK, words.dtype), out)
+        return ((out, ends),)
+
+    def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Bytes of chunks of so many values."""
+        packed = self.width * ROW_BYTES
+        tails: NDArray[np.int64] = np.minimum(counts % BLOCK * (self.bits // 8), packed)
+        return counts // BLOCK * packed + tails
+
+    def encode_block(self, block: Block) -> Bytes:
+        """All values as one chunk."""
+        return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
+
+    def encode_values(self, block: Block) -> Block:
         """Raises UnsupportedError: single values are never packed."""
         raise no_form("out-of-line bitpacking", "per-value")

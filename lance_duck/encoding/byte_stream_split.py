@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.forms import WORDS, justified, no_form, one_chunk
-from lance_duck.encoding.kernels.byte_stream_split import join_streams
+from lance_duck.encoding.compressed import ChunkBuffer
+from lance_duck.encoding.forms import WORDS, fixed_values, justified, no_form, one_chunk
+from lance_duck.encoding.kernels.byte_stream_split import join_streams, split_streams
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -64,5 +65,26 @@ class ByteStreamSplit:
         return self.decode_chunks(chunks)
 
     def decode_values(self, values: Block) -> Block:
+        """Raises UnsupportedError: single values are never split."""
+        raise no_form("byte stream split", "per-value")
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        values = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.bits))
+        return pb.CompressiveEncoding(byte_stream_split=pb.ByteStreamSplit(values=values))
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """The bytes of the values of each chunk, sorted by their place in the value."""
+        fixed = fixed_values(block, self.bits, "byte stream split")
+        width = self.bits // 8
+        out = np.empty(fixed.count * width, np.uint8)
+        split_streams(readonly(fixed.data), width, counts, out)
+        return ((out, np.cumsum(counts) * width),)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """All values as one chunk."""
+        return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
+
+    def encode_values(self, block: Block) -> Block:
         """Raises UnsupportedError: single values are never split."""
         raise no_form("byte stream split", "per-value")

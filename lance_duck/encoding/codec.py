@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes
+from lance_duck.encoding.compressed import ChunkBuffer
+from lance_duck.wire.pb import encodings21_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,11 @@ class Chunks:
 
 
 class Codec(Protocol):
-    """A compressive encoding: frozen dataclass, made by `registry.codec_from_proto`.
+    """A compressive encoding: frozen dataclass, made by `registry.codec_from_proto`, or by who has chosen it to write.
 
-    All methods raise CorruptError when the bytes cannot hold what they claim, and UnsupportedError for a form that the
-    format does not define. No allocation is larger than a size that the bytes at hand justify.
+    What decodes raises CorruptError when the bytes cannot hold what they claim; no allocation is larger than a size
+    that the bytes at hand justify. What encodes trusts the block. All raise UnsupportedError for a form that the format
+    does not define.
     """
 
     @property
@@ -53,3 +56,15 @@ class Codec(Protocol):
 
     def decode_values(self, values: Block) -> Block:
         """Values that were compressed one by one (full zip): FixedWidth or VariableWidth in, decoded values out."""
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description from which `registry.codec_from_proto` makes this codec."""
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """The value buffers of chunks of `counts` values, which make up the block: what decode_chunks reads."""
+
+    def encode_block(self, block: Block) -> Bytes:
+        """One buffer of all values: what decode_block reads."""
+
+    def encode_values(self, block: Block) -> Block:
+        """Each value by itself, FixedWidth or VariableWidth: what decode_values reads."""

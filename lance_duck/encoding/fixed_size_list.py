@@ -19,13 +19,16 @@ from math import prod
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, FixedSizeList, FixedWidth
 from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.encoding.constant import Constant
 from lance_duck.encoding.flat import Flat
 from lance_duck.encoding.forms import MAX_INT32, fixed_values, justified, no_form
 from lance_duck.encoding.kernels.flat import spread_bits
+from lance_duck.encoding.kernels.flat_out import gather_bits
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -110,6 +113,53 @@ class FixedSizeListCodec:
         assert isinstance(block, FixedSizeList)
         return block
 
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a list that is encoded by itself."""
+        return self._value_bytes(*self._levels())
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        message = pb.FixedSizeList(
+            items_per_value=self.dimension, values=self.inner.to_proto(), has_validity=self.has_validity
+        )
+        return pb.CompressiveEncoding(fixed_size_list=message)
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Validity of the items, if they may be null, and the items."""
+        lists = _lists(block, self.dimension)
+        counts = counts * self.dimension
+        items = self.inner.encode_chunks(lists.items, counts)
+        if not self.has_validity:
+            return items
+        ends = np.cumsum((counts + 7) // 8)
+        bits = np.empty(int(ends[-1]), np.uint8)
+        gather_bits(readonly(_validity(lists)), counts, bits)
+        return ((bits, ends), *items)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """The items. Raises UnsupportedError when they may be null: a block has no place for validity."""
+        if self.has_validity:
+            raise no_form("fixed size list with nulls", "block")
+        return self.inner.encode_block(_lists(block, self.dimension).items)
+
+    def encode_values(self, block: Block) -> FixedWidth:
+        """All bits of each list, validity included; a view when there is no validity and items are whole bytes."""
+        levels, bits = self._levels()
+        parts, items_in, inner = [], 1, block
+        for level in levels:
+            inner = _lists(inner, level.dimension)
+            items_in *= level.dimension
+            if level.has_validity:
+                parts.append(np.packbits(_validity(inner).reshape(block.count, items_in), axis=1, bitorder="little"))
+            inner = inner.items
+        items = fixed_values(inner, bits, "fixed size list")
+        width = items_in if bits == 1 else items_in * bits // 8
+        rows = items.data[: block.count * width].reshape(block.count, width)
+        parts.append(np.packbits(rows, axis=1, bitorder="little") if bits == 1 else rows)
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return FixedWidth(self._value_bytes(levels, bits) * 8, joined.reshape(-1), block.count)
+
     @staticmethod
     def _value_bytes(levels: list[FixedSizeListCodec], bits: int) -> int:
         size, items = 0, 1
@@ -128,6 +178,18 @@ class FixedSizeListCodec:
         if not isinstance(inner, Flat):
             raise no_form("fixed size list of values that are not flat", "per-value")
         return levels, inner.bits
+
+
+def _lists(block: Block, dimension: int) -> FixedSizeList:
+    """`block` when it holds lists of this size."""
+    if not isinstance(block, FixedSizeList) or block.dimension != dimension:
+        raise CorruptError("values are no lists", where="fixed size list encoding", expected=f"{dimension} items")
+    return block
+
+
+def _validity(lists: FixedSizeList) -> Bytes:
+    """One byte an item."""
+    return np.ones(lists.items.count, np.uint8) if lists.validity is None else lists.validity
 
 
 def _bits(rows: Bytes, count: int) -> Bytes:

@@ -11,11 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, FixedWidth
 from lance_duck.encoding.codec import Chunks
+from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.encoding.forms import fixed_values, justified, no_form, one_chunk
 from lance_duck.encoding.kernels.flat import join_bytes, join_low_words, spread_bits
+from lance_duck.encoding.kernels.flat_out import gather_bits
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -81,6 +84,30 @@ class Flat:
             raise CorruptError("too few bytes", where="flat encoding", expected=fixed.count, found=held)
         return fixed
 
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        return pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.bits))
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """The values; a view unless they are bits."""
+        fixed = fixed_values(block, self.bits, "flat")
+        if self.bits == 1:
+            ends = np.cumsum((counts + 7) // 8)
+            packed = np.empty(int(ends[-1]), np.uint8)
+            gather_bits(readonly(fixed.data), counts, packed)
+            return ((packed, ends),)
+        return ((fixed.data[: fixed.count * self.bits // 8], np.cumsum(counts) * (self.bits // 8)),)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """The values; a view unless they are bits."""
+        return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
+
+    def encode_values(self, block: Block) -> FixedWidth:
+        """The values themselves. Raises UnsupportedError for bits, which have no byte of their own."""
+        if self.bits == 1:
+            raise no_form("flat bits", "per-value")
+        return fixed_values(block, self.bits, "flat")
+
 
 @dataclass(frozen=True, slots=True)
 class LowFlat:
@@ -117,3 +144,19 @@ class LowFlat:
     def decode_values(self, values: Block) -> FixedWidth:
         """The values themselves."""
         return self.whole.decode_values(values)
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of whole values."""
+        return self.whole.to_proto()
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Whole values."""
+        return self.whole.encode_chunks(block, counts)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Whole values."""
+        return self.whole.encode_block(block)
+
+    def encode_values(self, block: Block) -> FixedWidth:
+        """Whole values."""
+        return self.whole.encode_values(block)

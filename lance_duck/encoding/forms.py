@@ -73,6 +73,14 @@ def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
     return values
 
 
+def words_of(values: Block, bits: int, encoding: str) -> NDArray[Any]:
+    """`values` as unsigned words, read-only, when they are FixedWidth of `bits` bits, or CorruptError."""
+    fixed = fixed_values(values, bits, encoding)
+    words: NDArray[Any] = np.ascontiguousarray(fixed.data[: fixed.count * bits // 8]).view(WORDS[bits])
+    words.flags.writeable = False
+    return words
+
+
 def variable_values(values: Block, encoding: str) -> VariableWidth:
     """`values` when they are VariableWidth, or CorruptError."""
     if not isinstance(values, VariableWidth):

@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.encoding.forms import MAX_INT32, narrow_offsets, no_form, variable_values
+from lance_duck.encoding.fsst_train import SymbolTable
+from lance_duck.encoding.kernels import fsst_out
 from lance_duck.encoding.kernels.fsst import NO_SYMBOL, PLACES, SLACK, expand
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.status import check
@@ -32,6 +35,7 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 
 MAGIC: Final = b"TSSF"
 MAX_SYMBOL: Final = 8
+TABLE_BYTES: Final = 8 + 256 * 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +47,21 @@ class Fsst:
         coded: False when the values are plain.
         symbols: uint64 (256,).
         lengths: uint8 (256,), 1 to 8, NO_SYMBOL for codes without one.
+        table: Where symbols are found by who encodes, else None.
     """
 
     inner: Codec
     coded: bool
     symbols: NDArray[np.uint64]
     lengths: Bytes
+    table: SymbolTable | None = None
+
+    @classmethod
+    def of_symbols(cls, table: SymbolTable, inner: Codec) -> Fsst:
+        """The codec that encodes with these symbols."""
+        symbols, lengths = np.zeros(256, np.uint64), np.full(256, NO_SYMBOL, np.uint8)
+        symbols[: len(table.symbols)], lengths[: len(table.lengths)] = table.symbols, table.lengths
+        return cls(inner, True, readonly(symbols), readonly(lengths), table)
 
     @classmethod
     def from_proto(cls, message: pb.Fsst, codec: Callable[[pb.CompressiveEncoding], Codec]) -> Fsst:
@@ -91,6 +104,38 @@ class Fsst:
     def decode_values(self, values: Block) -> VariableWidth:
         """Expands values that were encoded one by one."""
         return self._expand(self.inner.decode_values(values))
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding, with the symbol table."""
+        count = int(np.count_nonzero(self.lengths != NO_SYMBOL))
+        head = bytes([count, 0, 0, self.coded]) + MAGIC
+        table = head + self.symbols[:count].tobytes() + self.lengths[:count].tobytes()
+        message = pb.Fsst(symbol_table=table.ljust(TABLE_BYTES, b"\0"), values=self.inner.to_proto())
+        return pb.CompressiveEncoding(fsst=message)
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Codes of all chunks."""
+        return self.inner.encode_chunks(self.replace(block), counts)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Codes in one buffer."""
+        return self.inner.encode_block(self.replace(block))
+
+    def encode_values(self, block: Block) -> Block:
+        """Codes of each value."""
+        return self.inner.encode_values(self.replace(block))
+
+    def replace(self, block: Block) -> VariableWidth:
+        """The values as codes. Raises UnsupportedError for a codec that was made to read."""
+        values = variable_values(block, "fsst")
+        if self.table is None:
+            raise no_form("fsst without a trained table", "written")
+        size = int(values.offsets[-1]) - int(values.offsets[0])
+        room = 2 * size + fsst_out.SLACK
+        ends: NDArray[Any] = np.empty(values.count + 1, np.int32 if room <= MAX_INT32 else np.int64)
+        out = np.empty(room, np.uint8)
+        used = fsst_out.compress(readonly(values.data), readonly(values.offsets), *self.table.places, ends, out)
+        return VariableWidth(ends, out[:used])
 
     def _expand(self, block: Block) -> VariableWidth:
         codes = variable_values(block, "fsst")

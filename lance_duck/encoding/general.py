@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.encoding.forms import MAX_INT32, variable_values, words_at
 from lance_duck.encoding.kernels import lz4
 from lance_duck.encoding.kernels.flat import join_bytes
@@ -40,6 +42,8 @@ ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_RESERVED_BIT: Final = 0x08
 STEP: Final = 1 << 20
 """Bytes that a frame of unknown length is decompressed to at once."""
+SCHEMES: Final = {pb.COMPRESSION_ALGORITHM_LZ4: "lz4", pb.COMPRESSION_ALGORITHM_ZSTD: "zstd"}
+ZSTD_LEVEL: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +53,21 @@ class General:
     Attributes:
         scheme: "lz4" or "zstd".
         inner: Codec of the decompressed bytes.
+        level: Of the compression, None for the default; LZ4 has none.
     """
 
     scheme: str
     inner: Codec
+    level: int | None = None
 
     @classmethod
     def from_proto(cls, message: pb.General, codec: Callable[[pb.CompressiveEncoding], Codec]) -> General:
         """Raises UnsupportedError for an unknown scheme."""
-        schemes = {pb.COMPRESSION_ALGORITHM_LZ4: "lz4", pb.COMPRESSION_ALGORITHM_ZSTD: "zstd"}
         scheme = message.compression.scheme
-        if scheme not in schemes:
+        if scheme not in SCHEMES:
             raise UnsupportedError("compression scheme", where="page encoding", expected="LZ4 or ZSTD", found=scheme)
-        return cls(schemes[scheme], codec(message.values))
+        level = message.compression.level if message.compression.HasField("level") else None
+        return cls(SCHEMES[scheme], codec(message.values), level)
 
     @property
     def num_buffers(self) -> int:
@@ -92,6 +98,50 @@ class General:
         np.cumsum(sizes, out=ends[1:])
         return self.inner.decode_values(VariableWidth(ends, data))
 
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        scheme = next(number for number, name in SCHEMES.items() if name == self.scheme)
+        compression = pb.BufferCompression(scheme=scheme, level=self.level)
+        return pb.CompressiveEncoding(general=pb.General(compression=compression, values=self.inner.to_proto()))
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Those of the inner encoding, the first of each chunk compressed."""
+        return self.compress_first(self.inner.encode_chunks(block, counts))
+
+    def compress_first(self, buffers: tuple[ChunkBuffer, ...]) -> tuple[ChunkBuffer, ...]:
+        """The buffers of chunks that the inner encoding has encoded, the first of each chunk compressed."""
+        (data, ends), *rest = buffers
+        return (self._compress(data, np.concatenate([np.zeros(1, np.int64), ends])), *rest)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """The buffer of the inner encoding, compressed."""
+        return self.compress(self.inner.encode_block(block))
+
+    def compress(self, data: Bytes) -> Bytes:
+        """A buffer that the inner encoding has encoded, compressed."""
+        return self._compress(data, np.array([0, len(data)], np.int64))[0]
+
+    def encode_values(self, block: Block) -> VariableWidth:
+        """Each value compressed; with ZSTD one without bytes stays so."""
+        values = variable_values(self.inner.encode_values(block), "general")
+        data, ends = self._compress(values.data, values.offsets)
+        offsets: NDArray[Any] = np.zeros(values.count + 1, np.int32 if len(data) <= MAX_INT32 else np.int64)
+        offsets[1:] = ends
+        return VariableWidth(offsets, data)
+
+    def _compress(self, data: Bytes, bounds: NDArray[Any]) -> ChunkBuffer:
+        """The compressed parts of `data` between neighbouring bounds, joined, and where each ends."""
+        parts, sizes = [], []
+        head = 4 if self.scheme == "lz4" else 8
+        codec = _compressor(self.scheme, self.level)
+        for start, end in pairwise(bounds.tolist()):
+            part = b""
+            if end > start or self.scheme == "lz4":
+                part = (end - start).to_bytes(head, "little") + codec.compress(data[start:end], asbytes=True)
+            parts.append(part)
+            sizes.append(len(part))
+        return np.frombuffer(b"".join(parts), np.uint8), np.cumsum(np.array(sizes, np.int64))
+
     def _decompress_first(self, chunks: Chunks) -> Chunks:
         raw, raw_sizes = self._decompress(chunks.data, chunks.starts[0], chunks.sizes[0])
         sizes = np.vstack([raw_sizes, chunks.sizes[1:]])
@@ -109,6 +159,16 @@ class General:
     ) -> tuple[Bytes, NDArray[np.int64]]:
         """Raw bytes of the buffers, joined, and how many each gave."""
         return (_lz4 if self.scheme == "lz4" else _zstd)(data, starts, sizes)
+
+
+def _compressor(scheme: str, level: int | None) -> pa.Codec:
+    """Raises UnsupportedError for a level that ZSTD does not have."""
+    if scheme == "lz4":
+        return pa.Codec("lz4_raw")
+    wanted = level or ZSTD_LEVEL
+    if not 1 <= wanted <= 22:
+        raise UnsupportedError("compression level", where="general encoding (ZSTD)", expected="1 to 22", found=level)
+    return pa.Codec("zstd", compression_level=wanted)
 
 
 def _lz4(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64]]:

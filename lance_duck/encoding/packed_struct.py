@@ -25,10 +25,12 @@ from numpy.typing import NDArray
 from lance_duck.encoding import block as blocks
 from lance_duck.encoding.block import Block, Bytes, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.encoding.flat import Flat
-from lance_duck.encoding.forms import no_form, variable_values
+from lance_duck.encoding.forms import MAX_INT32, fixed_values, no_form, variable_values
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.packed_struct import NULL_ROW, find_fields
+from lance_duck.encoding.kernels.packed_struct_out import place_fixed, place_variable
 from lance_duck.encoding.kernels.status import check
 from lance_duck.encoding.kernels.take import gather_fixed, gather_variable
 from lance_duck.encoding.kernels.variable import ascending_within
@@ -81,6 +83,29 @@ class PackedStruct:
     def decode_values(self, values: Block) -> blocks.PackedStruct:
         """Fields of single rows."""
         return self._split(self.rows.decode_values(values))
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        bits = [8 * width for width in self.widths]
+        return pb.CompressiveEncoding(packed_struct=pb.PackedStruct(bits_per_value=bits, values=self.rows.to_proto()))
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Rows of all chunks."""
+        return self.rows.encode_chunks(self.encode_values(block), counts)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Rows in one buffer."""
+        return self.rows.encode_block(self.encode_values(block))
+
+    def encode_values(self, block: Block) -> FixedWidth:
+        """Single rows."""
+        fields = _fields(block, len(self.widths))
+        stride = self.rows.bits // 8
+        out = np.empty(block.count * stride, np.uint8)
+        places = np.arange(block.count, dtype=np.int64) * stride
+        for field, width in zip(fields, self.widths, strict=True):
+            place_fixed(readonly(fixed_values(field, width * 8, "packed struct").data), width, places, out)
+        return FixedWidth(self.rows.bits, out, block.count)
 
     def _split(self, rows: FixedWidth) -> blocks.PackedStruct:
         stride = self.rows.bits // 8
@@ -165,6 +190,49 @@ class VariablePackedStruct:
         found = zip(self.fields, starts, sizes, strict=True)
         fields = tuple(field.codec.decode_values(_gather(data, field, *place)) for field, *place in found)
         return blocks.PackedStruct(fields, rows.count)
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        message = pb.VariablePackedStruct()
+        for field in self.fields:
+            if field.fixed:
+                message.fields.add(value=field.codec.to_proto(), bits_per_value=field.fixed * 8)
+            else:
+                message.fields.add(value=field.codec.to_proto(), bits_per_length=field.length * 8)
+        return pb.CompressiveEncoding(variable_packed_struct=message)
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Raises UnsupportedError: there is only the per-value form."""
+        raise no_form("variable packed struct", "miniblock")
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Raises UnsupportedError: there is only the per-value form."""
+        raise no_form("variable packed struct", "block")
+
+    def encode_values(self, block: Block) -> VariableWidth:
+        """Single rows, each field encoded by its own codec."""
+        found = zip(self.fields, _fields(block, len(self.fields)), strict=True)
+        values = [(field, field.codec.encode_values(values)) for field, values in found]
+        sizes = np.zeros(block.count, np.int64)
+        for field, encoded in values:
+            sizes += field.fixed or field.length + np.diff(variable_values(encoded, "variable packed struct").offsets)
+        offsets = np.zeros(block.count + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        out, places = np.empty(int(offsets[-1]), np.uint8), offsets[:-1].copy()
+        for field, encoded in values:
+            if isinstance(encoded, VariableWidth):
+                place_variable(readonly(encoded.data), readonly(encoded.offsets), field.length, places, out)
+            else:
+                fixed = fixed_values(encoded, field.fixed * 8, "variable packed struct")
+                place_fixed(readonly(fixed.data), field.fixed, places, out)
+        return VariableWidth(offsets.astype(np.int32) if len(out) <= MAX_INT32 else offsets, out)
+
+
+def _fields(block: Block, count: int) -> tuple[Block, ...]:
+    """The fields of `block`, when it is a packed struct of so many."""
+    if not isinstance(block, blocks.PackedStruct) or len(block.fields) != count:
+        raise CorruptError("values are no packed struct", where="packed struct encoding", expected=f"{count} fields")
+    return block.fields
 
 
 def _field(message: pb.VariablePackedStruct.FieldEncoding, codec: Codec) -> PackedField:

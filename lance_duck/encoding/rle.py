@@ -12,15 +12,18 @@ values are to be ignored. In block form (levels) they are one buffer:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.forms import WORDS, justified, no_form, one_chunk, words_at
+from lance_duck.encoding.compressed import ChunkBuffer
+from lance_duck.encoding.forms import WORDS, justified, no_form, one_chunk, words_at, words_of
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.rle import SLACK, expand_runs
+from lance_duck.encoding.kernels.rle_out import count_runs, find_runs, join_runs
 from lance_duck.encoding.kernels.status import check
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -89,6 +92,44 @@ class Rle:
     def decode_values(self, values: Block) -> Block:
         """Raises UnsupportedError: single values have no runs."""
         raise no_form("rle", "per-value")
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        values = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.bits))
+        lengths = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=8))
+        return pb.CompressiveEncoding(rle=pb.Rle(values=values, run_lengths=lengths))
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Values of the runs, and their lengths; a chunk begins a run."""
+        values, lengths, ends = self._runs(block, counts)
+        return (values.view(np.uint8), ends * values.itemsize), (lengths, ends)
+
+    def encode_blocks(self, block: Block, counts: NDArray[np.int64]) -> ChunkBuffer:
+        """The same, each chunk as one buffer in block form: what decode_blocks reads."""
+        values, lengths, ends = self._runs(block, counts)
+        sizes = np.diff(ends, prepend=0)
+        out_ends = np.cumsum(HEAD + sizes * (values.itemsize + 1))
+        out = np.empty(int(out_ends[-1]), np.uint8)
+        join_runs(values.view(np.uint8), lengths, sizes, values.itemsize, out)
+        return out, out_ends
+
+    def encode_block(self, block: Block) -> Bytes:
+        """One buffer in block form."""
+        return self.encode_blocks(block, np.array([block.count], np.int64))[0]
+
+    def encode_values(self, block: Block) -> Block:
+        """Raises UnsupportedError: single values have no runs."""
+        raise no_form("rle", "per-value")
+
+    def _runs(self, block: Block, counts: NDArray[np.int64]) -> tuple[NDArray[Any], Bytes, NDArray[np.int64]]:
+        """Values of runs, their lengths, and where the runs of each chunk end."""
+        words = words_of(block, self.bits, "rle")
+        ends = np.empty(len(counts), np.int64)
+        count_runs(words, counts, ends)
+        np.cumsum(ends, out=ends)
+        values, lengths = np.empty(int(ends[-1]), words.dtype), np.empty(int(ends[-1]), np.uint8)
+        find_runs(words, counts, values, lengths)
+        return values, lengths, ends
 
     def _expand(
         self,

@@ -28,10 +28,12 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, VariableWidth
 from lance_duck.encoding.codec import Chunks
+from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.encoding.forms import MAX_INT32, justified, no_form, variable_values
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.status import check
 from lance_duck.encoding.kernels.variable import ascending_within, join_variable
+from lance_duck.encoding.kernels.variable_out import split_variable
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
@@ -101,6 +103,35 @@ class Variable:
         if not ascending_within(readonly(block.offsets), len(block.data)):
             raise CorruptError("offsets are not ascending inside their data", where="variable encoding")
         return block
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """The description of this encoding."""
+        offsets = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.offset_bits))
+        return pb.CompressiveEncoding(variable=pb.Variable(offsets=offsets))
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Offsets and bytes of each chunk, padded to a multiple of an offset's bytes."""
+        values = variable_values(block, "variable")
+        width = self.offset_bits // 8
+        size = int(values.offsets[-1]) - int(values.offsets[0])
+        ends = np.empty(len(counts), np.int64)
+        out = np.empty(size + (values.count + 2 * len(counts)) * width, np.uint8)
+        split_variable(readonly(values.data), readonly(values.offsets), counts, width, out, ends)
+        return ((out[: int(ends[-1])], ends),)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Head, offsets and bytes."""
+        values = variable_values(block, "variable")
+        width = self.offset_bits // 8
+        word = np.dtype(f"<i{width}")
+        head = np.array([self.offset_bits, (values.count + 3) * width], word)
+        first, last = int(values.offsets[0]), int(values.offsets[-1])
+        offsets = (values.offsets - values.offsets.dtype.type(first)).astype(word, copy=False)
+        return np.concatenate([head.view(np.uint8), offsets.view(np.uint8), values.data[first:last]])
+
+    def encode_values(self, block: Block) -> VariableWidth:
+        """The values themselves."""
+        return variable_values(block, "variable")
 
 
 def _block_head(buffer: Bytes) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Kernel that puts the bytes of values back together."""
+"""Kernels that put the bytes of values together, and take them apart."""
 
 from __future__ import annotations
 
@@ -54,3 +54,31 @@ def join_streams_reference(
         streams = data[start : start + count * out.itemsize].reshape(out.itemsize, count)
         out[place : place + count] = np.ascontiguousarray(streams.T).view(out.dtype).ravel()
         place += count
+
+
+@kernel
+def split_streams(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes) -> None:
+    """Splits values to byte streams, chunk by chunk.
+
+    Args:
+        data: counts.sum() values of `width` bytes.
+        width: Bytes of a value.
+        counts: Values of each chunk.
+        out: As many bytes, written.
+    """
+    place = 0
+    for i in range(len(counts)):
+        n = counts[i]
+        for k in range(width):
+            for j in range(n):
+                out[place + k * n + j] = data[place + j * width + k]
+        place += n * width
+
+
+def split_streams_reference(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes) -> None:
+    """The same, plainly."""
+    place = 0
+    for count in counts.tolist():
+        size = count * width
+        out[place : place + size] = data[place : place + size].reshape(count, width).T.reshape(-1)
+        place += size

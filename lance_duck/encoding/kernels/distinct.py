@@ -17,7 +17,7 @@ MOST = SLOTS // 2
 
 
 @kernel
-def _word(data: Bytes, place: int, size: int) -> Any:
+def next_word(data: Bytes, place: int, size: int) -> Any:
     """The next bytes, eight at most and `size` at most, as a little-endian number."""
     if place + 8 <= len(data):
         word: Any = load_u64(data, place)
@@ -52,7 +52,7 @@ def number_texts(offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32],
             continue
         mixed = np.uint64(size)
         for j in range(0, size, 8):
-            mixed = (mixed ^ _word(data, start + j, size - j)) * np.uint64(0x9E3779B97F4A7C15)
+            mixed = (mixed ^ next_word(data, start + j, size - j)) * np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(32)
         slot = np.int64(mixed & np.uint64(SLOTS - 1))
         while True:
@@ -69,7 +69,7 @@ def number_texts(offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32],
             same = np.int64(offsets[firsts[number] + 1]) - other == size
             j = 0
             while same and j < size:
-                same = _word(data, start + j, size - j) == _word(data, other + j, size - j)
+                same = next_word(data, start + j, size - j) == next_word(data, other + j, size - j)
                 j += 8
             if same:
                 break

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Block, Bytes, FixedWidth, VariableWidth
-from lance_duck.encoding.compressed import ChunkBuffer, MiniBlockValues
+from lance_duck.encoding.bitpacking import InlineBitpacking, OutOfLineBitpacking
+from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, VariableWidth
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.compressed import ChunkBuffer, DictionaryBuffer, MiniBlockValues
+from lance_duck.encoding.flat import Flat
+from lance_duck.encoding.fsst import Fsst
+from lance_duck.encoding.general import General
+from lance_duck.encoding.kernels.bitpacking import BLOCK
+from lance_duck.encoding.variable import Variable
 from lance_duck.encoding.write.choice import Choice
+from lance_duck.encoding.write.compress_levels import compress_levels
+from lance_duck.encoding.write.dictionary import find_dictionary
+from lance_duck.encoding.write.numbers import MAX_VALUES, even_counts, look_at, pick_numbers, plain_values
+from lance_duck.encoding.write.texts import text_bytes, text_codec, text_counts
+from lance_duck.encoding.write.values import list_codec, struct_codec, value_bits, value_codec
 from lance_duck.errors import UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
-MAX_VALUES: Final = 4096
-"""Values of a chunk."""
-CHUNK_BYTES: Final = 4096
+__all__ = ["compress_block", "compress_levels", "compress_mini_block", "compress_values"]
+
+LEAST_COMPRESSED: Final = 4096
+"""Bytes of a page from which on general compression is tried."""
+LARGEST_VALUE: Final = 32 * 1024 - 256
+"""Bytes of values that a chunk of 2.1 may have."""
+TEXT_RATIO: Final = 0.6
+"""Part of their size that texts take as codes, as long as nobody has tried."""
+WORTH: Final = 0.95
+DICTIONARY_BITS: Final = (64, 128)
+"""Numbers that may have a dictionary."""
 
 
 def compress_mini_block(block: Block, choice: Choice, max_values: int = MAX_VALUES) -> MiniBlockValues:
@@ -30,78 +51,119 @@ def compress_mini_block(block: Block, choice: Choice, max_values: int = MAX_VALU
         Chunks of a few KiB. A block without values gives one chunk without values.
 
     Raises:
-        UnsupportedError: A single value is too large for a chunk.
+        UnsupportedError: The block has no miniblock form, or a value is too large for a chunk of 2.1.
     """
+    if isinstance(block, Dictionary):
+        return _with_dictionary(block, choice, max_values)
     if isinstance(block, FixedWidth):
-        size = max(1, CHUNK_BYTES * 8 // block.bits)
-        counts = _equal_counts(block.count, min(max_values, 1 << (size.bit_length() - 1)))
-        data = np.packbits(block.data, bitorder="little") if block.bits == 1 else block.data
-        ends = (np.cumsum(counts) * block.bits + 7) // 8
-        return MiniBlockValues(_flat(block.bits), counts, ((data, ends),))
+        return _numbers(block, choice, max_values)
     if isinstance(block, VariableWidth):
-        counts = _equal_counts(block.count, min(max_values, 32))
-        return MiniBlockValues(_variable(block), counts, (_variable_chunks(block, counts),))
-    raise UnsupportedError("block of this kind", where="miniblock", found=type(block).__name__)
+        return _texts(block, choice, max_values)
+    codec: Codec = list_codec(block) if isinstance(block, FixedSizeList) else struct_codec(block)
+    counts = even_counts(block.count, min(max_values, plain_values(value_bits(block))))
+    return _compressed(codec, counts, codec.encode_chunks(block, counts), choice)
 
 
 def compress_values(block: Block, choice: Choice) -> tuple[pb.CompressiveEncoding, Block]:
     """Compresses each value by itself, for full zip.
 
     Returns:
-        The encoding, and FixedWidth or VariableWidth with one value for each of `block`.
+        The encoding, and FixedWidth or VariableWidth with one value for each of `block`; offsets are as wide as before.
+
+    Raises:
+        UnsupportedError: The block has no per-value form.
     """
-    if isinstance(block, FixedWidth):
-        return _flat(block.bits), block
-    if isinstance(block, VariableWidth):
-        return _variable(block), block
-    raise UnsupportedError("block of this kind", where="full zip", found=type(block).__name__)
+    codec = value_codec(block, choice)
+    values = codec.encode_values(block)
+    if isinstance(block, VariableWidth) and isinstance(values, VariableWidth):
+        offsets: NDArray[Any] = values.offsets.astype(block.offsets.dtype, copy=False)
+        values = VariableWidth(offsets, values.data)
+    return codec.to_proto(), values
 
 
 def compress_block(block: Block, choice: Choice) -> tuple[pb.CompressiveEncoding, Bytes]:
-    """Compresses values to one buffer, from which they are always read as a whole."""
-    if isinstance(block, FixedWidth):
-        data = np.packbits(block.data, bitorder="little") if block.bits == 1 else block.data
-        return _flat(block.bits), data
-    raise UnsupportedError("block of this kind", where="block", found=type(block).__name__)
+    """Compresses values to one buffer, from which they are always read as a whole: a dictionary.
 
-
-def compress_levels(
-    levels: NDArray[Any], ends: NDArray[np.int64], max_level: int
-) -> tuple[pb.CompressiveEncoding, Bytes, NDArray[np.int64]]:
-    """Compresses the repetition or definition levels of chunks.
-
-    Args:
-        levels: uint8 or uint16.
-        ends: int64 (k,), where the levels of each chunk end.
-        max_level: Highest level that there may be.
-
-    Returns:
-        The encoding, the bytes of all chunks one after the other, and int64 (k,), where each chunk's bytes end.
+    Raises:
+        UnsupportedError: The block has no block form.
     """
-    return _flat(16), levels.astype("<u2").view(np.uint8), ends * 2
+    codec: Codec
+    if isinstance(block, VariableWidth):
+        codec = Variable(block.offsets.itemsize * 8)
+    elif isinstance(block, FixedWidth):
+        codec = _block_numbers(block)
+    elif isinstance(block, FixedSizeList):
+        codec = list_codec(block)
+    else:
+        raise UnsupportedError("dictionary of this kind", where="page", found=type(block).__name__)
+    data = codec.encode_block(block)
+    scheme = choice.dict_compression or "lz4"
+    if choice.large and scheme in ("lz4", "zstd") and isinstance(codec, (Variable, Flat)):
+        general = General(scheme, codec, choice.dict_level if scheme == "zstd" else None)
+        smaller = general.compress(data)
+        if len(smaller) < WORTH * len(data):
+            return general.to_proto(), smaller
+    return codec.to_proto(), data
 
 
-def _equal_counts(count: int, size: int) -> NDArray[np.int64]:
-    chunks = max(1, -(-count // size))
-    counts = np.full(chunks, size, np.int64)
-    counts[-1] = count - size * (chunks - 1)
-    return counts
+def _numbers(block: FixedWidth, choice: Choice, max_values: int) -> MiniBlockValues:
+    seen = look_at(block)
+    if choice.large and block.bits in DICTIONARY_BITS and choice.compression is None and block.count:
+        least, runs = (seen.least, seen.runs) if seen else (len(block.data), block.count)
+        found = find_dictionary(block, choice, least, runs)
+        if found is not None:
+            return _with_dictionary(found, choice, max_values)
+    codec, counts = pick_numbers(block, choice, max_values, seen)
+    return _compressed(codec, counts, codec.encode_chunks(block, counts), choice)
 
 
-def _flat(bits: int) -> pb.CompressiveEncoding:
-    return pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=bits))
+def _texts(values: VariableWidth, choice: Choice, max_values: int) -> MiniBlockValues:
+    if values.count and choice.compression not in ("none", "fsst"):
+        otherwise = text_bytes(values) * TEXT_RATIO + values.count * values.offsets.itemsize
+        found = find_dictionary(values, choice, otherwise, values.count)
+        if found is not None:
+            return _with_dictionary(found, choice, max_values)
+    codec = text_codec(values, choice)
+    plain = codec.inner if isinstance(codec, Fsst) else codec
+    codes = codec.replace(values) if isinstance(codec, Fsst) else values
+    counts = text_counts(codes, values.offsets.itemsize, max_values)
+    buffers = plain.encode_chunks(codes, counts)
+    if not choice.large and np.diff(buffers[0][1], prepend=0).max() > LARGEST_VALUE:
+        raise UnsupportedError("a value too large for a chunk of 2.1", where="miniblock")
+    return _compressed(codec, counts, buffers, choice)
 
 
-def _variable(block: VariableWidth) -> pb.CompressiveEncoding:
-    return pb.CompressiveEncoding(variable=pb.Variable(offsets=_flat(block.offsets.itemsize * 8)))
+def _with_dictionary(block: Dictionary, choice: Choice, max_values: int) -> MiniBlockValues:
+    """Places as numbers, and the items as a block."""
+    if not block.items.count:
+        raise UnsupportedError("dictionary without values", where="miniblock")
+    indices = np.ascontiguousarray(block.indices)
+    places = FixedWidth(indices.itemsize * 8, indices.view(np.uint8), len(indices))
+    plain = replace(choice, compression=None, rle_threshold=None)
+    codec, counts = pick_numbers(places, plain, max_values, look_at(places))
+    encoding, data = compress_block(block.items, choice)
+    items = DictionaryBuffer(encoding, data, block.items.count)
+    return MiniBlockValues(codec.to_proto(), counts, codec.encode_chunks(places, counts), items)
 
 
-def _variable_chunks(block: VariableWidth, counts: NDArray[np.int64]) -> ChunkBuffer:
-    parts, start = [], 0
-    word = block.offsets.dtype
-    for count in counts.tolist():
-        offsets = block.offsets[start : start + count + 1]
-        shifted = (offsets - offsets[0] + (count + 1) * word.itemsize).astype(word)
-        parts.append(np.concatenate([shifted.view(np.uint8), block.data[int(offsets[0]) : int(offsets[-1])]]))
-        start += count
-    return np.concatenate(parts), np.cumsum([len(part) for part in parts])
+def _compressed(
+    codec: Codec, counts: NDArray[np.int64], buffers: tuple[ChunkBuffer, ...], choice: Choice
+) -> MiniBlockValues:
+    """The buffers, with general compression when the field asks for it and it makes them smaller."""
+    plain = MiniBlockValues(codec.to_proto(), counts, buffers)
+    size = len(buffers[0][0])
+    if choice.compression not in ("zstd", "lz4") or size < LEAST_COMPRESSED:
+        return plain
+    general = General(choice.compression, codec, choice.level if choice.compression == "zstd" else None)
+    smaller = general.compress_first(buffers)
+    return MiniBlockValues(general.to_proto(), counts, smaller) if len(smaller[0][0]) < size else plain
+
+
+def _block_numbers(block: FixedWidth) -> Codec:
+    """Plain, or bit-packed when that is smaller."""
+    seen = look_at(block)
+    if seen is None or seen.packed >= WORTH * seen.plain:
+        return Flat(block.bits)
+    if block.count <= BLOCK:
+        return InlineBitpacking(block.bits)
+    return OutOfLineBitpacking(block.bits, max(1, seen.width))

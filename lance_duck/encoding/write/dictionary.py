@@ -1,0 +1,95 @@
+"""When values repeat, a dictionary of the distinct ones."""
+
+from __future__ import annotations
+
+from math import exp, log2
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Dictionary, FixedWidth, VariableWidth
+from lance_duck.encoding.kernels.distinct_out import number_fixed, number_variable
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.take import slice_block, take
+from lance_duck.encoding.write.choice import Choice
+
+LEAST_VALUES: Final = 100
+MOST_ITEMS: Final = 1 << 16
+DIVISOR: Final = 2
+PIECES: Final = 64
+SAMPLE: Final = PIECES * PIECES
+NEW: Final = 0.97
+"""Part of a sample's values that are distinct from which on a dictionary is not tried."""
+
+
+def find_dictionary(
+    block: FixedWidth | VariableWidth, choice: Choice, otherwise: float, runs: int
+) -> Dictionary | None:
+    """The same values as places in their distinct ones, in the order in which they come first.
+
+    Args:
+        block: Values, of 64 or 128 bits when they have one width.
+        choice: What the field asks for.
+        otherwise: Bytes that they take without a dictionary.
+        runs: At most so many runs of equal values there are.
+
+    Returns:
+        None unless that is smaller, by the ratio that the choice asks for.
+    """
+    most = min(block.count // max(1, choice.dict_divisor or DIVISOR), MOST_ITEMS)
+    if block.count < LEAST_VALUES or most < 1:
+        return None
+    size = _item_bytes(block)
+    wanted = otherwise * choice.dict_size_ratio
+    distinct = _estimate(block)
+    if distinct is None or distinct > most or _bytes(block.count, distinct, size, runs) > wanted:
+        return None
+    found = _number(block, most)
+    if found is None or _bytes(block.count, len(found[1]), size, runs) > wanted:
+        return None
+    return Dictionary(found[0], take(block, found[1]))
+
+
+def _item_bytes(block: FixedWidth | VariableWidth) -> float:
+    if isinstance(block, FixedWidth):
+        return block.bits / 8
+    return (int(block.offsets[-1]) - int(block.offsets[0])) / block.count + block.offsets.itemsize
+
+
+def _bytes(count: int, distinct: float, size: float, runs: int) -> float:
+    """Bytes of places and items; a place in a run takes 5 bytes."""
+    return min(count * max(1, log2(distinct + 1)) / 8, runs * 5) + distinct * size
+
+
+def _estimate(block: FixedWidth | VariableWidth) -> float | None:
+    """About how many distinct values there are; None when nearly all of a sample are."""
+    if block.count <= SAMPLE:
+        return 1.0
+    starts = np.random.default_rng(0).integers(0, block.count - PIECES, PIECES)
+    sample = take(block, (starts[:, None] + np.arange(PIECES)).reshape(-1))
+    found = _number(sample, SAMPLE)
+    assert found is not None
+    seen = len(found[1])
+    if seen > SAMPLE * NEW:
+        return None
+    low, high = float(seen), float(seen) * 64
+    while high - low > 1:
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * (1 - exp(-SAMPLE / middle)) < seen else (low, middle)
+    return high
+
+
+def _number(block: Block, most: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
+    """Number of each value, and the first value of each number; None when there are more than `most`."""
+    places, firsts = np.empty(block.count, np.uint32), np.empty(most, np.int64)
+    table = np.full(1 << (2 * most).bit_length(), -1, np.int32)
+    if isinstance(block, VariableWidth):
+        offsets: NDArray[Any] = block.offsets
+        count = number_variable(readonly(offsets), readonly(block.data), places, firsts, table)
+    else:
+        assert isinstance(block, FixedWidth)
+        fixed = slice_block(block, 0, block.count)
+        assert isinstance(fixed, FixedWidth)
+        count = number_fixed(readonly(fixed.data), fixed.bits // 64, places, firsts, table)
+    return None if count < 0 else (places, firsts[:count])

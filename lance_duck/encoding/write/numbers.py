@@ -1,0 +1,140 @@
+"""Which encoding numbers of one width get: the smallest by what one look at the values tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.bitpacking import InlineBitpacking
+from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.byte_stream_split import ByteStreamSplit
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.flat import Flat
+from lance_duck.encoding.forms import WORDS, words_of
+from lance_duck.encoding.kernels.bitpacking import BLOCK
+from lance_duck.encoding.kernels.look import look
+from lance_duck.encoding.rle import Rle
+from lance_duck.encoding.write.choice import Choice
+
+MAX_VALUES: Final = 4096
+"""Values of a chunk."""
+CHUNK_BYTES: Final = 8186
+"""More than a chunk of plain values has; half of it is less."""
+WORTH: Final = 0.95
+"""Part of the plain size that packed values may have: less is not worth the unpacking."""
+MAX_ENTROPY: Final = 4.0
+"""Bits of entropy of a byte, on average over the bytes of a value, up to which splitting streams helps."""
+ENTROPY_SAMPLE: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one pass over numbers tells.
+
+    Attributes:
+        count: Number of values.
+        size: Bytes of a value.
+        runs: Runs of equal values.
+        packed: Bytes that bit-packed values take, with the widths of the blocks.
+        width: Bits of the widest value.
+    """
+
+    count: int
+    size: int
+    runs: int
+    packed: int
+    width: int
+
+    @property
+    def plain(self) -> int:
+        """Bytes of the values."""
+        return self.count * self.size
+
+    @property
+    def in_runs(self) -> int:
+        """Bytes of the runs."""
+        return self.runs * (self.size + 1)
+
+    @property
+    def least(self) -> int:
+        """Bytes in the smallest form."""
+        return min(self.plain, self.packed, self.in_runs)
+
+
+def look_at(block: FixedWidth) -> Look | None:
+    """One pass over the values; None when they are no words or there are none."""
+    if block.bits not in WORDS or not block.count:
+        return None
+    words = words_of(block, block.bits, "numbers")
+    seen = np.empty(-(-block.count // BLOCK), np.uint64)
+    runs = look(words, seen)
+    widths = _bits(seen)
+    packed = int(widths.sum()) * BLOCK // 8 + len(seen) * words.itemsize
+    return Look(block.count, words.itemsize, runs, packed, int(widths.max()))
+
+
+def pick_numbers(
+    block: FixedWidth, choice: Choice, max_values: int, seen: Look | None = None
+) -> tuple[Codec, NDArray[np.int64]]:
+    """The codec for the values of a miniblock page, without general compression, and the values of each chunk.
+
+    Args:
+        block: The values.
+        choice: What the field asks for.
+        max_values: Most values of a chunk, a power of two.
+        seen: What look_at gave for them.
+    """
+    plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits)))
+    if seen is None or choice.compression == "none":
+        return plain
+    if _split_streams(block, choice):
+        return ByteStreamSplit(block.bits), plain[1]
+    if _in_runs(seen, choice):
+        return Rle(block.bits), even_counts(block.count, min(max_values, MAX_VALUES if choice.large else 2048))
+    if max_values >= BLOCK and seen.packed < seen.plain * WORTH:
+        return InlineBitpacking(block.bits), even_counts(block.count, BLOCK)
+    return plain
+
+
+def even_counts(count: int, size: int) -> NDArray[np.int64]:
+    """Values of chunks of `size` values, of which the last may have fewer."""
+    chunks = max(1, -(-count // size))
+    counts = np.full(chunks, size, np.int64)
+    counts[-1] = count - size * (chunks - 1)
+    return counts
+
+
+def plain_values(bits: int) -> int:
+    """Values of a chunk when each has so many bits: a power of two."""
+    fitting = max(1, (CHUNK_BYTES - 1) * 8 // bits)
+    return min(MAX_VALUES, 1 << (fitting.bit_length() - 1))
+
+
+def _in_runs(seen: Look, choice: Choice) -> bool:
+    if choice.rle_threshold is not None:
+        return seen.runs < seen.count * choice.rle_threshold
+    return seen.in_runs < min(seen.packed, seen.plain) * WORTH
+
+
+def _split_streams(block: FixedWidth, choice: Choice) -> bool:
+    if choice.compression not in ("zstd", "lz4") or block.bits not in (32, 64) or choice.bss == "off":
+        return False
+    width = block.bits // 8
+    sample = block.data[: min(block.count, ENTROPY_SAMPLE) * width].reshape(-1, width)
+    return choice.bss == "on" or float(np.mean([_entropy(sample[:, i]) for i in range(width)])) < MAX_ENTROPY
+
+
+def _entropy(values: NDArray[np.uint8]) -> float:
+    part = np.bincount(values, minlength=256) / len(values)
+    part = part[part > 0]
+    return float(-(part * np.log2(part)).sum())
+
+
+def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Bits that each word uses; by halves, which floats hold exactly."""
+    half = np.uint64(32)
+    high, low = (np.frexp(part.astype(np.float64))[1] for part in (words >> half, words << half >> half))
+    return np.where(high > 0, high + 32, low).astype(np.int64)

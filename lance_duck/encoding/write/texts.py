@@ -1,0 +1,54 @@
+"""Which encoding values of any length get."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import VariableWidth
+from lance_duck.encoding.fsst import Fsst
+from lance_duck.encoding.fsst_train import sample_values, train
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.variable_out import cut_variable
+from lance_duck.encoding.variable import Variable
+from lance_duck.encoding.write.choice import Choice
+
+CHUNK_BYTES: Final = 4096
+LEAST_BYTES: Final = 32 * 1024
+"""Bytes of values from which on a symbol table is worth its own."""
+LEAST_LENGTH: Final = 5
+"""Bytes of the longest value, likewise."""
+WORTH: Final = 0.95
+"""Part of the plain size that values as codes may have."""
+
+
+def text_codec(values: VariableWidth, choice: Choice) -> Variable | Fsst:
+    """Plain, or symbols trained on the values when a sample becomes enough smaller; without general compression."""
+    plain = Variable(values.offsets.itemsize * 8)
+    size = text_bytes(values)
+    asked = choice.compression == "fsst"
+    if not size or choice.compression not in (None, "fsst") or (size < LEAST_BYTES and not asked):
+        return plain
+    if not asked and int(np.diff(values.offsets).max()) < LEAST_LENGTH:
+        return plain
+    codec = Fsst.of_symbols(train(sample_values(values, seed=0)), plain)
+    sample = sample_values(values, seed=1)
+    saved = 1 - len(codec.replace(sample).data) / max(1, len(sample.data))
+    overhead = values.count * values.offsets.itemsize
+    return codec if asked or saved * size > (1 - WORTH) * (size + overhead) else plain
+
+
+def text_bytes(values: VariableWidth) -> int:
+    """Bytes of all values."""
+    return int(values.offsets[-1]) - int(values.offsets[0])
+
+
+def text_counts(values: VariableWidth, width: int, max_values: int) -> NDArray[np.int64]:
+    """Values of each chunk, with offsets of `width` bytes."""
+    if not values.count:
+        return np.zeros(1, np.int64)
+    counts = np.empty(values.count, np.int64)
+    chunks = cut_variable(readonly(values.offsets), width, CHUNK_BYTES, max_values, counts)
+    return counts[:chunks].copy()
