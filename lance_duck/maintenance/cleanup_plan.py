@@ -139,7 +139,7 @@ def removable(
 
 
 def _kind(path: str) -> str | None:
-    if is_temporary(path):
+    if is_temporary(path) or paths.parse_staged_manifest(path) is not None:
         return "temporary"
     return next((kind for kind, pattern in _KINDS if pattern.fullmatch(path)), None)
 

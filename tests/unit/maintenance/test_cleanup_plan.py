@@ -93,8 +93,8 @@ def test_files_that_are_none_of_the_tables_are_left_alone() -> None:
 
 
 def test_what_a_killed_writer_left_half_written_goes_after_a_week() -> None:
-    name = temporary_name("data/a.lance")
-    assert removed(entry(name, 6 * DAY), entry(name, 8 * DAY)) == [name]
+    for name in (temporary_name("data/a.lance"), f"_versions/7.manifest-{UUID(int=1)}"):
+        assert removed(entry(name, 6 * DAY), entry(name, 8 * DAY)) == [name]
 
 
 def test_an_index_goes_and_stays_with_its_whole_directory() -> None:
