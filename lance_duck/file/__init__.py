@@ -1,5 +1,6 @@
-"""The data-file container: footer, column metadata, pages, columns; and `LanceFileReader` for one file by itself."""
+"""The data-file container: footer, column metadata, pages, columns; and single files by themselves."""
 
 from lance_duck.file.single import LanceFileReader, ReaderResults
+from lance_duck.file.single_writer import LanceFileWriter
 
-__all__ = ["LanceFileReader", "ReaderResults"]
+__all__ = ["LanceFileReader", "LanceFileWriter", "ReaderResults"]

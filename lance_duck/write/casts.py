@@ -17,6 +17,7 @@ A cast is found once for a pair of types, and then run on each array. What may b
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,9 @@ import pyarrow.compute as pc
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.wire.schema import Field
+
+_MOST_DIGITS: Final = 76
+_INTEGER_DIGITS: Final = 20
 
 Cast = Callable[[pa.Array], pa.Array]
 
@@ -79,7 +83,7 @@ def _mismatch(found: pa.DataType, wanted: pa.DataType, where: str) -> InvalidInp
 def _checked(array: pa.Array, wanted: pa.DataType, where: str) -> pa.Array:
     """Cast values one by one, and name the first that would change."""
     try:
-        cast = array.cast(wanted)
+        cast = _cast(array, wanted)
     except pa.ArrowException as error:
         row = _first_failing(array, wanted)
         raise InvalidInputError(
@@ -100,12 +104,18 @@ def _checked(array: pa.Array, wanted: pa.DataType, where: str) -> pa.Array:
     return cast
 
 
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
+        array = array.cast(pa.decimal256(_MOST_DIGITS, max(0, min(wanted.scale, _MOST_DIGITS - _INTEGER_DIGITS))))
+    return array.cast(wanted)
+
+
 def _first_failing(array: pa.Array, wanted: pa.DataType) -> int:
     start, stop = 0, len(array)
     while stop - start > 1:
         middle = (start + stop) // 2
         try:
-            array.slice(start, middle - start).cast(wanted)
+            _cast(array.slice(start, middle - start), wanted)
             start = middle
         except pa.ArrowException:
             stop = middle
@@ -218,7 +228,7 @@ def _struct_cast(found: pa.StructType, field: Field, where: str) -> Cast:
         mask = array.is_null() if array.null_count else None
         if not columns:
             return array
-        return pa.StructArray.from_arrays(columns, fields=[f.with_nullable(True) for f in wanted], mask=mask)
+        return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=mask)
 
     return cast
 
@@ -257,8 +267,8 @@ def _map_cast(found: pa.MapType, field: Field, where: str) -> Cast:
     def cast(array: pa.Array) -> pa.Array:
         offsets, start, stop = _offsets(array)
         keys, items = array.keys.slice(start, stop - start), array.items.slice(start, stop - start)
-        keys = keys if key_cast is None else key_cast(keys)
-        items = items if value_cast is None else value_cast(items)
+        keys = keys if key_cast is None else _run_below(key_cast, keys, offsets)
+        items = items if value_cast is None else _run_below(value_cast, items, offsets)
         mask = array.is_null() if array.null_count else None
         plain = pa.map_(keys.type, items.type)
         return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items, type=plain, mask=mask)
@@ -273,14 +283,14 @@ def _list_cast(found: pa.DataType, field: Field, where: str) -> Cast:
 
     def cast(array: pa.Array) -> pa.Array:
         if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
-            array = array.cast(pa.large_list(array.type.value_field))
+            array = _in_order(array)
         if vectors:
             return _to_vectors(array, wanted.list_size, inner, where)
         if pa.types.is_fixed_size_list(array.type):
             array = array.cast(pa.large_list(array.type.value_field))
         offsets, start, stop = _offsets(array)
         items = array.values.slice(start, stop - start)
-        items = items if inner is None else inner(items)
+        items = items if inner is None else _run_below(inner, items, offsets)
         mask = array.is_null() if array.null_count else None
         if pa.types.is_large_list(wanted):
             return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items, mask=mask)
@@ -311,6 +321,36 @@ def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
     return offsets - start, start, stop
 
 
+def _in_order(array: pa.Array) -> pa.Array:
+    """A list view as lists."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy()
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    mask = array.is_null() if array.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets), array.flatten(), mask=mask)
+
+
+def _run_below(cast: Cast, items: pa.Array, offsets: np.ndarray) -> pa.Array:
+    """Cast the items of lists; an error names the row of the list."""
+    try:
+        return cast(items)
+    except InvalidInputError as error:
+        raise with_row(error, lambda item: int(np.searchsorted(offsets, item, "right")) - 1) from error
+
+
+def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidInputError:
+    """The error, with another row in place of the one it names."""
+    where, separator, row = str(error.where or "").rpartition(", row ")
+    if not separator or not row.isdigit():
+        return error
+    return InvalidInputError(
+        error.what,
+        where=f"{where}, row {change(int(row))}",
+        expected=error.expected,
+        found=error.found,
+        remedy=error.remedy,
+    )
+
+
 def _to_vectors(array: pa.Array, size: int, inner: Cast | None, where: str) -> pa.Array:
     mask = array.is_null() if array.null_count else None
     if pa.types.is_fixed_size_list(array.type):
@@ -325,7 +365,8 @@ def _to_vectors(array: pa.Array, size: int, inner: Cast | None, where: str) -> p
         items = array.values.slice(array.offset * size, len(array) * size)
     else:
         items = _items_of_one_length(array, size, where)
-    items = items if inner is None else inner(items)
+    if inner is not None:
+        items = _run_below(inner, items, np.arange(len(array) + 1) * size)
     return pa.FixedSizeListArray.from_arrays(items, size, mask=mask)
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.file.write.nulls import check_nulls
 from lance_duck.wire.schema import Field, Schema
-from lance_duck.write.casts import Cast, find_cast, match_names
-from lance_duck.write.nulls import check_nulls
+from lance_duck.write.casts import Cast, find_cast, match_names, with_row
 
 
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
@@ -86,7 +86,7 @@ class _Plan:
             for column, array in zip(self.columns, arrays, strict=True):
                 check_nulls(array, column.field)
         except InvalidInputError as error:
-            raise _in_stream(error, first_row) from error
+            raise with_row(error, lambda row: row + first_row) from error
         except pa.ArrowException as error:
             raise InvalidInputError("broken batch", where=f"data, row {first_row}", found=error) from error
         return pa.RecordBatch.from_arrays(arrays, names=[column.field.name for column in self.columns])
@@ -99,21 +99,6 @@ def _plan(found: pa.Schema, schema: Schema) -> _Plan:
         cast = None if place is None else find_cast(found.field(place).type, field, f"column {field.name!r}")
         columns.append(_Column(field, place, cast))
     return _Plan(found, tuple(columns))
-
-
-def _in_stream(error: InvalidInputError, first_row: int) -> InvalidInputError:
-    """The error, where rows count from the start of the data."""
-    where = str(error.where or "")
-    head, separator, row = where.rpartition(", row ")
-    if not first_row or not separator or not row.isdigit():
-        return error
-    return InvalidInputError(
-        error.what,
-        where=f"{head}, row {int(row) + first_row}",
-        expected=error.expected,
-        found=error.found,
-        remedy=error.remedy,
-    )
 
 
 def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

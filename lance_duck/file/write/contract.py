@@ -7,10 +7,15 @@ from typing import Protocol
 import pyarrow as pa
 
 from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.store import Buffer, Sink
 
 PAGE_BYTES = 8 << 20
 """Bytes of values after which a page is cut, unless asked otherwise."""
+
+MAX_PAGE_BYTES = 32 << 20
+"""Most bytes of values of a page, unless asked otherwise."""
 
 Pages = list[tuple[int, EncodedPage]]
 """Pages to be written in this order, each with its physical column, counted from the first of the field."""
@@ -18,6 +23,10 @@ Pages = list[tuple[int, EncodedPage]]
 
 class Space(Protocol):
     """Where column writers put bytes that are no page: the bytes of blobs. Safe to use from several threads."""
+
+    @property
+    def blobs(self) -> BlobOptions:
+        """What is asked of blobs."""
 
     def append(self, data: Buffer) -> int:
         """Write a buffer into the data file now, at a multiple of 64; returns its position in the file."""
@@ -44,3 +53,21 @@ class ColumnWriter(Protocol):
 
     def finish(self) -> Pages:
         """The pages of the rows that are left."""
+
+
+def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_bytes: int | None = None) -> int:
+    """Bytes of values after which a page of a column is cut.
+
+    Args:
+        num_columns: Top-level columns of the file.
+        data_cache_bytes: What all of them may keep together; None: 8 MiB each.
+        max_page_bytes: Most bytes of a page; None: 32 MiB.
+
+    Raises:
+        InvalidInputError: A limit below 1.
+    """
+    for name, limit in (("data_cache_bytes", data_cache_bytes), ("max_page_bytes", max_page_bytes)):
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise InvalidInputError(name, expected="a number of at least 1", found=repr(limit))
+    each = PAGE_BYTES if data_cache_bytes is None else max(1, data_cache_bytes // max(1, num_columns))
+    return min(each, max_page_bytes or MAX_PAGE_BYTES)

@@ -24,6 +24,8 @@ def check_nulls(array: pa.Array, field: Field) -> None:
 
 
 def _find(array: pa.Array, field: Field, where: str) -> tuple[str, int] | None:
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
     if not field.nullable and array.null_count:
         return where, pc.index(array.is_null(), True).as_py()
     if not _has_strict_fields(field):

@@ -1,0 +1,175 @@
+"""One new data file by itself, without a table that it is of."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.write.contract import page_bytes
+from lance_duck.file.write.nulls import check_nulls
+from lance_duck.file.write.writer import FileWriter
+from lance_duck.store import Store, local_path, open_store
+from lance_duck.wire.schema import Schema
+from lance_duck.wire.schema_out import schema_from_arrow
+
+_STABLE = "2.2"
+
+
+class LanceFileWriter:
+    """Writes one data file. It appears when it is closed, whole; as a context manager not at all when the block fails.
+
+    Args:
+        path: Path or URI of the file.
+        schema: Its columns; None: those of the first batch.
+        data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns; by default 8 MiB for
+            each.
+        version: "2.0", "2.1", "2.2" or "stable"; None is "2.2".
+        storage_options: Settings of the object store.
+        max_page_bytes: Most bytes of values of a page.
+
+    Attributes:
+        closed: Whether `close` was called.
+        size_bytes: Bytes of the file; None until it is closed.
+
+    Raises:
+        InvalidInputError: An unknown version, or a schema with duplicate names.
+        UnsupportedError: A type that Lance, or the version, does not have.
+        StoreError: The place cannot be written to.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        schema: pa.Schema | None = None,
+        *,
+        data_cache_bytes: int | None = None,
+        version: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        max_page_bytes: int | None = None,
+    ) -> None:
+        self.closed = False
+        self.size_bytes: int | None = None
+        self._store, self._name = _place(path, storage_options)
+        self._version = _STABLE if version in (None, "stable") else str(version)
+        self._limits = (data_cache_bytes, max_page_bytes)
+        self._metadata: dict[str, str] = {}
+        self._global_buffers: list[bytes] = []
+        self._writer: FileWriter | None = None
+        self._schema: Schema | None = None
+        self._arrow: pa.Schema | None = None
+        if schema is not None:
+            self._begin(schema)
+
+    def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append rows.
+
+        Raises:
+            InvalidInputError: The batch is of another schema than the file, is broken, or has a null where the schema
+                allows none.
+            StoreError: The file cannot be written; nothing of it is left.
+        """
+        if self.closed:
+            raise InvalidInputError("write to a file that is closed", where=self._name)
+        for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
+            self._write(part)
+
+    def close(self) -> int | None:
+        """Finish the file; returns its number of rows, None when it was closed before.
+
+        Raises:
+            InvalidInputError: There is neither a schema nor a batch.
+            StoreError: The file cannot be written; nothing of it is left.
+        """
+        if self.closed:
+            return None
+        self.closed = True
+        if self._writer is None:
+            raise InvalidInputError("file without columns", where=self._name, remedy="pass schema=")
+        for key, value in self._metadata.items():
+            self._writer.add_schema_metadata(key, value)
+        for data in self._global_buffers:
+            self._writer.add_global_buffer(data)
+        written = self._writer.finish()
+        self.size_bytes = written.size
+        return written.num_rows
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Set an entry of the schema's metadata."""
+        self._metadata[key] = value
+
+    def add_global_buffer(self, data: bytes) -> int:
+        """Add a buffer that belongs to the whole file; returns its index, from 1 upwards."""
+        self._global_buffers.append(bytes(data))
+        return len(self._global_buffers)
+
+    def __enter__(self) -> LanceFileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+            return
+        self.closed = True
+        if self._writer is not None:
+            self._writer.abort()
+
+    def _begin(self, arrow: pa.Schema) -> FileWriter:
+        self._arrow = arrow
+        self._schema = schema_from_arrow(arrow, self._version)
+        each = page_bytes(len(arrow), *self._limits)
+        sink = self._store.create(self._name)
+        try:
+            self._writer = FileWriter(sink, self._schema, self._version, page_bytes=each)
+        except BaseException:
+            sink.abort()
+            raise
+        return self._writer
+
+    def _write(self, batch: Any) -> None:
+        if not isinstance(batch, pa.RecordBatch):
+            raise InvalidInputError("not a batch", where=self._name, found=type(batch).__name__)
+        writer = self._writer or self._begin(batch.schema)
+        assert self._arrow is not None
+        assert self._schema is not None
+        try:
+            self._check(batch, self._arrow, self._schema)
+            writer.write(batch)
+        except BaseException:
+            self.closed = True
+            writer.abort()
+            raise
+
+    def _check(self, batch: pa.RecordBatch, arrow: pa.Schema, schema: Schema) -> None:
+        if batch.schema.names != arrow.names or batch.schema.types != arrow.types:
+            raise InvalidInputError(
+                "batch of another schema", where=self._name, expected=_short(arrow), found=_short(batch.schema)
+            )
+        try:
+            batch.validate(full=True)
+        except pa.ArrowException as error:
+            raise InvalidInputError("broken batch", where=self._name, found=error) from error
+        for array, field in zip(batch.columns, schema.fields, strict=True):
+            check_nulls(array, field)
+
+
+def _place(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
+    """The directory of a file as a store, and its name."""
+    text = os.fspath(path)
+    local = local_path(text)
+    whole = text if local is None else os.path.abspath(local)
+    directory, name = posixpath.split(whole)
+    if not name:
+        raise InvalidInputError("path of a file", where=repr(text), expected="a name at its end")
+    return open_store(directory, storage_options), name
+
+
+def _short(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name}: {f.type}" for f in schema)

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pytest
+
+from lance_duck.errors import InvalidInputError, StoreError
+from lance_duck.write.inputs import to_reader
+
+TABLE = pa.table({"i": pa.array([1, 2, None]), "s": ["a", "b", "c"]})
+BATCH = TABLE.to_batches()[0]
+
+
+class Stream:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+class Array:
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return BATCH.__arrow_c_array__(requested_schema)
+
+
+def batches() -> Iterator[pa.RecordBatch]:
+    yield BATCH.slice(0, 1)
+    yield BATCH.slice(1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(TABLE, BATCH, TABLE.to_reader(), pads.dataset(TABLE), pads.dataset(TABLE).scanner(), Stream(), Array()),
+        *(batches, batches(), list(batches()), [TABLE], [Array()], TABLE.to_pylist(), iter(TABLE.to_pylist())),
+        *(
+            {"i": [1, 2, None], "s": TABLE["s"]},
+            duckdb.sql("SELECT * FROM (VALUES (1::BIGINT, 'a'), (2, 'b'), (NULL, 'c')) t(i, s)"),
+        ),
+    ],
+    ids=lambda data: type(data).__name__,
+)
+def test_data_of_many_kinds_become_the_same_rows(data: object) -> None:
+    found = to_reader(data)
+    assert isinstance(found, pa.RecordBatchReader)
+    assert found.read_all().cast(TABLE.schema).equals(TABLE)
+
+
+@pytest.mark.parametrize("frame", [pl.from_arrow(TABLE), pl.LazyFrame(pl.from_arrow(TABLE)).filter(pl.col("s") != "")])
+def test_polars_frames_are_taken(frame: object) -> None:
+    assert to_reader(frame).read_all().to_pylist() == TABLE.to_pylist()
+
+
+def test_pandas_frames_are_taken() -> None:
+    frame = pd.DataFrame({"i": [1, 2], "s": ["a", None]})
+    assert to_reader(frame).read_all().to_pylist() == [{"i": 1, "s": "a"}, {"i": 2, "s": None}]
+    schema = pa.schema([("i", pa.int8()), ("s", pa.string())])
+    assert to_reader(frame, schema).schema.types == [pa.int8(), pa.string()]
+
+
+def test_rows_may_lack_names_that_others_have() -> None:
+    assert to_reader([{"a": 1}, {"b": 2}]).read_all().to_pylist() == [{"a": 1, "b": None}, {"a": None, "b": 2}]
+
+
+def test_matrices_are_vectors() -> None:
+    found = to_reader({"v": np.arange(6, dtype="f4").reshape(2, 3)}).read_all()
+    assert found.schema.types == [pa.list_(pa.float32(), 3)]
+    assert found["v"].to_pylist() == [[0, 1, 2], [3, 4, 5]]
+    wanted = pa.schema([("v", pa.list_(pa.float64(), 3))])
+    assert to_reader({"v": np.zeros((2, 3), "f4")}, wanted).schema == wanted
+
+
+def test_python_values_take_the_types_of_a_schema() -> None:
+    schema = pa.schema([("a", pa.int8()), ("v", pa.list_(pa.float32(), 2))], metadata={"k": "v"})
+    for data in ([{"a": 1, "v": [1, 2]}], {"a": [1], "v": [[1, 2]]}):
+        assert to_reader(data, schema).read_all().schema.equals(schema, check_metadata=True)
+
+
+def test_batches_are_asked_for_one_by_one() -> None:
+    asked = []
+
+    def endless() -> Iterator[pa.RecordBatch]:
+        while True:
+            asked.append(1)
+            yield BATCH
+
+    found = to_reader(endless())
+    assert len(asked) == 1
+    found.read_next_batch()
+    found.read_next_batch()
+    assert len(asked) <= 3
+
+
+def test_no_batches_need_a_schema() -> None:
+    assert to_reader([], TABLE.schema).read_all().num_rows == 0
+    assert to_reader(iter([]), TABLE.schema).schema == TABLE.schema
+    with pytest.raises(InvalidInputError, match="schema="):
+        to_reader([])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        *((7, "found int"), ("text", "found str"), (None, "found NoneType"), ([1, 2], "found int")),
+        *(([{"a": 1}, 2], "dicts only"), ({"a": [1], "b": [1, 2]}, "Arrow"), ({"a": [1, "x"]}, "Arrow")),
+        (pa.array([1]), "Arrow"),
+    ],
+)
+def test_other_data_are_refused(data: object, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        to_reader(data).read_all()
+
+
+@pytest.mark.parametrize("data", [[{"a": 1, "z": 2}], {"a": [1], "z": [2]}])
+def test_columns_that_a_schema_lacks_are_refused(data: object) -> None:
+    with pytest.raises(InvalidInputError, match=r"found \['z'\]"):
+        to_reader(data, pa.schema([("a", pa.int8())]))
+
+
+def test_errors_of_the_source_stay_what_they_are() -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield BATCH
+        raise StoreError("gone")
+
+    with pytest.raises(StoreError, match="gone"):
+        to_reader(failing).read_all()
