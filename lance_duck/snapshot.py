@@ -66,10 +66,7 @@ def open_snapshot(
         NotFoundError: No table, version, tag or branch.
         FormatError: The manifest cannot be read.
     """
-    text = fspath(uri)
-    path = local_path(text)
-    place = text if path is None else abspath(path)
-    return _open(Location(place, dict(storage_options or {})), version, asof)
+    return _open(Location.of(uri, storage_options), version, asof)
 
 
 @dataclass(frozen=True)
@@ -83,6 +80,13 @@ class Location:
 
     uri: str
     storage_options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, uri: str | PathLike[str], storage_options: Mapping[str, str] | None = None) -> Location:
+        """Where a user says that a table is."""
+        text = fspath(uri)
+        path = local_path(text)
+        return cls(text if path is None else abspath(path), dict(storage_options or {}))
 
     def store(self, uri: str | None = None, base_id: int | None = None, allowed: tuple[str, ...] = ()) -> Store:
         """Open the store at `uri`, or at the location itself, with the settings for a base path."""
@@ -336,6 +340,13 @@ class Snapshot:
         if isinstance(version, int) and version == self.version:
             return self
         return _open(self.location, version, asof)
+
+    def followed_by(self, manifest: Manifest) -> Snapshot:
+        """Another version of the same branch, whose manifest is at hand; files that are open stay so."""
+        snapshot = Snapshot(self.location, manifest)
+        if snapshot.base_paths == self.base_paths:
+            snapshot._files, snapshot._deletions = self._files, self._deletions
+        return snapshot
 
     def latest_version(self) -> int:
         """Return the number of the newest version of the branch that this version is of."""
