@@ -47,6 +47,7 @@ class NestedColumnWriter:
 
     def __init__(self, field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> None:
         self._version = version
+        self._space = space
         self._page_bytes = page_bytes
         self._leaves: list[LeafWriter] = []
         self._where = f"column {field.name}"
@@ -81,8 +82,9 @@ class NestedColumnWriter:
     def _build(self, field: Field, around: tuple[tuple[bool, int], ...], where: str) -> _Node:
         if not field.children or field.is_packed or field.blob_version:
             structure = ((*around, (False, 1)))[::-1]
-            choice = Choice.from_metadata(field.metadata, self._version)
-            self._leaves.append(LeafWriter(field, structure, choice, self._page_bytes, where))
+            asked = {} if field.blob_version else field.metadata
+            choice = Choice.from_metadata(asked, self._version)
+            self._leaves.append(LeafWriter(field, structure, choice, self._space, self._page_bytes, where))
             return _Node(field, len(self._leaves) - 1)
         layer = self._layer(field, where)
         children = tuple(self._build(c, (*around, layer), f"{where}.{c.name}") for c in field.children)

@@ -8,12 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.write.blob import encode_blobs
 from lance_duck.encoding.write.blocks import array_to_block
 from lance_duck.encoding.write.choice import Choice
 from lance_duck.encoding.write.leaf import LeafRows, encode_leaf
 from lance_duck.encoding.write.page import EncodedPage
 from lance_duck.encoding.write.ravel import Outline, unfold_items
 from lance_duck.errors import UnsupportedError
+from lance_duck.file.write.blobs import open_blobs
+from lance_duck.file.write.contract import Space
 from lance_duck.file.write.parts import Part, join
 from lance_duck.file.write.stored import stored_array, stored_type
 from lance_duck.wire.schema import Field
@@ -29,14 +32,22 @@ class LeafWriter:
         structure: For each layer, innermost first, whether it is a list, and the slots of the layer inside that make
             one of its own.
         choice: What the field asks for.
+        space: Where the bytes of blobs go.
         page_bytes: Bytes that make a page.
         where: Column, for messages.
     """
 
     def __init__(
-        self, field: Field, structure: tuple[tuple[bool, int], ...], choice: Choice, page_bytes: int, where: str
+        self,
+        field: Field,
+        structure: tuple[tuple[bool, int], ...],
+        choice: Choice,
+        space: Space,
+        page_bytes: int,
+        where: str,
     ) -> None:
         self.field = field
+        self._blobs = open_blobs(field, space, where) if field.blob_version else None
         self._is_empty = field.logical_type == "struct" and not field.children
         self._lists = (False,) if self._is_empty else tuple(is_list for is_list, _ in structure)
         self._stride = 1
@@ -54,7 +65,7 @@ class LeafWriter:
 
     def add(self, array: pa.Array, outline: Outline, num_rows: int) -> None:
         """Take rows: an array of slots, and the entries of the layers around it."""
-        values = stored_array(array, self.field, self._type, self._where)
+        values = self._stored(array)
         inside = unfold_items(outline, values)
         if self._is_empty and (inside.holes is not None or inside.begins is not None):
             raise UnsupportedError("structs without fields that are null, or in lists", where=self._where)
@@ -81,11 +92,18 @@ class LeafWriter:
         """Pages of all rows that are left."""
         if self._parts:
             yield from self._flush()
+        if self._blobs is not None:
+            self._blobs.close()
 
     def own(self) -> None:
         """Copy the last rows taken, so that the arrays they came in may go."""
         if self._parts:
             self._parts[-1] = self._parts[-1].owned()
+
+    def _stored(self, array: pa.Array) -> pa.Array:
+        if self._blobs is not None:
+            return self._blobs.describe(array)
+        return stored_array(array, self.field, self._type, self._where)
 
     def _flush(self) -> Iterator[EncodedPage]:
         parts, self._parts, self._size = self._parts, [], 0
@@ -101,4 +119,7 @@ class LeafWriter:
         )
         first = self._first_row
         self._first_row += part.num_rows
-        yield from encode_leaf(rows, first, self._choice)
+        if self.field.blob_version == 1:
+            yield encode_blobs(rows, first)
+        else:
+            yield from encode_leaf(rows, first, self._choice)

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
 from lance_duck.file.physical import physical_columns
+from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages
 from lance_duck.file.write.open_column import open_column_writer
 from lance_duck.file.write.tail import ColumnTail, Contents, write_tail
@@ -64,6 +65,7 @@ class FileWriter:
         version: "2.0", "2.1" or "2.2".
         page_bytes: Bytes of values of a page, about.
         open_sidecar: Begins the file beside this one that has a given blob id; None where there can be none.
+        blobs: What is asked of blobs.
         threads: Threads that encode; None for as many as there are processors.
 
     Raises:
@@ -79,6 +81,7 @@ class FileWriter:
         *,
         page_bytes: int = PAGE_BYTES,
         open_sidecar: Callable[[int], Sink] | None = None,
+        blobs: BlobOptions | None = None,
         threads: int | None = None,
     ) -> None:
         if version not in VERSIONS:
@@ -86,7 +89,7 @@ class FileWriter:
         self._sink = sink
         self._schema = schema
         self._version = VERSIONS[version]
-        self._space = _Space(sink, open_sidecar)
+        self._space = _Space(sink, open_sidecar, blobs or BlobOptions())
         self._metadata: dict[str, str] = {}
         self._global_buffers: list[Buffer] = []
         self._num_rows = 0
@@ -223,7 +226,8 @@ class _Column:
 class _Space:
     """See `Space`."""
 
-    def __init__(self, sink: Sink, open_sidecar: Callable[[int], Sink] | None) -> None:
+    def __init__(self, sink: Sink, open_sidecar: Callable[[int], Sink] | None, blobs: BlobOptions) -> None:
+        self.blobs = blobs
         self._sink = sink
         self._open_sidecar = open_sidecar
         self._lock = threading.Lock()

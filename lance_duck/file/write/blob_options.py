@@ -1,0 +1,134 @@
+"""How blobs are written: which lie where, and what becomes of external files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.store import ByteSource, local_path, open_source
+
+INLINE_BYTES: Final = 64 << 10
+PACKED_BYTES: Final = 4 << 20
+PACK_FILE_BYTES: Final = 1 << 30
+
+INLINE_KEY: Final = "lance-encoding:blob-inline-size-threshold"
+DEDICATED_KEY: Final = "lance-encoding:blob-dedicated-size-threshold"
+PACK_FILE_KEY: Final = "lance-encoding:blob-pack-file-size-threshold"
+
+MODES: Final = ("reference", "ingest")
+
+_URI: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://?.")
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Where a blob of `lance.blob.v2` goes, by its bytes.
+
+    Attributes:
+        inline: At most so many lie in the data file.
+        packed: At most so many lie with others in a file beside it, more in one of their own.
+        pack_file: Bytes of a file with several; the next blob that would make it larger begins a new one.
+    """
+
+    inline: int = INLINE_BYTES
+    packed: int = PACKED_BYTES
+    pack_file: int = PACK_FILE_BYTES
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, str], pack_file: int | None = None) -> Thresholds:
+        """What the metadata of a field ask for.
+
+        Args:
+            metadata: Of the field.
+            pack_file: Bytes of a pack file, where the metadata do not say.
+
+        Raises:
+            InvalidInputError: A threshold that is no number, or too small.
+        """
+        default = cls(pack_file=PACK_FILE_BYTES if pack_file is None else pack_file)
+        return cls(
+            _threshold(metadata, INLINE_KEY, default.inline, 0),
+            _threshold(metadata, DEDICATED_KEY, default.packed, 1),
+            _threshold(metadata, PACK_FILE_KEY, default.pack_file, 1),
+        )
+
+
+@dataclass(frozen=True)
+class BlobOptions:
+    """What a write does with blobs.
+
+    Attributes:
+        external_mode: "reference" keeps the URI of an external file, "ingest" copies its bytes.
+        allow_outside_bases: Whether references may lead anywhere; if not, into one of the bases alone.
+        bases: Base paths of the table that are not roots of tables, by id.
+        pack_file_bytes: Bytes of a file with several blobs; None for the usual.
+        open: Opens an external file.
+    """
+
+    external_mode: str = "reference"
+    allow_outside_bases: bool = False
+    bases: Mapping[int, str] = field(default_factory=dict)
+    pack_file_bytes: int | None = None
+    open: Callable[[str], ByteSource] = open_source
+
+    def __post_init__(self) -> None:
+        if self.external_mode not in MODES:
+            raise InvalidInputError("external_blob_mode", expected=" or ".join(MODES), found=repr(self.external_mode))
+        if self.external_mode == "ingest" and self.allow_outside_bases:
+            raise InvalidInputError(
+                "allow_external_blob_outside_bases with external_blob_mode='ingest'",
+                remedy="leave one of them out: bytes that are copied refer to nothing",
+            )
+        size = self.pack_file_bytes
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+            raise InvalidInputError("blob_pack_file_size_threshold", expected="a whole number >= 1", found=repr(size))
+
+    def with_references(self) -> BlobOptions:
+        """The same options for references that a table already holds: they are kept, wherever they lead."""
+        return replace(self, external_mode="reference", allow_outside_bases=True)
+
+    def place(self, uri: str, where: str) -> tuple[int, str]:
+        """The id of the base path that a file lies below, and its name there; (0, its URI) outside of all.
+
+        Raises:
+            InvalidInputError: It lies outside and may not, or it is no absolute URI.
+        """
+        for base_id, base in sorted(self.bases.items(), key=lambda item: -len(item[1])):
+            name = _below(uri, base)
+            if name is not None:
+                return base_id, name
+        if not self.allow_outside_bases:
+            raise InvalidInputError(
+                "external blob outside of the base paths of the table",
+                where=where,
+                expected="a file below a base path that is no root of a table",
+                found=repr(uri),
+                remedy="add its folder as a base path, or write with allow_external_blob_outside_bases=True",
+            )
+        if not _URI.match(uri):
+            raise InvalidInputError("URI of an external blob", where=where, expected="an absolute URI", found=repr(uri))
+        return 0, uri
+
+
+def _below(uri: str, base: str) -> str | None:
+    """Name of a file below a base path, None when it lies elsewhere."""
+    here, root = local_path(uri), local_path(base)
+    if (here is None) != (root is None):
+        return None
+    whole, prefix = (uri, base) if here is None or root is None else (here, root)
+    prefix = prefix.rstrip("/") + "/"
+    name = whole[len(prefix) :]
+    inside = whole.startswith(prefix) and name and ".." not in name.split("/")
+    return name if inside else None
+
+
+def _threshold(metadata: Mapping[str, str], key: str, default: int, least: int) -> int:
+    text = metadata.get(key)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and int(text) >= least):
+        raise InvalidInputError(f"field metadata {key}", expected=f"a whole number >= {least}", found=repr(text))
+    return int(text)

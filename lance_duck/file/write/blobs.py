@@ -1,0 +1,277 @@
+"""The bytes of blobs out, and the descriptions that a column holds of them; see `file.blob_places`.
+
+{data file}                 bytes of small blobs, before the page that describes them
+{data file's stem}/…blob    one large blob, or many of middle size end to end
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow import validity_buffer
+from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.write.blocks import valid_flags
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.blob_places import DEDICATED, EXTERNAL, INLINE, PACKED
+from lance_duck.file.write.blob_options import BlobOptions, Thresholds
+from lance_duck.file.write.contract import Space
+from lance_duck.store import Sink
+from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN, Field
+
+Places = NDArray[np.uint64]
+
+_CHUNK: Final = 8 << 20
+_NUM_MEMBERS: Final = 4
+_NONE: Final = np.empty(0, np.uint8)
+
+
+def append_values(array: pa.Array, space: Space) -> tuple[Places, Places]:
+    """Write the values of a large binary array into the data file, end to end.
+
+    Returns:
+        Position and size of each; (0, 0) for a null and for a value without bytes.
+    """
+    offsets, data = _large_binary(array)
+    sizes = np.diff(offsets)
+    if array.null_count:
+        sizes = np.where(np.asarray(array.is_valid()), sizes, 0)
+    filled = sizes > 0
+    if not filled.any():
+        nothing = np.zeros(len(array), np.uint64)
+        return nothing, nothing.copy()
+    start, stop = int(offsets[0]), int(offsets[-1])
+    base = space.append(data[start:stop])
+    positions = np.where(filled, offsets[:-1] - start + base, 0)
+    return positions.astype(np.uint64), sizes.astype(np.uint64)
+
+
+class Blobs(Protocol):
+    """Writes the blobs of one column, and says where they are."""
+
+    def describe(self, array: pa.Array) -> pa.StructArray:
+        """Write blobs, in the storage type of their column; returns what describes each, null where the blob is."""
+
+    def close(self) -> None:
+        """Finish what is open beside the data file."""
+
+
+def open_blobs(field: Field, space: Space, where: str) -> Blobs:
+    """What writes the blobs of a column.
+
+    Args:
+        field: The column, a blob.
+        space: Where bytes go.
+        where: Column, for messages.
+
+    Raises:
+        InvalidInputError: The metadata of the field make no sense.
+    """
+    return BlobWriter(field, space, where) if field.blob_version == 2 else PlainBlobWriter(space)
+
+
+class PlainBlobWriter:
+    """Writes the blobs of one column of bytes: all of them into the data file.
+
+    Args:
+        space: Where bytes go.
+    """
+
+    def __init__(self, space: Space) -> None:
+        self._space = space
+
+    def describe(self, array: pa.Array) -> pa.StructArray:
+        """Position and size of each; (0, 0) for one without bytes."""
+        positions, sizes = append_values(_binary(array), self._space)
+        return _struct(BLOB_V1_SCAN, [pa.array(positions), pa.array(sizes)], array)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class BlobWriter:
+    """Writes the blobs of one column of `lance.blob.v2`.
+
+    Args:
+        field: The column.
+        space: Where bytes go.
+        where: Column, for messages.
+
+    Raises:
+        InvalidInputError: The metadata of the field make no sense.
+    """
+
+    def __init__(self, field: Field, space: Space, where: str) -> None:
+        self._space = space
+        self._where = where
+        self._options: BlobOptions = space.blobs
+        self._thresholds = Thresholds.from_metadata(field.metadata, self._options.pack_file_bytes)
+        self._pack: Sink | None = None
+        self._pack_id = 0
+        self._rows = 0
+
+    def describe(self, array: pa.Array) -> pa.StructArray:
+        """Write blobs; returns what describes each, null where the blob is.
+
+        Args:
+            array: Structs of data (large_binary) and uri (string), exactly one of them not null, and for parts of
+                external files position and size.
+
+        Raises:
+            InvalidInputError: Both or none of data and uri, or a URI that may not be referred to.
+            UnsupportedError: A blob that must lie beside the data file, where nothing can.
+            StoreError: The disk or the service failed.
+            NotFoundError: An external file to be copied is missing.
+        """
+        while isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        valid = np.asarray(array.is_valid())
+        data, uris = _binary(array.field("data")), array.field("uri")
+        is_external = np.asarray(uris.is_valid()) & valid
+        self._check(valid, np.asarray(data.is_valid()), is_external)
+        columns = _Columns(len(array))
+        self._inline(data, valid & ~is_external, columns)
+        self._external(array, np.flatnonzero(is_external), columns)
+        self._rows += len(array)
+        return _struct(BLOB_V2_SCAN, columns.arrays(), array)
+
+    def close(self) -> None:
+        """Finish the file that is open beside the data file."""
+        if self._pack is not None:
+            self._pack.close()
+            self._pack = None
+
+    def _check(self, valid: NDArray[np.bool_], has_data: NDArray[np.bool_], is_external: NDArray[np.bool_]) -> None:
+        wrong = valid & (has_data == is_external)
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise InvalidInputError(
+                "blob",
+                where=f"{self._where}, row {self._rows + row}",
+                expected="either data or a uri",
+                found="both" if has_data[row] else "none",
+            )
+
+    def _inline(self, data: pa.LargeBinaryArray, has_data: NDArray[np.bool_], columns: _Columns) -> None:
+        offsets, raw = _large_binary(data)
+        sizes = np.where(has_data, np.diff(offsets), 0)
+        small = sizes <= self._thresholds.inline
+        large = np.flatnonzero(~small)
+        for row in large.tolist():
+            self._put(raw[offsets[row] : offsets[row + 1]], row, columns)
+        chosen = data if len(large) == 0 else data.filter(pa.array(small))
+        columns.positions[small], columns.sizes[small] = append_values(chosen, self._space)
+
+    def _put(self, data: Bytes, row: int, columns: _Columns) -> None:
+        """Write one blob beside the data file."""
+        sink = self._begin(len(data), row, columns)
+        sink.write(data)
+        self._end(sink)
+
+    def _begin(self, size: int, row: int, columns: _Columns) -> Sink:
+        """Where the bytes of a blob of this size go, beside the data file; describes it."""
+        if size > self._thresholds.packed:
+            columns.ids[row], sink = self._space.sidecar()
+            columns.kinds[row], columns.sizes[row] = DEDICATED, size
+            return sink
+        if self._pack is not None and self._pack.position + size > self._thresholds.pack_file:
+            self.close()
+        if self._pack is None:
+            self._pack_id, self._pack = self._space.sidecar()
+        columns.kinds[row], columns.ids[row], columns.sizes[row] = PACKED, self._pack_id, size
+        columns.positions[row] = self._pack.position
+        return self._pack
+
+    def _end(self, sink: Sink) -> None:
+        if sink is not self._pack:
+            sink.close()
+
+    def _external(self, array: pa.StructArray, rows: NDArray[np.int64], columns: _Columns) -> None:
+        if not len(rows):
+            return
+        uris = array.field("uri").take(pa.array(rows)).to_pylist()
+        positions, sizes = self._parts(array, rows)
+        if self._options.external_mode == "ingest":
+            for uri, position, size, row in zip(uris, positions.tolist(), sizes.tolist(), rows.tolist(), strict=True):
+                self._ingest(uri, position, size, row, columns)
+            return
+        places = [self._options.place(uri, self._where) for uri in uris]
+        columns.kinds[rows], columns.positions[rows], columns.sizes[rows] = EXTERNAL, positions, sizes
+        columns.ids[rows] = [base_id for base_id, _ in places]
+        columns.uris = dict(zip(rows.tolist(), (name for _, name in places), strict=True))
+
+    def _parts(self, array: pa.StructArray, rows: NDArray[np.int64]) -> tuple[Places, Places]:
+        """Position and size of the parts of external files; (0, 0) for all of one."""
+        if array.type.num_fields < _NUM_MEMBERS:
+            return np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)
+        position, size = (array.field(name).take(pa.array(rows)) for name in ("position", "size"))
+        half = np.asarray(position.is_valid()) != np.asarray(size.is_valid())
+        if half.any():
+            raise InvalidInputError(
+                "part of an external blob",
+                where=f"{self._where}, row {self._rows + int(rows[half.argmax()])}",
+                expected="both position and size, or neither",
+            )
+        return position.fill_null(0).to_numpy(), size.fill_null(0).to_numpy()
+
+    def _ingest(self, uri: str, position: int, size: int, row: int, columns: _Columns) -> None:
+        """Copy a part of an external file, all of it from `position` on when `size` is 0."""
+        source = self._options.open(uri)
+        size = size or max(0, source.size - position)
+        if position + size > source.size:
+            raise InvalidInputError(
+                "part of an external blob",
+                where=uri,
+                expected=f"within {source.size} bytes",
+                found=f"{size} bytes at {position}",
+            )
+        if size <= self._thresholds.inline:
+            data = source.read([(position, size)])[0] if size else _NONE
+            columns.positions[row], columns.sizes[row] = self._space.append(data) if size else 0, size
+            return
+        sink = self._begin(size, row, columns)
+        for start in range(position, position + size, _CHUNK):
+            sink.write(source.read([(start, min(_CHUNK, position + size - start))])[0])
+        self._end(sink)
+
+
+class _Columns:
+    """Descriptions that are being made, at first of empty blobs in the data file."""
+
+    def __init__(self, count: int) -> None:
+        self.kinds = np.full(count, INLINE, np.uint8)
+        self.positions = np.zeros(count, np.uint64)
+        self.sizes = np.zeros(count, np.uint64)
+        self.ids = np.zeros(count, np.uint32)
+        self.uris: dict[int, str] = {}
+
+    def arrays(self) -> list[pa.Array]:
+        """The members of the descriptions."""
+        count = len(self.kinds)
+        uris = pa.repeat("", count)
+        if self.uris:
+            uris = pa.array([self.uris.get(row, "") for row in range(count)], pa.string())
+        return [*map(pa.array, (self.kinds, self.positions, self.sizes, self.ids)), uris]
+
+
+def _binary(array: pa.Array) -> pa.LargeBinaryArray:
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    return array if pa.types.is_large_binary(array.type) else array.cast(pa.large_binary())
+
+
+def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]:
+    """Offsets and bytes of an array."""
+    _, offsets, data = array.buffers()
+    raw = _NONE if data is None else np.frombuffer(data, np.uint8)
+    if offsets is None or len(array) == 0:
+        return np.zeros(1, np.int64), raw
+    return np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1], raw
+
+
+def _struct(kind: pa.StructType, members: list[pa.Array], nulls: pa.Array) -> pa.StructArray:
+    """Structs that are null where `nulls` is."""
+    return pa.StructArray.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=members)
