@@ -134,6 +134,8 @@ class _Run:
             self._begin()
         self._finish_file()
         self._tell()
+        for store in {id(file.store): file.store for file, _ in self._done}.values():
+            store.sync()  # whoever commits them may be another process, and know nothing of a base path
         return [
             Fragment(0, (file.described(written),), None, written.num_rows, None, None, None)
             for file, written in self._done
@@ -169,7 +171,7 @@ class _OpenFile:
     """A data file that is being written, and the blobs beside it."""
 
     def __init__(self, store: Store, base: Base | None, schema: Schema, options: WriteOptions) -> None:
-        self._store = store
+        self.store = store
         self._base = base
         self._name = paths.new_data_file(uuid4())
         self._is_root = base is None or base.is_dataset_root
@@ -190,10 +192,10 @@ class _OpenFile:
 
     def delete(self) -> None:
         """Delete the file and the blobs beside it. Never raises."""
-        _delete(self._store, self._name, self._is_root)
+        _delete(self.store, self._name, self._is_root)
 
     def _sidecar(self, blob_id: int) -> Sink:
-        return self._store.create(paths.blob_file(self._name, blob_id, is_dataset_root=self._is_root))
+        return self.store.create(paths.blob_file(self._name, blob_id, is_dataset_root=self._is_root))
 
 
 def _delete(store: Store, name: str, is_root: bool) -> None:
