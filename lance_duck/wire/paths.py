@@ -135,6 +135,21 @@ def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str
     return f"{DELETIONS}/{fragment_id}-{read_version}-{file_id}.{suffix}"
 
 
+def transaction_name(read_version: int, uuid: str) -> str:
+    """Name of a new transaction, as manifests have it."""
+    return f"{read_version}-{uuid}.txn"
+
+
+def detached_version(number: int) -> int:
+    """Number of a detached version, from any 63 bits."""
+    return number | _DETACHED_BIT
+
+
+def is_detached(version: int) -> bool:
+    """Whether a version is detached: not one of the versions of the table, and never the latest."""
+    return bool(version & _DETACHED_BIT)
+
+
 def transaction_file(name: str) -> str:
     """Path of a transaction, from its name in a manifest."""
     return posixpath.join(TRANSACTIONS, name)

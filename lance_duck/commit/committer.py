@@ -1,0 +1,256 @@
+"""The commit: check what was committed meanwhile, rebase, publish; again, when another one was faster.
+
+On disk, in this order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare message, of which
+the manifest holds a copy; the manifest, which makes the version visible. See `wire.manifest`, `publish`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
+from tenacity.stop import stop_base
+
+from lance_duck import versions
+from lance_duck.commit.change import Change
+from lance_duck.commit.conflicts import check
+from lance_duck.commit.manifest_builder import Draft, build_manifest
+from lance_duck.commit.messages import set_operation
+from lance_duck.commit.operations import Operation
+from lance_duck.commit.rebase import Affected, rebase
+from lance_duck.commit.row_lineage import recall_created_at
+from lance_duck.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    RetryableError,
+    StoreError,
+)
+from lance_duck.publish import publish_manifest, write_version_hint
+from lance_duck.snapshot import Location, Snapshot
+from lance_duck.wire import flags, paths
+from lance_duck.wire.manifest import Manifest
+from lance_duck.wire.manifest_out import manifest_file, stamp_writer
+from lance_duck.wire.paths import ManifestName
+from lance_duck.wire.pb import transaction_pb2
+
+DEFAULT_RETRIES: Final = 20
+Guard = Callable[[Snapshot], None]
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.005, 1.0
+
+
+def commit(
+    snapshot: Snapshot,
+    operation: Operation,
+    *,
+    affected: Affected | None = None,
+    guard: Guard | None = None,
+    properties: Mapping[str, str] | None = None,
+    retries: int = DEFAULT_RETRIES,
+    timeout: float | None = None,
+    detached: bool = False,
+    transaction_uuid: str | None = None,
+) -> Snapshot:
+    """Commit a change as the next version of its branch.
+
+    Args:
+        snapshot: Version that the change was made from.
+        operation: The change. All files that it names are written.
+        affected: By fragment, the offsets of the rows that it deletes or changes; rows that others delete from the same
+            fragments are merged with them, as long as they are other rows. None: not known.
+        guard: Called with the newest version, each time there is a newer one, before the change is put on top of it;
+            raises RetryableError when it must not be.
+        properties: Free text by name, kept in the transaction.
+        retries: How often to try again when another commit was faster. 0: only on top of the version read.
+        timeout: Seconds after which not to try again.
+        detached: Make a version that is none of the table's and never the latest, on top of the version read.
+        transaction_uuid: Its own name; None: a new one.
+
+    Returns:
+        The new version, read from no disk.
+
+    Raises:
+        RetryableError: Another change must be seen first, or others were faster all the time; says who. The change may
+            be made again from the newest version.
+        IncompatibleError: It cannot be put on top of what was committed.
+        UnsupportedError: The table needs writers to know what is not known.
+        InvalidInputError: The operation makes no sense for the table.
+        StoreError: The disk or the service failed, and the version is not there; on an object store it may still
+            appear, so that the files it names must be left to cleanup.
+    """
+    if retries < 0:
+        raise InvalidInputError("retries", expected="at least 0", found=retries)
+    attempts = _Commit(snapshot, new_transaction(snapshot.version, operation, properties, transaction_uuid))
+    attempts.affected, attempts.guard, attempts.may_rebase = affected, guard, retries > 0
+    if detached:
+        return attempts.detached()
+    if paths.is_detached(snapshot.version):
+        raise InvalidInputError("a detached version has no next one", where=snapshot.uri, remedy="commit detached=True")
+    stop: stop_base = stop_after_attempt(retries + 1)
+    if timeout is not None:
+        stop = stop | stop_after_delay(timeout)
+    wait = wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT)
+    try:
+        return Retrying(stop=stop, wait=wait, retry=retry_if_exception_type(AlreadyExistsError), reraise=True)(
+            attempts.attempt
+        )
+    except AlreadyExistsError as error:
+        attempts.clean_up()
+        raise RetryableError(
+            f"{operation.name} lost {retries + 1} races", where=snapshot.uri, remedy="run it again, with more retries"
+        ) from error
+    except CommitConflictError:
+        attempts.clean_up()
+        raise
+
+
+def new_transaction(
+    read_version: int, operation: Operation, properties: Mapping[str, str] | None, name: str | None = None
+) -> transaction_pb2.Transaction:
+    """Build the transaction of an operation, with a name of its own."""
+    transaction = transaction_pb2.Transaction(
+        read_version=read_version, uuid=name or str(uuid.uuid4()), transaction_properties=dict(properties or {})
+    )
+    set_operation(transaction, operation)
+    return transaction
+
+
+def draft_of(snapshot: Snapshot) -> Draft:
+    """A version as it is on disk, to be read only."""
+    return Draft(snapshot.manifest.proto, [segment.proto for segment in snapshot.indices])
+
+
+def publish(
+    location: Location,
+    draft: Draft,
+    transaction: transaction_pb2.Transaction,
+    name: ManifestName,
+    not_before: datetime | None = None,
+) -> Manifest:
+    """Write a version that is built, and make it visible.
+
+    Args:
+        location: Where its branch lies.
+        draft: The version; writer, time and transaction file are set here.
+        transaction: What made it.
+        name: Its number, and how its manifest is called.
+        not_before: Time of the version before, so that times ascend although clocks differ.
+
+    Raises:
+        AlreadyExistsError: There is such a version.
+        StoreError: It failed, or its outcome is not known.
+    """
+    store = location.store()
+    file = paths.transaction_name(transaction.read_version, transaction.uuid)
+    draft.manifest.transaction_file = file
+    now = datetime.now(UTC)
+    stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
+    data = manifest_file(draft.manifest, transaction, draft.segments)
+    store.put(paths.transaction_file(file), transaction.SerializeToString())
+    publish_manifest(store, name, data)
+    if name.naming:
+        write_version_hint(store, name.version)
+    return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)
+
+
+class _Commit:
+    """One change on its way into the table."""
+
+    affected: Affected | None = None
+    guard: Guard | None = None
+    may_rebase = True
+
+    def __init__(self, snapshot: Snapshot, transaction: transaction_pb2.Transaction) -> None:
+        flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
+        self._read = snapshot
+        self._newest = snapshot
+        self._transaction = transaction
+        self._left_over: list[str] = []
+        if transaction.HasField("update") and snapshot.has_stable_row_ids:
+            recall_created_at(transaction, snapshot)
+
+    def attempt(self) -> Snapshot:
+        """Try once; AlreadyExistsError when another commit was faster."""
+        name, own = self._catch_up()
+        if own is not None:
+            return own
+        transaction = self._rebased()
+        try:
+            return self._publish(transaction, ManifestName(self._newest.version + 1, name.naming))
+        except StoreError:
+            own = self._look_for_own()
+            if own is None:
+                raise
+            return own
+
+    def detached(self) -> Snapshot:
+        """Make a detached version."""
+        version = paths.detached_version(secrets.randbits(63))
+        return self._publish(self._transaction, ManifestName(version, 0))
+
+    def clean_up(self) -> None:
+        """Delete what a change wrote that was given up."""
+        file = paths.transaction_name(self._transaction.read_version, self._transaction.uuid)
+        with suppress(LanceDuckError):
+            self._read.store.delete([*self._left_over, paths.transaction_file(file)])
+
+    def _catch_up(self) -> tuple[ManifestName, Snapshot | None]:
+        """Read the versions there are by now; returns the newest, and the one that this change has made, if any."""
+        store = self._read.store
+        latest = versions.latest_version(store)
+        ours = Change(self._transaction, has_affected_rows=self.affected is not None)
+        known = self._newest.version
+        for version in range(known + 1, latest.version + 1):
+            newer, theirs = self._load(ManifestName(version, latest.naming))
+            if theirs is not None and theirs.transaction.uuid == self._transaction.uuid:
+                return latest, newer
+            if not self.may_rebase:
+                raise RetryableError(
+                    f"{ours.kind} may only follow version {known}", where=store.uri, found=f"version {latest.version}"
+                )
+            check(ours, theirs, version, store.uri)
+            if newer is not None:
+                flags.check_writable(newer.manifest.writer_flags, store.uri)
+                self._newest = newer
+        if latest.version > known and self.guard is not None:
+            self.guard(self._newest)
+        return latest, None
+
+    def _load(self, name: ManifestName) -> tuple[Snapshot | None, Change | None]:
+        store = self._read.store
+        try:
+            manifest = versions.load_version(store, name.version)
+        except NotFoundError:
+            return None, None
+        newer = self._read.followed_by(manifest)
+        transaction = newer.transaction()
+        return newer, None if transaction is None else Change(transaction.proto)
+
+    def _look_for_own(self) -> Snapshot | None:
+        """The version that this change has made after all, though the store reported a failure."""
+        with suppress(LanceDuckError):
+            return self._catch_up()[1]
+        return None
+
+    def _rebased(self) -> transaction_pb2.Transaction:
+        if self._newest is self._read:
+            return self._transaction
+        return rebase(self._transaction, self._read, self._newest, self.affected, self._left_over.append)
+
+    def _publish(self, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot:
+        base = self._newest
+        restored = None
+        if transaction.HasField("restore"):
+            old = base.checkout(transaction.restore.version)
+            flags.check_writable(old.manifest.writer_flags, base.uri)
+            restored = draft_of(old)
+        draft = build_manifest(draft_of(base), transaction, name.version, restored)
+        return base.followed_by(publish(base.location, draft, transaction, name, base.timestamp))

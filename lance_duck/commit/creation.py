@@ -1,0 +1,163 @@
+"""The first version of a table or a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_duck import versions
+from lance_duck.commit.committer import draft_of, new_transaction, publish
+from lance_duck.commit.manifest_builder import Draft, first_manifest
+from lance_duck.commit.operations import Clone, Overwrite
+from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError, UnsupportedError
+from lance_duck.snapshot import Location, Snapshot
+from lance_duck.wire import flags
+from lance_duck.wire.paths import ManifestName
+from lance_duck.wire.pb import table_pb2, transaction_pb2
+
+DEFAULT_STORAGE_VERSION = "2.2"
+
+
+def create_table(
+    location: Location,
+    operation: Overwrite,
+    *,
+    properties: Mapping[str, str] | None = None,
+    data_storage_version: str = DEFAULT_STORAGE_VERSION,
+    stable_row_ids: bool = False,
+    v2_manifest_paths: bool = True,
+    transaction_uuid: str | None = None,
+) -> Snapshot:
+    """Create a table: version 1.
+
+    Args:
+        location: Where.
+        operation: Schema and fragments; the files are written.
+        properties: Free text by name, kept in the transaction.
+        data_storage_version: Version of data files, for a table that begins with none.
+        stable_row_ids: Whether rows keep their `_rowid` when they move.
+        v2_manifest_paths: Whether manifests are named so that the newest sorts first.
+        transaction_uuid: Name of the transaction; None: a new one.
+
+    Raises:
+        AlreadyExistsError: There is a table.
+        InvalidInputError: The operation makes no sense.
+        StoreError: The disk or the service failed; see `commit`.
+    """
+    _refuse_present(location)
+    transaction = new_transaction(0, operation, properties, transaction_uuid)
+    draft = first_manifest(transaction.overwrite, data_storage_version, stable_row_ids=stable_row_ids)
+    return _publish_first(location, draft, transaction, ManifestName(1, 2 if v2_manifest_paths else 1))
+
+
+def create_clone(
+    location: Location, source: Snapshot, operation: Clone, *, properties: Mapping[str, str] | None = None
+) -> Snapshot:
+    """Create a table or a branch that begins as a version of another one, with the number of that version.
+
+    Args:
+        location: Where.
+        source: The version. Of a deep clone the files lie at the new place already, by the same names.
+        operation: Says so.
+        properties: Free text by name, kept in the transaction.
+
+    Raises:
+        AlreadyExistsError: There is a table.
+        UnsupportedError: The source keeps row ids in files of their own, and the clone is shallow.
+        StoreError: The disk or the service failed; see `commit`.
+    """
+    flags.check_writable(source.manifest.writer_flags, source.uri)
+    _refuse_present(location)
+    transaction = new_transaction(source.version, operation, properties)
+    draft = clone_manifest(draft_of(source), operation, source.uri)
+    return _publish_first(location, draft, transaction, ManifestName(source.version, 2))
+
+
+def clone_manifest(source: Draft, operation: Clone, source_uri: str) -> Draft:
+    """Build the first version of a clone.
+
+    Args:
+        source: The version that it begins as; is not changed.
+        operation: Kind of clone, and its branch.
+        source_uri: Root of the source; files without a base path lie there, when they are not copied.
+    """
+    draft = source.copied()
+    manifest = draft.manifest
+    manifest.ClearField("branch")
+    manifest.ClearField("tag")
+    if operation.branch_name is not None:
+        manifest.branch = operation.branch_name
+    if not operation.is_shallow:
+        _own_all(draft)
+        return draft
+    known = {b.id for b in manifest.base_paths}
+    base_id = max(known) + 1 if known else 0
+    manifest.base_paths.add(id=base_id, is_dataset_root=True, path=operation.ref_path or source_uri)
+    for fragment in manifest.fragments:
+        _refuse_external(fragment, source_uri)
+        for file in fragment.files:
+            if not file.HasField("base_id"):
+                file.base_id = base_id
+        if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
+            fragment.deletion_file.base_id = base_id
+    for segment in draft.segments:
+        if not segment.HasField("base_id"):
+            segment.base_id = base_id
+    manifest.reader_feature_flags |= flags.BASE_PATHS
+    manifest.writer_feature_flags |= flags.BASE_PATHS
+    return draft
+
+
+def _own_all(draft: Draft) -> None:
+    manifest = draft.manifest
+    manifest.ClearField("base_paths")
+    manifest.reader_feature_flags &= ~flags.BASE_PATHS
+    manifest.writer_feature_flags &= ~flags.BASE_PATHS
+    for fragment in manifest.fragments:
+        for file in fragment.files:
+            file.ClearField("base_id")
+        if fragment.HasField("deletion_file"):
+            fragment.deletion_file.ClearField("base_id")
+    for segment in draft.segments:
+        segment.ClearField("base_id")
+
+
+def _refuse_external(fragment: table_pb2.DataFragment, where: str) -> None:
+    external = ("external_row_ids", "external_created_at_versions", "external_last_updated_at_versions")
+    if any(fragment.HasField(name) for name in external):
+        raise UnsupportedError("row ids in files of their own, which a shallow clone cannot name", where=where)
+
+
+def _refuse_present(location: Location) -> None:
+    try:
+        found = versions.latest_version(location.store())
+    except NotFoundError:
+        return
+    raise AlreadyExistsError(
+        "there is a table already", where=location.uri, found=f"version {found.version}", remedy="append or overwrite"
+    )
+
+
+def _publish_first(
+    location: Location, draft: Draft, transaction: transaction_pb2.Transaction, name: ManifestName
+) -> Snapshot:
+    try:
+        return Snapshot(location, publish(location, draft, transaction, name))
+    except (AlreadyExistsError, StoreError) as error:
+        own = _own_version(location, transaction, name)
+        if own is not None:
+            return own
+        if isinstance(error, StoreError):
+            raise
+        raise AlreadyExistsError(
+            "another one has just created the table", where=location.uri, remedy="append or overwrite"
+        ) from error
+
+
+def _own_version(location: Location, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot | None:
+    """The version that was made after all, though its answer was lost."""
+    try:
+        found = Snapshot(location, versions.load_manifest(location.store(), name.path))
+        theirs = found.transaction()
+    except (NotFoundError, StoreError):
+        return None
+    return found if theirs is not None and theirs.uuid == transaction.uuid else None

@@ -1,0 +1,191 @@
+"""A change that was made from one version is put on top of a newer one.
+
+What must have gone well before: no newer version conflicts with the change (`conflicts`). Fragments are merged in three
+ways: whatever ours left as it was in the version read is taken from the newest version. Rows that both versions deleted
+from one fragment go into one deletion file, when they are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.commit import index_coverage as coverage
+from lance_duck.errors import RetryableError
+from lance_duck.rows import DeletionVector
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.fragment import fragment_from_proto
+from lance_duck.wire.fragment_out import deletion_to_proto
+from lance_duck.wire.pb import table_pb2, transaction_pb2
+from lance_duck.write.deletions import write_deletions
+
+Affected: TypeAlias = Mapping[int, NDArray[np.uint32]]
+Fragments: TypeAlias = Mapping[int, table_pb2.DataFragment]
+
+_SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
+
+
+def rebase(
+    transaction: transaction_pb2.Transaction,
+    read: Snapshot,
+    newest: Snapshot,
+    affected: Affected | None,
+    written: Callable[[str], None],
+) -> transaction_pb2.Transaction:
+    """Return a transaction as it must be to go on top of the newest version.
+
+    Args:
+        transaction: As it was made; is not changed.
+        read: Version that it was made from.
+        newest: Version that it goes on top of.
+        affected: Rows that it deletes or changes in each fragment; None: not known.
+        written: Is told the path of each deletion file that is written.
+
+    Raises:
+        RetryableError: Both change one row, or the files of one fragment.
+    """
+    rebased = transaction_pb2.Transaction()
+    rebased.CopyFrom(transaction)
+    match rebased.WhichOneof("operation"):
+        case "delete":
+            removed = rebased.delete.deleted_fragment_ids
+            merger = _Merger(read, newest, affected, written)
+            gone = merger.merge(rebased.delete.updated_fragments, removed)
+            _drop(rebased.delete.updated_fragments, gone)
+            removed.extend(gone)
+        case "update":
+            merger = _Merger(read, newest, affected, written)
+            gone = merger.merge(rebased.update.updated_fragments, rebased.update.removed_fragment_ids)
+            _drop(rebased.update.updated_fragments, gone)
+            rebased.update.removed_fragment_ids.extend(gone)
+        case "create_index":
+            _narrow(rebased.create_index.new_indices, read, newest)
+    return rebased
+
+
+class _Merger:
+    """Merges the fragments that a change updates with what they have become."""
+
+    def __init__(
+        self, read: Snapshot, newest: Snapshot, affected: Affected | None, written: Callable[[str], None]
+    ) -> None:
+        self._newest = newest
+        self._before, self._now = _by_id(read), _by_id(newest)
+        self._affected = affected
+        self._written = written
+        self._where = newest.uri
+
+    def merge(self, updated: Iterable[table_pb2.DataFragment], removed: Iterable[int]) -> list[int]:
+        """Merge `updated` in place; returns those of which no row is left."""
+        for fragment_id in removed:
+            before, now = self._versions(fragment_id)
+            if before.deletion_file != now.deletion_file:
+                raise self._lost(fragment_id, "both delete rows of")
+        return [mine.id for mine in updated if self._is_empty_after(mine)]
+
+    def _is_empty_after(self, mine: table_pb2.DataFragment) -> bool:
+        before, now = self._versions(mine.id)
+        if before == now:
+            return False
+        merged = table_pb2.DataFragment()
+        merged.CopyFrom(now)
+        if mine.files != before.files:
+            if now.files != before.files:
+                raise self._lost(mine.id, "both change the files of")
+            merged.ClearField("files")
+            merged.files.MergeFrom(mine.files)
+        for sequence in _SEQUENCES:
+            _take(merged, mine, before, sequence)
+        empty = now.deletion_file != before.deletion_file and self._merge_deletions(merged, mine, before, now)
+        if now.deletion_file == before.deletion_file:
+            merged.ClearField("deletion_file")
+            if mine.HasField("deletion_file"):
+                merged.deletion_file.CopyFrom(mine.deletion_file)
+        mine.CopyFrom(merged)
+        return empty
+
+    def _merge_deletions(
+        self,
+        merged: table_pb2.DataFragment,
+        mine: table_pb2.DataFragment,
+        before: table_pb2.DataFragment,
+        now: table_pb2.DataFragment,
+    ) -> bool:
+        """Give `merged` a deletion file of both; whether no row is left."""
+        rows = None if self._affected is None else self._affected.get(mine.id)
+        if rows is None:
+            raise self._lost(mine.id, "both change rows of")
+        ours = DeletionVector.of(rows)
+        where = f"{self._where}: fragment {mine.id}"
+        theirs = self._newest.deletion_vector(fragment_from_proto(now, where)) or DeletionVector.of(rows[:0])
+        if ours.intersects(theirs):
+            raise self._lost(mine.id, "both change one row of")
+        if mine.deletion_file == before.deletion_file:
+            return False
+        both = ours.union(theirs)
+        if both.count == mine.physical_rows:
+            return True
+        file = write_deletions(self._newest.store, mine.id, self._newest.version, both)
+        self._written(file.path(mine.id))
+        merged.deletion_file.CopyFrom(deletion_to_proto(file))
+        return False
+
+    def _versions(self, fragment_id: int) -> tuple[table_pb2.DataFragment, table_pb2.DataFragment]:
+        before, now = self._before.get(fragment_id), self._now.get(fragment_id)
+        if before is None or now is None:
+            raise self._lost(fragment_id, "another one took away")
+        return before, now
+
+    def _lost(self, fragment_id: int, what: str) -> RetryableError:
+        return RetryableError(
+            f"{what} fragment {fragment_id}",
+            where=self._where,
+            found=f"a change up to version {self._newest.version}",
+            remedy="run it again on the newest version",
+        )
+
+
+def _narrow(segments: Iterable[table_pb2.IndexMetadata], read: Snapshot, newest: Snapshot) -> None:
+    """Take fragments out of new index segments whose values have changed in place since they were read."""
+    before, now = _by_id(read), _by_id(newest)
+    for segment in segments:
+        ids = coverage.covered(segment)
+        if ids is None or segment.name in coverage.SYSTEM:
+            continue
+        fields = coverage.family(segment.fields, newest.manifest.proto.fields)
+        changed = [
+            i
+            for i in ids.tolist()
+            if i in before and i in now and _files_of(before[i], fields) != _files_of(now[i], fields)
+        ]
+        if changed:
+            coverage.withdraw([segment], changed)
+
+
+def _files_of(fragment: table_pb2.DataFragment, fields: set[int]) -> set[tuple[int, str]]:
+    return {(i, file.path) for file in fragment.files for i in file.fields if i in fields}
+
+
+def _take(
+    merged: table_pb2.DataFragment, mine: table_pb2.DataFragment, before: table_pb2.DataFragment, sequence: str
+) -> None:
+    """Take a sequence from `mine`, if it is another one than before."""
+    name, old = mine.WhichOneof(sequence), before.WhichOneof(sequence)
+    if name is not None and (name != old or getattr(mine, name) != getattr(before, name)):
+        if old is not None:
+            merged.ClearField(old)
+        merged.MergeFrom(table_pb2.DataFragment(**{name: getattr(mine, name)}))
+
+
+def _by_id(snapshot: Snapshot) -> Fragments:
+    return {f.id: f for f in snapshot.manifest.proto.fragments}
+
+
+def _drop(fragments: MutableSequence[table_pb2.DataFragment], gone: Iterable[int]) -> None:
+    dropped = set(gone)
+    for place in reversed(range(len(fragments))):
+        if fragments[place].id in dropped:
+            del fragments[place]
