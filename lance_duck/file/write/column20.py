@@ -16,10 +16,11 @@ from lance_duck.encoding.v20.write.buffers import BuffersOut, valid_bytes
 from lance_duck.encoding.write.page import EncodedPage
 from lance_duck.errors import UnsupportedError
 from lance_duck.file.physical import is_whole
+from lance_duck.file.write.blobs import PlainBlobWriter
 from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, Space
 from lance_duck.file.write.paging import Paging
 from lance_duck.wire.pb import encodings20_pb2 as pb
-from lance_duck.wire.schema import Field
+from lance_duck.wire.schema import BLOB_V1_SCAN, Field
 
 _VERSION: Final = (2, 0)
 _PAGE_URL: Final = "/lance.encodings.ArrayEncoding"
@@ -78,7 +79,8 @@ class _Column20:
             )
         if field.logical_type == "struct" and not field.children:
             return _Structs(column, self._pages, [], path)
-        return _Values(column, self._pages, _encoder(field, path), self._page_bytes, is_top=column == 0)
+        values = _Values(column, self._pages, _encoder(field, path), self._page_bytes, is_top=column == 0)
+        return _Blobs(values, self._space) if field.blob_version else values
 
 
 class _Node(Protocol):
@@ -114,6 +116,24 @@ class _Values:
         encoding = self._encode(array, buffers)
         self._pages.append((self._column, _page(encoding, buffers, len(array), first_row)))
         self._any = True
+
+
+class _Blobs:
+    """A column of places in the file; the place of a null is (1, 0)."""
+
+    def __init__(self, places: _Values, space: Space) -> None:
+        self._places, self._space = places, space
+
+    def write(self, array: pa.Array, first_row: int) -> None:
+        found = PlainBlobWriter(self._space).describe(array)
+        positions, sizes = (found.field(i).to_numpy() for i in range(2))
+        if found.null_count:
+            positions = np.where(np.asarray(found.is_valid()), positions, np.uint64(1))
+        places = [pa.array(positions), pa.array(sizes)]
+        self._places.write(pa.StructArray.from_arrays(places, fields=list(BLOB_V1_SCAN)), first_row)
+
+    def finish(self) -> None:
+        self._places.finish()
 
 
 class _Structs:

@@ -58,11 +58,13 @@ def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression,
 
 
 def encode_json(texts: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
-    """Encode JSON texts as JSONB.
+    """Encode JSON texts as JSONB; binary values are that already.
 
     Raises:
         InvalidInputError: A text is not JSON.
     """
+    if pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type):
+        return encode_binary(texts, buffers, compression)
     valid = valid_bytes(texts) if texts.null_count else None
     return encode_values(encode_jsonb(texts, where), valid, buffers, compression)
 
