@@ -17,8 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
-PREFIX = "lance-encoding:"
+PREFIX: Final = "lance-encoding:"
+CHUNK_BYTES: Final = 4096
+NO_TEXT: Final = frozenset({"binary", "large_binary", "json"})
+"""Logical types whose values are bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Choice:
         dict_level: Of that compression.
         structural: None (choose), "miniblock" or "fullzip".
         packed: Whether a struct is stored row by row.
+        is_text: Whether values of variable width are texts, in which it is worth to look for symbols.
     """
 
     version: str = "2.2"
@@ -50,10 +55,13 @@ class Choice:
     dict_level: int | None = None
     structural: str | None = None
     packed: bool = False
+    is_text: bool = True
 
     @classmethod
-    def from_metadata(cls, metadata: Mapping[str, str], version: str = "2.2") -> Choice:
-        """The choice that a field's metadata make; keys and numbers that are no such ask for nothing."""
+    def from_metadata(
+        cls, metadata: Mapping[str, str], version: str = "2.2", logical_type: str | None = None
+    ) -> Choice:
+        """The choice that a field's metadata and its type make; keys and numbers that are no such ask for nothing."""
 
         def text(key: str) -> str | None:
             found = metadata.get(PREFIX + key)
@@ -70,6 +78,7 @@ class Choice:
             dict_compression=text("dict-values-compression"),
             dict_level=_integer(text("dict-values-compression-level")),
             structural=text("structural-encoding"),
+            is_text=logical_type not in NO_TEXT,
             packed=text("packed") == "true" or metadata.get("packed", "").strip().lower() == "true",
         )
 
@@ -77,6 +86,11 @@ class Choice:
     def large(self) -> bool:
         """Whether chunks may be larger than 32 KiB: 2.2."""
         return self.version != "2.1"
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes that a chunk is to have; more when it is compressed again, which is dear for each chunk."""
+        return 4 * CHUNK_BYTES if self.large and self.compression in ("zstd", "lz4") else CHUNK_BYTES
 
 
 def _integer(text: str | None) -> int | None:

@@ -26,7 +26,7 @@ from lance_duck.encoding.write.values import list_codec, struct_codec, value_bit
 from lance_duck.errors import UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
-__all__ = ["compress_block", "compress_levels", "compress_mini_block", "compress_values"]
+__all__ = ["as_dictionary", "compress_block", "compress_levels", "compress_mini_block", "compress_values"]
 
 LEAST_COMPRESSED: Final = 4096
 """Bytes of a page from which on general compression is tried."""
@@ -37,6 +37,22 @@ TEXT_RATIO: Final = 0.6
 WORTH: Final = 0.95
 DICTIONARY_BITS: Final = (64, 128)
 """Numbers that may have a dictionary."""
+
+
+def as_dictionary(block: Block, choice: Choice) -> Block:
+    """The block with its distinct values in a dictionary, if that makes a page clearly smaller; else the block.
+
+    To be asked before the layout is chosen: places in a dictionary are small, however large the values are.
+    """
+    found = None
+    if isinstance(block, VariableWidth) and block.count:
+        otherwise = text_bytes(block) * TEXT_RATIO + block.count * block.offsets.itemsize
+        found = find_dictionary(block, choice, otherwise, block.count)
+    elif isinstance(block, FixedWidth) and block.count and choice.large and block.bits in DICTIONARY_BITS:
+        seen = look_at(block)
+        least, runs = (seen.least, seen.runs) if seen else (len(block.data), block.count)
+        found = find_dictionary(block, choice, least, runs)
+    return found or block
 
 
 def compress_mini_block(block: Block, choice: Choice, max_values: int = MAX_VALUES) -> MiniBlockValues:
@@ -60,8 +76,8 @@ def compress_mini_block(block: Block, choice: Choice, max_values: int = MAX_VALU
     if isinstance(block, VariableWidth):
         return _texts(block, choice, max_values)
     codec: Codec = list_codec(block) if isinstance(block, FixedSizeList) else struct_codec(block)
-    counts = even_counts(block.count, min(max_values, plain_values(value_bits(block))))
-    return _compressed(codec, counts, codec.encode_chunks(block, counts), choice)
+    counts = even_counts(block.count, min(max_values, plain_values(value_bits(block), choice)))
+    return MiniBlockValues(codec.to_proto(), counts, codec.encode_chunks(block, counts))
 
 
 def compress_values(block: Block, choice: Choice) -> tuple[pb.CompressiveEncoding, Block]:
@@ -107,26 +123,15 @@ def compress_block(block: Block, choice: Choice) -> tuple[pb.CompressiveEncoding
 
 
 def _numbers(block: FixedWidth, choice: Choice, max_values: int) -> MiniBlockValues:
-    seen = look_at(block)
-    if choice.large and block.bits in DICTIONARY_BITS and choice.compression is None and block.count:
-        least, runs = (seen.least, seen.runs) if seen else (len(block.data), block.count)
-        found = find_dictionary(block, choice, least, runs)
-        if found is not None:
-            return _with_dictionary(found, choice, max_values)
-    codec, counts = pick_numbers(block, choice, max_values, seen)
+    codec, counts = pick_numbers(block, choice, max_values, look_at(block))
     return _compressed(codec, counts, codec.encode_chunks(block, counts), choice)
 
 
 def _texts(values: VariableWidth, choice: Choice, max_values: int) -> MiniBlockValues:
-    if values.count and choice.compression not in ("none", "fsst"):
-        otherwise = text_bytes(values) * TEXT_RATIO + values.count * values.offsets.itemsize
-        found = find_dictionary(values, choice, otherwise, values.count)
-        if found is not None:
-            return _with_dictionary(found, choice, max_values)
     codec = text_codec(values, choice)
     plain = codec.inner if isinstance(codec, Fsst) else codec
     codes = codec.replace(values) if isinstance(codec, Fsst) else values
-    counts = text_counts(codes, values.offsets.itemsize, max_values)
+    counts = text_counts(codes, values.offsets.itemsize, choice.chunk_bytes, max_values)
     buffers = plain.encode_chunks(codes, counts)
     if not choice.large and np.diff(buffers[0][1], prepend=0).max() > LARGEST_VALUE:
         raise UnsupportedError("a value too large for a chunk of 2.1", where="miniblock")
@@ -139,7 +144,8 @@ def _with_dictionary(block: Dictionary, choice: Choice, max_values: int) -> Mini
         raise UnsupportedError("dictionary without values", where="miniblock")
     indices = np.ascontiguousarray(block.indices)
     places = FixedWidth(indices.itemsize * 8, indices.view(np.uint8), len(indices))
-    plain = replace(choice, compression=None, rle_threshold=None)
+    asked = "none" if choice.compression == "none" else None
+    plain = replace(choice, compression=asked, rle_threshold=None)
     codec, counts = pick_numbers(places, plain, max_values, look_at(places))
     encoding, data = compress_block(block.items, choice)
     items = DictionaryBuffer(encoding, data, block.items.count)

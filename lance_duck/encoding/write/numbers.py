@@ -21,8 +21,6 @@ from lance_duck.encoding.write.choice import Choice
 
 MAX_VALUES: Final = 4096
 """Values of a chunk."""
-CHUNK_BYTES: Final = 8186
-"""More than a chunk of plain values has; half of it is less."""
 WORTH: Final = 0.95
 """Part of the plain size that packed values may have: less is not worth the unpacking."""
 MAX_ENTROPY: Final = 4.0
@@ -87,7 +85,7 @@ def pick_numbers(
         max_values: Most values of a chunk, a power of two.
         seen: What look_at gave for them.
     """
-    plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits)))
+    plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits, choice)))
     if seen is None or choice.compression == "none":
         return plain
     if _split_streams(block, choice):
@@ -107,9 +105,9 @@ def even_counts(count: int, size: int) -> NDArray[np.int64]:
     return counts
 
 
-def plain_values(bits: int) -> int:
-    """Values of a chunk when each has so many bits: a power of two."""
-    fitting = max(1, (CHUNK_BYTES - 1) * 8 // bits)
+def plain_values(bits: int, choice: Choice) -> int:
+    """Values of a chunk when each has so many bits: a power of two, and the largest of less than two chunks' bytes."""
+    fitting = max(1, (2 * choice.chunk_bytes - 1) * 8 // bits)
     return min(MAX_VALUES, 1 << (fitting.bit_length() - 1))
 
 

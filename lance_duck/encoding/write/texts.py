@@ -15,7 +15,6 @@ from lance_duck.encoding.kernels.variable_out import cut_variable
 from lance_duck.encoding.variable import Variable
 from lance_duck.encoding.write.choice import Choice
 
-CHUNK_BYTES: Final = 4096
 LEAST_BYTES: Final = 32 * 1024
 """Bytes of values from which on a symbol table is worth its own."""
 LEAST_LENGTH: Final = 5
@@ -29,9 +28,9 @@ def text_codec(values: VariableWidth, choice: Choice) -> Variable | Fsst:
     plain = Variable(values.offsets.itemsize * 8)
     size = text_bytes(values)
     asked = choice.compression == "fsst"
-    if not size or choice.compression not in (None, "fsst") or (size < LEAST_BYTES and not asked):
+    if not asked and (choice.compression or not choice.is_text or size < LEAST_BYTES):
         return plain
-    if not asked and int(np.diff(values.offsets).max()) < LEAST_LENGTH:
+    if not size or (not asked and int(np.diff(values.offsets).max()) < LEAST_LENGTH):
         return plain
     codec = Fsst.of_symbols(train(sample_values(values, seed=0)), plain)
     sample = sample_values(values, seed=1)
@@ -45,10 +44,10 @@ def text_bytes(values: VariableWidth) -> int:
     return int(values.offsets[-1]) - int(values.offsets[0])
 
 
-def text_counts(values: VariableWidth, width: int, max_values: int) -> NDArray[np.int64]:
-    """Values of each chunk, with offsets of `width` bytes."""
+def text_counts(values: VariableWidth, width: int, limit: int, max_values: int) -> NDArray[np.int64]:
+    """Values of each chunk of about `limit` bytes, with offsets of `width` bytes."""
     if not values.count:
         return np.zeros(1, np.int64)
     counts = np.empty(values.count, np.int64)
-    chunks = cut_variable(readonly(values.offsets), width, CHUNK_BYTES, max_values, counts)
+    chunks = cut_variable(readonly(values.offsets), width, limit, max_values, counts)
     return counts[:chunks].copy()
