@@ -23,6 +23,10 @@ from lance_duck.fragment import FragmentMetadata, LanceFragment
 from lance_duck.scan.options import ColumnOrdering
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.store import ExternalManifestStore, register_manifest_store
+from lance_duck.tables import write_dataset
+from lance_duck.verbs.bases import DatasetBasePath
+from lance_duck.verbs.udf import BatchUDF, batch_udf
+from lance_duck.write.options import WriteProgress
 
 try:
     __version__ = version("lance-duck")
@@ -31,11 +35,13 @@ except PackageNotFoundError:
 
 __all__ = [
     "AlreadyExistsError",
+    "BatchUDF",
     "BlobFile",
     "ColumnOrdering",
     "CommitConflictError",
     "Connection",
     "CorruptError",
+    "DatasetBasePath",
     "ExternalManifestStore",
     "FormatError",
     "FragmentMetadata",
@@ -50,9 +56,12 @@ __all__ = [
     "RetryableError",
     "StoreError",
     "UnsupportedError",
+    "WriteProgress",
     "__version__",
+    "batch_udf",
     "connect",
     "dataset",
     "register",
     "register_manifest_store",
+    "write_dataset",
 ]

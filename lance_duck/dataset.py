@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -26,8 +26,11 @@ from lance_duck.scan.source import ScanSource
 from lance_duck.scan.statistics import LanceStats
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
+from lance_duck.verbs.columns import ColumnChanges
+from lance_duck.verbs.config import ConfigChanges
 from lance_duck.verbs.delta import Lineage
 from lance_duck.verbs.history import History
+from lance_duck.verbs.versions import VersionChanges
 from lance_duck.wire.schema import Schema
 
 
@@ -59,6 +62,9 @@ class LanceDataset(
     BlobReads,
     History,
     Lineage,
+    VersionChanges,
+    ConfigChanges,
+    ColumnChanges,
 ):
     """One version of a Lance table; see `dataset` for the arguments.
 
@@ -81,8 +87,15 @@ class LanceDataset(
         self._uri = uri
         self._table = table
 
-    def _with(self, table: TableScan, uri: str | None = None) -> LanceDataset:
-        return _handle(self._uri if uri is None else uri, table.snapshot, table)
+    @classmethod
+    def _on(cls, snapshot: Snapshot, uri: str | None = None) -> Self:
+        return cls._over(TableScan(snapshot), snapshot.uri if uri is None else uri)
+
+    @classmethod
+    def _over(cls, table: TableScan, uri: str) -> Self:
+        found = cls.__new__(cls)
+        found._adopt(uri, table)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._uri, self._snapshot, self._table.restriction)
@@ -150,7 +163,7 @@ class LanceDataset(
 
     # Other versions.
 
-    def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> LanceDataset:
+    def checkout_version(self, version: Version, asof: datetime | date | str | None = None) -> Self:
         """Open another version: a number, a tag or (branch, number or tag or None for its latest).
 
         Raises:
@@ -160,7 +173,7 @@ class LanceDataset(
             raise InvalidInputError("both version and asof", where="checkout_version", expected="one of them")
         snapshot = self._snapshot.checkout(version, asof)
         moved = snapshot.location.uri != self._snapshot.location.uri
-        return self._with(TableScan(snapshot, self._table.restriction), snapshot.uri if moved else None)
+        return self._over(TableScan(snapshot, self._table.restriction), snapshot.uri if moved else self._uri)
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
@@ -295,9 +308,9 @@ class LanceDataset(
 
     # What pyarrow does with a dataset.
 
-    def filter(self, expression: FilterLike) -> LanceDataset:
+    def filter(self, expression: FilterLike) -> Self:
         """The dataset with only the rows that pass a filter; nothing is read yet."""
-        return self._with(self._table.restricted(expression))
+        return self._over(self._table.restricted(expression), self._uri)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
         """The rows in order, in memory; see `pyarrow.dataset.Dataset.sort_by`."""
@@ -354,14 +367,8 @@ class LanceDataset(
         self._adopt(self._uri, TableScan(snapshot, self._table.restriction))
 
 
-def _handle(uri: str, snapshot: Snapshot, table: TableScan) -> LanceDataset:
-    found = LanceDataset.__new__(LanceDataset)
-    found._adopt(uri, table)
-    return found
-
-
 def _reopen(uri: str, snapshot: Snapshot, restriction: Any) -> LanceDataset:
-    return _handle(uri, snapshot, TableScan(snapshot, restriction))
+    return LanceDataset._over(TableScan(snapshot, restriction), uri)
 
 
 def _in_memory(what: str, compute: Callable[..., pa.Table], *args: Any, **options: Any) -> pads.InMemoryDataset:

@@ -20,7 +20,7 @@ class DatasetBasePath:
     Attributes:
         path: Absolute path or URI.
         name: By which writes choose it.
-        is_dataset_root: Whether it is laid out like a table, with files in its data/; they lie directly in it otherwise.
+        is_dataset_root: Whether it is laid out like a table, with files in its data/; else they lie directly in it.
         id: Number in the table; None: given out when it is added.
     """
 

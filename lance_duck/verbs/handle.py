@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Self
 
 from lance_duck.snapshot import Snapshot
 
@@ -18,3 +19,8 @@ class Handle:
     @abstractmethod
     def _move_to(self, snapshot: Snapshot) -> None:
         """Go to another version; other handles stay where they are."""
+
+    @classmethod
+    @abstractmethod
+    def _on(cls, snapshot: Snapshot, uri: str | None = None) -> Self:
+        """Another handle, on a version; `uri` is how the user calls its place."""

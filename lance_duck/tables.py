@@ -1,0 +1,153 @@
+"""write_dataset: what makes a table, or adds rows to one."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.write_dataset import WriteSettings, write_table
+from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
+
+
+def write_dataset(
+    data_obj: Any,
+    uri: str | os.PathLike[str] | LanceDataset | None = None,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = ROWS_PER_FILE,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int = BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: Callable[[WriteProgress], None] | bool | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    initial_bases: Sequence[Any] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    **refused: Any,
+) -> LanceDataset:
+    """Write data to a table, and return it at its new version.
+
+    Args:
+        data_obj: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, batches with their schema, a
+            pandas or polars frame, a DuckDB relation, a list of dicts, a dict of arrays, or anything with
+            `__arrow_c_stream__`.
+        uri: Path or URI of the table, or a handle on it.
+        schema: Of data that do not know theirs.
+        mode: "create" makes a table and fails where there is one. "append" adds rows, to the columns of the same
+            names, or makes the table. "overwrite" replaces rows and schema by a new version, or makes the table;
+            settings and older versions stay.
+        max_rows_per_file: Rows of a data file at most, which are those of a fragment.
+        max_rows_per_group: Without effect: files have no groups.
+        max_bytes_per_file: Size after which a file is ended.
+        data_cache_bytes: Without effect: pages are as large as suits.
+        max_page_bytes: Likewise.
+        progress: Called with `WriteProgress` now and then; True prints it.
+        storage_options: Settings of the object store.
+        data_storage_version: "2.2", which is the default and "stable", "2.1" or "2.0". A table that there is keeps its
+            own unless told otherwise.
+        use_legacy_format: Deprecated; False is "stable".
+        enable_v2_manifest_paths: Name manifests so that the newest is found without listing all; of a new table.
+        enable_stable_row_ids: Let rows keep their `_rowid` when they move; of a new table.
+        auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, kept as settings of a new table.
+        commit_message: What `read_transaction` shows.
+        transaction_properties: Likewise.
+        initial_bases: `DatasetBasePath`s of a new table: other places for its data files.
+        target_bases: Names or paths of base paths that the files go to, one after the other.
+        target_all_bases: True: to the root of the table and all base paths; False: to all base paths.
+        base_store_params: Settings of the object stores of base paths, by path.
+        refused: Arguments of pylance that are not supported: commit_lock (see the setting "manifest_store"), session,
+            namespace_client, table_id, external_blob_mode="ingest", allow_external_blob_outside_bases=False with
+            external blobs, blob_pack_file_size_threshold.
+
+    Raises:
+        AlreadyExistsError: The table exists, and the mode is "create".
+        InvalidInputError: Data that do not fit the table, or arguments that make no sense.
+        UnsupportedError: A type or a version that is not written, or an argument that is not supported.
+        CommitConflictError: The table was changed meanwhile so that the rows do not fit any more.
+        StoreError: The disk or the object store failed. Whatever fails, there is no new version.
+    """
+    refuse_unsupported(refused)
+    for name, value in {"data_cache_bytes": data_cache_bytes, "max_page_bytes": max_page_bytes}.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise InvalidInputError(name, expected="a number of at least 1", found=repr(value))
+    settings = WriteSettings(
+        max_rows_per_file=max_rows_per_file,
+        max_rows_per_group=max_rows_per_group,
+        max_bytes_per_file=max_bytes_per_file,
+        progress=progress,
+        storage_options=storage_options,
+        data_storage_version=chosen_version(data_storage_version, use_legacy_format),
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        enable_stable_row_ids=enable_stable_row_ids,
+        auto_cleanup_options=auto_cleanup_options,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties,
+        initial_bases=initial_bases,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
+        base_store_params=base_store_params,
+    )
+    target = _target(uri)
+    snapshot = write_table(data_obj, target, schema, mode, settings)
+    return LanceDataset._on(snapshot, uri.uri if isinstance(uri, LanceDataset) else os.fspath(target))
+
+
+def refuse_unsupported(given: Mapping[str, Any]) -> None:
+    """Refuse arguments of pylance that are not supported, unless they have their default.
+
+    Raises:
+        UnsupportedError: One asks for something.
+        InvalidInputError: It is no argument at all.
+    """
+    for name, value in given.items():
+        if name not in _DEFAULTS:
+            raise InvalidInputError(f"unknown argument {name!r}", where="write_dataset")
+        if value != _DEFAULTS[name]:
+            raise UnsupportedError(f"{name} is not supported", where="write_dataset", remedy=_REMEDIES.get(name))
+
+
+def chosen_version(data_storage_version: str | None, use_legacy_format: bool | None) -> str | None:
+    """The version of data files that two arguments ask for."""
+    if use_legacy_format is None:
+        return data_storage_version
+    warnings.warn("use_legacy_format is deprecated; use data_storage_version", DeprecationWarning, stacklevel=3)
+    return "legacy" if use_legacy_format else "stable"
+
+
+_DEFAULTS = {
+    "commit_lock": None,
+    "external_blob_mode": "reference",
+    "allow_external_blob_outside_bases": False,
+    "blob_pack_file_size_threshold": None,
+    "namespace_client": None,
+    "table_id": None,
+    "session": None,
+}
+_REMEDIES = {"commit_lock": 'name a store that decides who was first: storage_options={"manifest_store": …}'}
+
+
+def _target(uri: Any) -> Any:
+    if uri is None:
+        raise InvalidInputError("no place for a table", where="uri", expected="a path, a URI or a LanceDataset")
+    found: Snapshot | Any = uri._snapshot if isinstance(uri, LanceDataset) else uri
+    return found
+
+
+__all__ = ["write_dataset"]

@@ -1,0 +1,43 @@
+"""How a change of a table is committed for a handle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from lance_duck.commit import commit, run_again
+from lance_duck.commit.operations import Operation
+from lance_duck.errors import InvalidInputError
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.handle import Handle
+from lance_duck.wire.transaction import COMMIT_MESSAGE
+
+
+class Change(Handle):
+    """A handle that changes its table by one operation."""
+
+    def _change(
+        self,
+        make: Callable[[Snapshot], Operation],
+        message: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Commit what a function makes of a version, again on the newest one when another change came first."""
+        said = transaction_properties(message, properties)
+        self._move_to(run_again(self._snapshot, lambda snapshot: commit(snapshot, make(snapshot), properties=said)))
+
+
+def transaction_properties(message: str | None, properties: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Return the properties that a transaction gets; None for none.
+
+    Raises:
+        InvalidInputError: They are no texts.
+    """
+    if message is None and not properties:
+        return None
+    found = dict(properties or {})
+    if message is not None:
+        found[COMMIT_MESSAGE] = message
+    for name, value in found.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidInputError("not a text", where="transaction_properties", found=f"{name!r}: {value!r}")
+    return found

@@ -1,0 +1,133 @@
+"""New columns of the rows of a fragment: one value for each physical row, deleted ones too.
+
+A deleted row gets the value of the row after it that is not deleted, or of the last one; nobody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ColumnsLike
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import Store
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.schema import Schema
+from lance_duck.write.files import discard_fragments, write_columns
+from lance_duck.write.options import WriteOptions
+
+
+def read_live(
+    table: TableScan, fragment: Fragment, columns: ColumnsLike | None, batch_size: int | None = None
+) -> pa.RecordBatchReader:
+    """Stream columns, or SQL expressions by name, of the rows of a fragment that are not deleted."""
+    options = ScanOptions(columns=columns, batch_size=batch_size, blob_handling="all_binary")
+    return table.reader(table.plan(options, fragment))
+
+
+def read_schema(table: TableScan, columns: ColumnsLike | None) -> pa.Schema:
+    """Schema of what `read_live` streams, of any fragment."""
+    options = ScanOptions(columns=columns, fragments=[], blob_handling="all_binary")
+    return table.reader(table.plan(options)).schema
+
+
+def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | None:
+    """Offsets of the rows of a fragment that are not deleted; None when none is deleted."""
+    vector = snapshot.deletion_vector(fragment)
+    if vector is None or not vector.count:
+        return None
+    return vector.live_offsets(0, snapshot.physical_rows(fragment))
+
+
+def spread(
+    batches: Iterable[pa.RecordBatch], live: NDArray[np.int64] | None, physical_rows: int, where: str
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows that are not deleted their places among all physical rows.
+
+    Args:
+        batches: One row for each that is not deleted.
+        live: Offsets of those; None: all rows.
+        physical_rows: Rows of the fragment.
+        where: The fragment, for messages.
+
+    Raises:
+        InvalidInputError: More or fewer rows than that.
+    """
+    expected = physical_rows if live is None else len(live)
+    done, at, last = 0, 0, None
+    for batch in batches:
+        end = done + batch.num_rows
+        if end > expected:
+            raise _wrong_rows(where, expected, f"at least {end}")
+        if not batch.num_rows:
+            continue
+        if live is None:
+            yield batch
+        else:
+            stop = int(live[end - 1]) + 1
+            yield batch.take(pa.array(np.searchsorted(live[done:end], np.arange(at, stop))))
+            at, last = stop, batch.slice(batch.num_rows - 1)
+        done = end
+    if done < expected:
+        raise _wrong_rows(where, expected, done)
+    if live is not None and last is not None and at < physical_rows:
+        yield last.take(pa.array(np.zeros(physical_rows - at, np.int64)))
+
+
+class ColumnFiles:
+    """The files that a change gives to fragments, to be discarded when it fails.
+
+    Args:
+        snapshot: The version that is changed.
+        schema: The new columns only.
+        version: Of the data files.
+    """
+
+    def __init__(self, snapshot: Snapshot, schema: Schema, version: str) -> None:
+        self._snapshot = snapshot
+        self._schema = schema
+        self._options = WriteOptions(data_storage_version=version)
+        self._written: list[DataFile] = []
+
+    def write(self, fragment: Fragment, batches: Iterable[pa.RecordBatch]) -> DataFile | None:
+        """Write the new columns of a fragment, of its rows that are not deleted; None when there are no such rows."""
+        live = live_rows(self._snapshot, fragment)
+        rows = self._snapshot.physical_rows(fragment)
+        placed = spread(batches, live, rows, f"fragment {fragment.id}")
+        if live is not None and not len(live):
+            for _ in placed:
+                raise _wrong_rows(f"fragment {fragment.id}", 0, "some")
+            return None
+        file = write_columns(self._store, self._schema, placed, rows, self._options)
+        self._written.append(file)
+        return file
+
+    def keep(self, file: DataFile) -> None:
+        """Take a file out of those that `discard` deletes."""
+        self._written.remove(file)
+
+    def discard(self) -> None:
+        """Delete the files. Never raises."""
+        fragments = [Fragment(0, (file,), None, 0, None, None, None) for file in self._written]
+        discard_fragments(self._store, fragments)
+        self._written = []
+
+    @property
+    def _store(self) -> Store:
+        return self._snapshot.store
+
+
+def with_file(fragment: Fragment, file: DataFile | None) -> Fragment:
+    """The fragment with one more data file."""
+    return fragment if file is None else replace(fragment, files=(*fragment.files, file))
+
+
+def _wrong_rows(where: str, expected: int, found: object) -> InvalidInputError:
+    return InvalidInputError("new columns of other length than the table", where=where, expected=expected, found=found)
