@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+
 import pyarrow as pa
 from hypothesis import strategies as st
 from oracle.columns import random_words
@@ -87,11 +89,9 @@ def _plain(type_: pa.DataType, rng: Rng) -> object:
         return rng.bytes(type_.byte_width)
     if pa.types.is_binary(type_):
         return rng.bytes(int(rng.integers(0, 9)))
-    return (
-        pa.scalar(int(rng.integers(0, 100)), pa.int32()).cast(pa.int64()).cast(type_).as_py()
-        if pa.types.is_decimal(type_)
-        else _number(type_, rng)
-    )
+    if pa.types.is_decimal(type_):
+        return decimal.Decimal(int(rng.integers(-100, 100))).scaleb(-type_.scale)
+    return _number(type_, rng)
 
 
 def _number(type_: pa.DataType, rng: Rng) -> object:

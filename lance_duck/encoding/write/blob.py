@@ -8,7 +8,7 @@ from lance_duck.encoding.block import FixedWidth, PackedStruct
 from lance_duck.encoding.page import EncodingDescription
 from lance_duck.encoding.write.choice import Choice
 from lance_duck.encoding.write.leaf import LeafRows
-from lance_duck.encoding.write.levels import page_levels
+from lance_duck.encoding.write.levels import FLAT, page_levels
 from lance_duck.encoding.write.miniblock import encode_mini_block
 from lance_duck.encoding.write.page import PAGE_LAYOUT_URL, EncodedPage
 from lance_duck.errors import UnsupportedError
@@ -29,7 +29,7 @@ def encode_blobs(rows: LeafRows, first_row: int) -> EncodedPage:
     """
     if rows.begins is not None:
         raise UnsupportedError("blobs in lists in a data file of version 2.1", remedy="write data_storage_version 2.2")
-    levels = page_levels(rows.lists, None, rows.holes, rows.block.count, rows.num_rows)
+    levels = page_levels(rows.shape, None, rows.holes, rows.block.count, rows.num_rows)
     block = rows.block
     assert isinstance(block, PackedStruct)
     if levels.def_ is not None:
@@ -41,7 +41,7 @@ def encode_blobs(rows: LeafRows, first_row: int) -> EncodedPage:
         left = np.where(null, np.uint64(0), sizes.data.view("<u8"))
         parts = tuple(FixedWidth(64, part.view(np.uint8), block.count) for part in (folded, left))
         block = PackedStruct(parts, block.count)
-    plain = page_levels((False,), None, None, block.count, rows.num_rows)
+    plain = page_levels(FLAT, None, None, block.count, rows.num_rows)
     page = encode_mini_block(block, plain, Choice(version="2.1"), first_row)
     assert page is not None
     layout = pb.BlobLayout(inner_layout=pb.PageLayout.FromString(page.encoding.value), layers=levels.kinds)

@@ -13,9 +13,10 @@ from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, F
 from lance_duck.encoding.page import Levels
 from lance_duck.encoding.take import look_up, slice_block
 from lance_duck.encoding.write.choice import Choice
+from lance_duck.encoding.write.compress import as_dictionary
 from lance_duck.encoding.write.constant import constant_value, encode_all_null, encode_constant
 from lance_duck.encoding.write.fullzip import encode_full_zip
-from lance_duck.encoding.write.levels import page_levels
+from lance_duck.encoding.write.levels import LeafShape, page_levels
 from lance_duck.encoding.write.miniblock import encode_mini_block
 from lance_duck.encoding.write.page import EncodedPage, PageLevels
 
@@ -30,7 +31,7 @@ class LeafRows:
 
     Attributes:
         block: A value for each slot.
-        lists: For each layer, innermost first, whether it is a list.
+        shape: Its layers.
         begins: Of the entries; None without lists.
         holes: Of the entries; None when all are 0.
         hidden: Highest mark of an entry without a slot.
@@ -38,7 +39,7 @@ class LeafRows:
     """
 
     block: Block
-    lists: tuple[bool, ...]
+    shape: LeafShape
     begins: Bytes | None
     holes: Bytes | None
     hidden: int
@@ -51,7 +52,7 @@ def encode_leaf(rows: LeafRows, first_row: int, choice: Choice) -> Iterator[Enco
     Raises:
         UnsupportedError: Values of a kind that no page can hold.
     """
-    levels = page_levels(rows.lists, rows.begins, rows.holes, rows.block.count, rows.num_rows)
+    levels = page_levels(rows.shape, rows.begins, rows.holes, rows.block.count, rows.num_rows)
     page = _one_page(rows.block, levels, first_row, choice)
     if page is not None:
         yield page
@@ -73,6 +74,7 @@ def _one_page(block: Block, levels: PageLevels, first_row: int, choice: Choice) 
         value = constant_value(block, valid)
         if value is not None:
             return encode_constant(value, levels, first_row)
+    block = as_dictionary(block, choice)
     if _is_large(block, choice):
         return encode_full_zip(block, levels, choice, first_row)
     return encode_mini_block(block, levels, choice, first_row)

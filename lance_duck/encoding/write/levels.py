@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lance_duck.encoding.block import Bytes
@@ -28,13 +30,40 @@ _LIST_KINDS = {
 _ALL = 256
 
 
+@dataclass(frozen=True, slots=True)
+class LeafShape:
+    """The layers of a physical column, innermost first.
+
+    Attributes:
+        lists: Of each, whether it is a list.
+        nullable: Of each, whether every page says that it may be null, whatever the page holds.
+    """
+
+    lists: tuple[bool, ...]
+    nullable: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> LeafShape:
+        """The shape of a column whose layers the schema lets be null.
+
+        Structs around lists are nullable in all pages or in none: pylance 14 miscounts the structs of pages that say
+        otherwise than their neighbours, and cannot read the column.
+        """
+        around = [not lists[i] and any(lists[:i]) for i in range(len(lists))]
+        return cls(lists, tuple(a and n for a, n in zip(around, nullable, strict=True)))
+
+
+FLAT = LeafShape((False,), (False,))
+"""The shape of a column of values alone."""
+
+
 def page_levels(
-    lists: tuple[bool, ...], begins: Bytes | None, holes: Bytes | None, num_slots: int, num_rows: int
+    shape: LeafShape, begins: Bytes | None, holes: Bytes | None, num_slots: int, num_rows: int
 ) -> PageLevels:
     """Levels in the terms of the least layers that can hold them.
 
     Args:
-        lists: For each layer of the column, innermost first, whether it is a list.
+        shape: Layers of the column.
         begins: Of the entries; None without lists.
         holes: Of the entries; None when all are 0.
         num_slots: Entries that have a value.
@@ -44,20 +73,24 @@ def page_levels(
     if holes is not None:
         levels_present(readonly(holes), present)
     kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
-    mark = sum(1 + is_list for is_list in lists)
-    for is_list in lists:
+    mark = sum(1 + is_list for is_list in shape.lists)
+    for is_list, is_nullable in zip(shape.lists, shape.nullable, strict=True):
         mark -= 1 + is_list
         found = present[mark + 1 : mark + 2 + is_list].view(np.bool_).tolist()
+        found[0] |= is_nullable
         kinds.append(_LIST_KINDS[found[0], found[1]] if is_list else NULLABLE_ITEM if found[0] else ALL_VALID_ITEM)
         for i, is_there in enumerate(found):
             level += is_there
             table[mark + 1 + i] = level
     def_ = None
-    if holes is not None and level:
+    if level and holes is None:
+        def_ = np.zeros(num_slots if begins is None else len(begins), dtype=np.uint8)
+    elif level:
+        assert holes is not None
         def_ = holes
-        if not np.array_equal(np.flatnonzero(present), table[present.view(np.bool_)]):
+        if not np.array_equal(np.arange(level + 1), table[: level + 1]) or present[level + 1 :].any():
             def_ = np.empty(len(holes), dtype=np.uint8)
             map_levels(readonly(holes), table, def_)
-    max_rep = np.uint8(sum(lists))
+    max_rep = np.uint8(sum(shape.lists))
     rep = None if begins is None else max_rep - begins
     return PageLevels(parse_layers(kinds, "page"), rep, def_, num_slots, num_rows)

@@ -11,7 +11,7 @@ from lance_duck.encoding.write.choice import Choice
 from lance_duck.encoding.write.ravel import Outline, unfold_fixed, unfold_items, unfold_list
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, Space
-from lance_duck.file.write.leaf import LeafWriter
+from lance_duck.file.write.leaf import Layer, LeafWriter
 from lance_duck.wire.schema import Field
 
 SLICE_BYTES: Final = 32 << 20
@@ -79,26 +79,26 @@ class NestedColumnWriter:
         """The pages of the rows that are left."""
         return [(i, page) for i, leaf in enumerate(self._leaves) for page in leaf.rest()]
 
-    def _build(self, field: Field, around: tuple[tuple[bool, int], ...], where: str) -> _Node:
+    def _build(self, field: Field, around: tuple[Layer, ...], where: str) -> _Node:
         if not field.children or field.is_packed or field.blob_version:
-            structure = ((*around, (False, 1)))[::-1]
+            layers = (*around, Layer(False, field.nullable))[::-1]
             asked = {} if field.blob_version else field.metadata
-            choice = Choice.from_metadata(asked, self._version)
-            self._leaves.append(LeafWriter(field, structure, choice, self._space, self._page_bytes, where))
+            choice = Choice.from_metadata(asked, self._version, field.logical_type)
+            self._leaves.append(LeafWriter(field, layers, choice, self._space, self._page_bytes, where))
             return _Node(field, len(self._leaves) - 1)
         layer = self._layer(field, where)
         children = tuple(self._build(c, (*around, layer), f"{where}.{c.name}") for c in field.children)
         return _Node(field, None, children)
 
-    def _layer(self, field: Field, where: str) -> tuple[bool, int]:
+    def _layer(self, field: Field, where: str) -> Layer:
         kind = field.logical_type
         if self._version == "2.1" and (kind == "map" or kind.startswith("fixed_size_list:")):
             raise UnsupportedError(
                 f"{kind} in a file of version 2.1", where=where, remedy="write with data_storage_version='2.2'"
             )
         if kind.startswith("fixed_size_list:"):
-            return False, int(kind.rpartition(":")[2])
-        return kind != "struct", 1
+            return Layer(False, field.nullable, int(kind.rpartition(":")[2]))
+        return Layer(kind != "struct", field.nullable)
 
     def _ravel(self, node: _Node, array: pa.Array, outline: Outline, num_rows: int, where: str) -> None:
         """Unfold an array, down to the leaves."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ from lance_duck.encoding.write.blob import encode_blobs
 from lance_duck.encoding.write.blocks import array_to_block
 from lance_duck.encoding.write.choice import Choice
 from lance_duck.encoding.write.leaf import LeafRows, encode_leaf
+from lance_duck.encoding.write.levels import FLAT, LeafShape
 from lance_duck.encoding.write.page import EncodedPage
 from lance_duck.encoding.write.ravel import Outline, unfold_items
 from lance_duck.errors import UnsupportedError
@@ -24,13 +27,27 @@ from lance_duck.wire.schema import Field
 _NOTHING = np.empty(0, dtype=np.uint8)
 
 
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer of a column.
+
+    Attributes:
+        is_list: Whether it is a list of any size.
+        nullable: Whether the schema lets it be null.
+        dimension: Slots of the layer inside it that make one of its own: 1 but for fixed-size lists.
+    """
+
+    is_list: bool
+    nullable: bool
+    dimension: int = 1
+
+
 class LeafWriter:
     """Gathers the rows of a physical column.
 
     Args:
         field: Its field.
-        structure: For each layer, innermost first, whether it is a list, and the slots of the layer inside that make
-            one of its own.
+        layers: Around its values and of them, innermost first.
         choice: What the field asks for.
         space: Where the bytes of blobs go.
         page_bytes: Bytes that make a page.
@@ -40,7 +57,7 @@ class LeafWriter:
     def __init__(
         self,
         field: Field,
-        structure: tuple[tuple[bool, int], ...],
+        layers: tuple[Layer, ...],
         choice: Choice,
         space: Space,
         page_bytes: int,
@@ -49,10 +66,9 @@ class LeafWriter:
         self.field = field
         self._blobs = open_blobs(field, space, where) if field.blob_version else None
         self._is_empty = field.logical_type == "struct" and not field.children
-        self._lists = (False,) if self._is_empty else tuple(is_list for is_list, _ in structure)
-        self._stride = 1
-        for _, dimension in structure:
-            self._stride *= dimension
+        shape = LeafShape.of(tuple(layer.is_list for layer in layers), tuple(layer.nullable for layer in layers))
+        self._shape = FLAT if self._is_empty else shape
+        self._stride = prod(layer.dimension for layer in layers)
         if self._stride == 0:
             raise UnsupportedError("fixed-size lists of no structs", where=where)
         self._choice = choice
@@ -111,7 +127,7 @@ class LeafWriter:
         block = FixedWidth(0, _NOTHING, part.num_rows) if self._is_empty else array_to_block(part.values, self._where)
         rows = LeafRows(
             block,
-            self._lists,
+            self._shape,
             part.outline.begins,
             part.outline.holes,
             part.outline.hidden,
