@@ -7,6 +7,7 @@ UTC. Each thread has a cursor of its own.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -57,6 +58,30 @@ def evaluate_sql(select: str, columns: Columns, num_rows: int, parameters: Param
         raise InvalidInputError("evaluation failed", where=f"SQL {select}", found=first_line(error)) from error
     finally:
         cursor.unregister(BATCH)
+
+
+def query_tables(sql: str, tables: Mapping[str, Any], parameters: Parameters = None) -> pa.Table:
+    """Run a query over tables.
+
+    Args:
+        sql: One SELECT.
+        tables: What DuckDB can scan, by the names that the query has for them.
+        parameters: Values bound to `?`, `$1` or `$name`.
+
+    Raises:
+        InvalidInputError: DuckDB refuses the text, or fails on a value.
+    """
+    cursor = _cursor()
+    try:
+        for name, table in tables.items():
+            cursor.register(name, table)
+        return cursor.sql(sql, params=_plain(parameters)).to_arrow_table()
+    except duckdb.Error as error:
+        raise InvalidInputError("query failed", where=f"SQL {sql}", found=first_line(error)) from error
+    finally:
+        for name in tables:
+            with contextlib.suppress(duckdb.Error):
+                cursor.unregister(name)
 
 
 def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:

@@ -77,9 +77,20 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
     return SqlExpression(text, paths, bound[0][1].strip('"'))
 
 
+def refuse_loose_ends(text: str, what: str) -> None:
+    """Refuse text that would close a parenthesis put around it, with InvalidInputError."""
+    depth = 0
+    for mark in re.findall(r"[()]", QUOTED.sub(" ", text)):
+        depth += 1 if mark == "(" else -1
+        if depth < 0:
+            break
+    if depth or not text.strip():
+        raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression")
+
+
 def _parse(text: str, what: str) -> Any:
     """Syntax tree of the only expression in the text."""
-    _refuse_loose_ends(text, what)
+    refuse_loose_ends(text, what)
     try:
         answer = json.loads(query("SELECT json_serialize_sql(?)", [f"SELECT ({text}\n)"])[0][0])
     except duckdb.Error as error:
@@ -102,17 +113,6 @@ def _parse(text: str, what: str) -> Any:
                 f"bad {what}: regexp_match is true or false here", where=repr(text), remedy="leave out IS [NOT] NULL"
             )
     return tree
-
-
-def _refuse_loose_ends(text: str, what: str) -> None:
-    """Refuse text that would close a parenthesis put around it."""
-    depth = 0
-    for mark in re.findall(r"[()]", QUOTED.sub(" ", text)):
-        depth += 1 if mark == "(" else -1
-        if depth < 0:
-            break
-    if depth or not text.strip():
-        raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression")
 
 
 def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:

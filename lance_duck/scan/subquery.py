@@ -1,0 +1,81 @@
+"""Conditions with subqueries: DuckDB evaluates them over the whole table, which they call `target`, or by its name."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.bridge import MOST_PIECES, piecewise_dataset
+from lance_duck.scan.duckdb_eval import Parameters, query_tables
+from lance_duck.scan.duckdb_types import duckdb_arrow_schema
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, readable_schema
+from lance_duck.scan.sql_names import QUOTED, quote_names
+from lance_duck.scan.sql_text import refuse_loose_ends
+from lance_duck.scan.table_scan import TableScan
+
+TARGET: Final = "target"
+
+
+def has_subquery(text: str) -> bool:
+    """Whether SQL text has a SELECT in it."""
+    return re.search(r"\bselect\b", QUOTED.sub(" ", text), re.IGNORECASE) is not None
+
+
+def addresses_where(table: TableScan, text: str, parameters: Parameters = None) -> NDArray[np.uint64]:
+    """Addresses of the rows for which a condition with subqueries is true.
+
+    Args:
+        table: The table; in the subqueries it is `target`, and has the name of its directory without ".lance".
+        text: SQL; columns are those of the table, hidden ones among them.
+        parameters: Values bound to the text.
+
+    Raises:
+        InvalidInputError: DuckDB refuses the text, or fails on a value.
+    """
+    refuse_loose_ends(text, "condition")
+    schema = readable_schema(table.snapshot.schema)
+    names = _named(text, schema.names)
+    quoted = quote_names(text, schema.names)
+    scanned = _scannable(table, names)
+    stem = re.sub(r"\.lance$", "", table.snapshot.uri.rstrip("/").rpartition("/")[2])
+    tables = dict.fromkeys([TARGET, *([stem] if stem else [])], scanned)
+    try:
+        kind = query_tables(f"SELECT ({quoted}\n) AS answer FROM {TARGET} LIMIT 0", tables, parameters)  # noqa: S608
+        if not pa.types.is_boolean(kind.schema.field(0).type):
+            raise InvalidInputError("no condition", expected="BOOLEAN", found=kind.schema.field(0).type)
+        sql = f'SELECT "{ROW_ADDRESS}" FROM {TARGET} WHERE ({quoted}\n)'  # noqa: S608
+        found = query_tables(sql, tables, parameters)
+    except InvalidInputError as error:
+        raise InvalidInputError("bad condition", where=repr(text), found=error.found) from error
+    addresses: NDArray[np.uint64] = found.column(0).to_numpy()
+    return np.unique(addresses)
+
+
+def _named(text: str, names: list[str]) -> list[str]:
+    """Columns that the text may read: those whose names are in it, or all, where it has a star."""
+    if "*" in QUOTED.sub(" ", text):
+        return [name for name in names if name not in HIDDEN]
+    lower = text.lower()
+    return [name for name in names if name.lower() in lower]
+
+
+def _scannable(table: TableScan, names: list[str]) -> object:
+    columns = list(dict.fromkeys([*names, ROW_ADDRESS]))
+    ids = table.snapshot.fragments.ids()
+    share = max(1, -(-len(ids) // MOST_PIECES))
+    plan = table.plan(ScanOptions(columns=columns, fragments=[], blob_handling="all_binary"))
+    schema = duckdb_arrow_schema(plan.projection.schema)
+
+    def read(piece: int) -> pa.Table:
+        options = ScanOptions(
+            columns=columns, fragments=ids[piece * share : (piece + 1) * share], blob_handling="all_binary"
+        )
+        return table.reader(table.plan(options)).read_all().cast(schema)
+
+    return piecewise_dataset(schema, -(-len(ids) // share), read)

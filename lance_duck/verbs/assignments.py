@@ -1,0 +1,148 @@
+"""New values of columns as SQL expressions, evaluated on batches of the table and cast to the types of the columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.duckdb_eval import BATCH, describe, duckdb_type, evaluate_sql
+from lance_duck.scan.predicate import Path
+from lance_duck.scan.projection import readable_schema
+from lance_duck.scan.sql_text import SqlExpression, parse_sql
+from lance_duck.wire.schema import Field, Schema
+
+_TYPED_TEXT: Final = re.compile(r'\b(timestamp|date|time)\s+"([^"]*)"', re.IGNORECASE)
+_WHOLE: Final = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BOOLEAN")
+_APPROXIMATE: Final = re.compile(r"FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A column and the expression that gives its new values."""
+
+    field: Field
+    expression: SqlExpression
+
+    @cached_property
+    def type(self) -> pa.DataType:
+        """Arrow type of the values: bytes for a blob."""
+        type_ = self.field.with_blob_bytes().arrow_type
+        if isinstance(type_, pa.BaseExtensionType):
+            type_ = type_.storage_type
+        return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+    @cached_property
+    def sql_type(self) -> str:
+        """DuckDB's name of that type."""
+        columns = {"c": pa.nulls(0, duckdb_type(self.type, self.field.name))}
+        return str(describe(f"c FROM {BATCH}", columns)[0][1])
+
+    @cached_property
+    def value(self) -> str:
+        """SQL of the new values; durations as microseconds."""
+        cast = f"CAST({self.expression.sql} AS {self.sql_type})"
+        return f"epoch_us({cast})" if pa.types.is_duration(self.type) else cast
+
+    @cached_property
+    def loss(self) -> str | None:
+        """SQL that is true where the cast loses a part of the value that people would miss; None: it never does."""
+        given, found = self.expression.type, f"CAST({self.expression.sql} AS {self.sql_type})"
+        if _WHOLE.fullmatch(self.sql_type) and self.sql_type != "BOOLEAN" and _APPROXIMATE.fullmatch(given):
+            number = f"TRY_CAST({self.expression.sql} AS DOUBLE)"
+            return f"{number} IS NOT NULL AND trunc({number}) <> {number}"
+        if self.sql_type == "DATE" and given.startswith("TIMESTAMP"):
+            return f"{self.expression.sql} IS DISTINCT FROM CAST({found} AS {given})"
+        return None
+
+
+class Assignments:
+    """The new values of an update.
+
+    Args:
+        schema: Of the table.
+        updates: SQL expressions by name of the column.
+
+    Raises:
+        InvalidInputError: An unknown column, a bad expression, or no update at all.
+    """
+
+    def __init__(self, schema: Schema, updates: Mapping[str, str]) -> None:
+        if not isinstance(updates, Mapping) or not updates:
+            raise InvalidInputError(
+                "no updates", where="update", expected="SQL expressions by column", found=repr(updates)
+            )
+        available = readable_schema(schema)
+        self.columns = []
+        for name, text in updates.items():
+            if name not in schema.names:
+                raise InvalidInputError(
+                    f"no column {name!r}", where="update", expected=f"one of {', '.join(schema.names)}"
+                )
+            if not isinstance(text, str):
+                raise InvalidInputError(
+                    f"new value of column {name!r}", expected="an SQL expression", found=type(text).__name__
+                )
+            parsed = parse_sql(_TYPED_TEXT.sub(r"\1 '\2'", text), available, f"new value of column {name!r}")
+            field = next(field for field in schema.fields if field.name == name)
+            self.columns.append(Assignment(field, parsed))
+
+    @property
+    def names(self) -> list[str]:
+        """Columns that get new values."""
+        return [assignment.field.name for assignment in self.columns]
+
+    @cached_property
+    def reads(self) -> list[str]:
+        """Top-level columns that the expressions read, hidden ones among them."""
+        paths: list[Path] = [path for column in self.columns for path in column.expression.paths]
+        return list(dict.fromkeys(path[0] for path in paths))
+
+    def values(self, columns: Mapping[str, pa.Array], num_rows: int) -> dict[str, pa.ChunkedArray]:
+        """Return the new values by column.
+
+        Args:
+            columns: At least those of `reads`.
+            num_rows: Rows of the batch.
+
+        Raises:
+            InvalidInputError: An expression fails on a value, or a value does not fit its column.
+        """
+        parts = []
+        for i, column in enumerate(self.columns):
+            parts.append(f"{column.value} AS v{i}")
+            if column.loss is not None:
+                parts.append(f"{column.loss} AS x{i}")
+        used = {name: columns[name] for name in self.reads}
+        answer = self._evaluate(", ".join(parts), used, num_rows)
+        found = {}
+        for i, column in enumerate(self.columns):
+            if column.loss is not None:
+                _refuse_loss(column, answer.column(f"x{i}"))
+            values = answer.column(f"v{i}")
+            is_duration = pa.types.is_duration(column.type)
+            found[column.field.name] = values.cast(pa.duration("us")) if is_duration else values
+        return found
+
+    def _evaluate(self, select: str, columns: Mapping[str, pa.Array], num_rows: int) -> pa.Table:
+        try:
+            return evaluate_sql(select, columns, num_rows)
+        except InvalidInputError as error:
+            texts = ", ".join(f"{c.field.name} = {c.expression.text}" for c in self.columns)
+            raise InvalidInputError("new values cannot be computed", where=texts, found=error.found) from error
+
+
+def _refuse_loss(column: Assignment, lost: pa.ChunkedArray) -> None:
+    place = lost.index(True).as_py()
+    if place >= 0:
+        raise InvalidInputError(
+            f"new value does not fit column {column.field.name!r}",
+            expected=column.type,
+            found=f"{column.expression.text}, of type {column.expression.type}, with a part that would be lost",
+            remedy="round or cast it",
+        )

@@ -1,0 +1,49 @@
+"""Delete: rows that a condition chooses are listed in deletion files; fragments that lose all rows leave the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from lance_duck.commit import commit
+from lance_duck.commit.operations import Delete
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.draft import Draft
+from lance_duck.verbs.find import find_rows
+from lance_duck.verbs.rows_moved import delete_addresses
+
+EVERYTHING: Final = "true"
+
+
+def delete_rows(
+    snapshot: Snapshot, predicate: FilterLike, properties: Mapping[str, str] | None = None
+) -> tuple[Snapshot, int]:
+    """Delete the rows for which a condition is true, and commit.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        InvalidInputError: A bad condition.
+        RetryableError: Another change came first.
+    """
+    if predicate is None:
+        raise InvalidInputError("no predicate", where="delete", expected="SQL text or a pyarrow expression")
+    found = find_rows(snapshot, predicate, [ROW_ADDRESS])
+    addresses = np.concatenate([np.empty(0, np.uint64), *(batch.column(0).to_numpy() for batch in found)])
+    with Draft(snapshot) as draft:
+        deleted = delete_addresses(snapshot, addresses, draft)
+        draft.committing()
+        operation = Delete(deleted.updated, deleted.removed, str(predicate))
+        after = commit(snapshot, operation, affected=deleted.affected, properties=properties)
+    return after, len(addresses)
+
+
+def delete_all(snapshot: Snapshot) -> Snapshot:
+    """Delete every row, without looking at any."""
+    return commit(snapshot, Delete((), snapshot.fragments.ids(), EVERYTHING))

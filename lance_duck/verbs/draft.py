@@ -1,0 +1,64 @@
+"""Files that a change has written before it is committed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final
+
+from lance_duck.errors import CommitConflictError, InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire import flags
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.files import discard_fragments
+from lance_duck.write.options import Base
+
+_KNOWN: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
+
+
+class Draft:
+    """Deletes what a change has written when the change fails; a context manager.
+
+    After `committing` only a lost race or a refusal deletes them: of any other error nobody knows whether the commit
+    went through.
+
+    Args:
+        snapshot: The version that is changed.
+        bases: Other places of new data files; None stands for the root of the table.
+
+    Raises:
+        UnsupportedError: The table may not be written, because of a flag that is not known.
+    """
+
+    def __init__(self, snapshot: Snapshot, bases: Sequence[Base | None] = ()) -> None:
+        flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
+        self._store = snapshot.store
+        self._bases = bases
+        self._files: list[str] = []
+        self._fragments: list[Fragment] = []
+        self._committing = False
+
+    def note(self, path: str) -> None:
+        """Remember a file by its path below the root of the table."""
+        self._files.append(path)
+
+    def note_fragments(self, fragments: Sequence[Fragment]) -> None:
+        """Remember the data files of new fragments."""
+        self._fragments.extend(fragments)
+
+    def committing(self) -> None:
+        """The commit begins."""
+        self._committing = True
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or (self._committing and not isinstance(error, _KNOWN)):
+            return
+        discard_fragments(self._store, self._fragments, self._bases)
+        with contextlib.suppress(LanceDuckError):
+            self._store.delete(self._files)

@@ -1,0 +1,72 @@
+"""Rows that a condition chooses, or that lie at some addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.rows import split_addresses
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate import Path
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.subquery import addresses_where, has_subquery
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+
+
+def find_rows(snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str]) -> pa.RecordBatchReader:
+    """Stream columns of the rows for which a condition is true, blobs as their bytes.
+
+    Args:
+        snapshot: The version.
+        where: SQL text, also with subqueries, (SQL text, parameters) or a pyarrow expression; None: all rows.
+        columns: Names, hidden columns among them.
+
+    Raises:
+        InvalidInputError: A bad condition, or an unknown column.
+    """
+    text, parameters = where if isinstance(where, tuple) and len(where) == 2 else (where, None)
+    if not isinstance(text, str) or not has_subquery(text):
+        table = TableScan(snapshot)
+        return table.reader(table.plan(ScanOptions(columns=columns, filter=where, blob_handling="all_binary")))
+    addresses = addresses_where(TableScan(snapshot), text, parameters)
+    table, fragments = at_addresses(snapshot, addresses)
+    return table.reader(table.plan(ScanOptions(columns=columns, fragments=fragments, blob_handling="all_binary")))
+
+
+def at_addresses(snapshot: Snapshot, addresses: NDArray[np.uint64]) -> tuple[TableScan, list[int]]:
+    """What to scan for rows at some addresses, which ascend, and in which fragments; rows come in that order."""
+    return TableScan(snapshot, AddressSieve(addresses)), np.unique(split_addresses(addresses)[0]).tolist()
+
+
+@dataclass(frozen=True)
+class AddressSieve:
+    """Rows at some addresses: a filter of scans.
+
+    Args:
+        addresses: Ascending; each is that of a row of a fragment that is scanned.
+    """
+
+    addresses: NDArray[np.uint64]
+
+    def paths(self) -> tuple[Path, ...]:
+        """See `scan.filters.Filter`."""
+        return ((ROW_ADDRESS,),)
+
+    def mask(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.BooleanArray:
+        """See `scan.filters.Filter`; the rows of a batch ascend."""
+        asked = columns[ROW_ADDRESS].to_numpy()
+        found = np.zeros(num_rows, np.bool_)
+        if num_rows:
+            low = np.searchsorted(self.addresses, asked[0])
+            high = np.searchsorted(self.addresses, asked[-1], side="right")
+            found[np.searchsorted(asked, self.addresses[low:high])] = True
+        return pa.array(found)
+
+    def __str__(self) -> str:
+        return f"{len(self.addresses)} rows by address"

@@ -1,0 +1,264 @@
+"""The builder of merges, by the names that pylance gives its parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from lance_duck.commit import commit, run_again
+from lance_duck.errors import InvalidInputError
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.bases import target_bases
+from lance_duck.verbs.change import transaction_properties
+from lance_duck.verbs.draft import Draft
+from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.merge_plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
+from lance_duck.verbs.merge_run import MergeResult, write_merge
+from lance_duck.verbs.merge_source import MergeSource
+from lance_duck.wire.schema import Schema
+from lance_duck.wire.schema_out import primary_key
+from lance_duck.write.options import WriteOptions, storage_version
+
+_T = TypeVar("_T")
+
+
+class MergeInsertBuilder:
+    """A merge of rows into a table, that is said in parts and then executed.
+
+    Rows match when all their keys are equal; a null equals nothing. A source with a key more than once is refused,
+    unless `source_dedupe_behavior` says otherwise. Two merges at once that insert one key never both come through:
+    the later one runs again and finds the row.
+
+    Args:
+        handle: On the version of the table.
+        on: Key columns; None: the unenforced primary key.
+
+    Raises:
+        InvalidInputError: No such column, or no key at all.
+    """
+
+    def __init__(self, handle: Handle, on: str | Iterable[str] | None = None) -> None:
+        self._handle = handle
+        self._plan = MergePlan(_keys(handle._snapshot.schema, on))
+        self._said: dict[str, str] | None = None
+
+    def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Rows that match get the values of the source; columns that it does not have stay as they are.
+
+        Args:
+            condition: SQL over `source` and `target`, such as "source.version > target.version": only where it is
+                true. Other rows that match stay as they are.
+        """
+        return self._set(matched=UPDATE, condition=condition)
+
+    def when_matched_delete(self) -> MergeInsertBuilder:
+        """Rows that match are deleted."""
+        return self._set(matched=DELETE, condition=None)
+
+    def when_matched_fail(self) -> MergeInsertBuilder:
+        """The merge fails if a row matches."""
+        return self._set(matched=FAIL, condition=None)
+
+    def when_matched_do_nothing(self) -> MergeInsertBuilder:
+        """Rows that match stay as they are; so it is unless another choice is made."""
+        return self._set(matched=NOTHING, condition=None)
+
+    def when_not_matched_insert_all(self) -> MergeInsertBuilder:
+        """Source rows that match none are inserted; columns that the source does not have are null."""
+        return self._set(insert=True)
+
+    def when_not_matched_by_source_delete(self, expr: str | None = None) -> MergeInsertBuilder:
+        """Rows of the table that no source row matches are deleted.
+
+        Args:
+            expr: SQL over the table: only where it is true.
+        """
+        return self._set(by_source_delete=True, by_source_condition=expr)
+
+    def source_dedupe_behavior(self, behavior: str) -> MergeInsertBuilder:
+        """What becomes of source rows whose key came before: "fail" refuses them, "first_seen" passes over them."""
+        return self._set(dedupe=_one_of("source_dedupe_behavior", behavior, DEDUPES))
+
+    def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
+        """Times to run again on the newest version after another change came first; 10 unless given."""
+        if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
+            raise InvalidInputError("conflict_retries", expected="a number that is not negative", found=max_retries)
+        return self._set(retries=max_retries)
+
+    def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
+        """Time after which it does not run again; 30 seconds unless given."""
+        if not isinstance(timeout, timedelta):
+            raise InvalidInputError("retry_timeout", expected="a timedelta", found=type(timeout).__name__)
+        return self._set(timeout=timeout)
+
+    def use_index(self, use_index: bool) -> MergeInsertBuilder:
+        """Accepted: keys are always looked up by a scan."""
+        return self
+
+    def write_mode(self, mode: str) -> MergeInsertBuilder:
+        """How updated rows are written: "rewrite_rows", also by "auto", or "rewrite_columns".
+
+        "rewrite_columns" writes the columns of the source anew for all rows of the fragments that have matching rows,
+        and touches no other column; only for updates by a source that has some columns, without inserts or deletes.
+        """
+        return self._set(write_mode=_one_of("write_mode", mode, MODES))
+
+    def data_storage_version(self, version: str) -> MergeInsertBuilder:
+        """Version of the files that are written; that of the table unless given."""
+        return self._set(data_storage_version=storage_version(version))
+
+    def commit_message(self, message: str) -> MergeInsertBuilder:
+        """A message that is kept with the transaction."""
+        self._said = transaction_properties(message, self._said)
+        return self
+
+    def transaction_properties(self, properties: Mapping[str, str]) -> MergeInsertBuilder:
+        """Texts by name that are kept with the transaction."""
+        self._said = transaction_properties(None, {**(self._said or {}), **properties})
+        return self
+
+    def target_bases(self, bases: list[str]) -> MergeInsertBuilder:
+        """New fragments go to these base paths, by name or URI, in turn; the URI of the table is its root."""
+        return self._set(target_bases=tuple(bases), target_all_bases=None)
+
+    def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
+        """New fragments go to all base paths of the table in turn, its root among them unless told otherwise."""
+        return self._set(target_bases=None, target_all_bases=include_primary)
+
+    def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
+        """Carry it out, and move the handle to the version that results.
+
+        Args:
+            data_obj: The source: whatever `write_dataset` takes.
+            schema: Of the source, where it does not say.
+
+        Raises:
+            InvalidInputError: The source does not fit the table, repeats a key, or matches rows where none may match;
+                a bad condition, or nothing to do.
+            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        """
+        after, result = self._with_source(data_obj, schema, self._attempts)
+        self._handle._move_to(after)
+        return result
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """What the merge does, in a few lines.
+
+        Args:
+            schema: Of the source; None: that of the table.
+            verbose: Name the columns with their types.
+        """
+        self._plan.check()
+        target = self._handle._snapshot.schema
+        names = target.names if schema is None else schema.names
+        return "\n".join(_explain(self._plan, self._handle._snapshot, names, schema if verbose else None)) + "\n"
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
+        """Do everything but the commit, and say what it took; nothing stays."""
+        began = time.perf_counter()
+
+        def attempt(source: MergeSource) -> str:
+            snapshot = self._handle._snapshot
+            options = self._options(snapshot)
+            with _Undone(snapshot, options.bases) as draft:
+                merged = write_merge(snapshot, self._plan, source, options, draft)
+            files = [file for fragment in merged.operation.new_fragments for file in fragment.files]
+            counts: dict[str, object] = {
+                "bytes_written": sum(file.file_size or 0 for file in files),
+                "num_files_written": len(files),
+                **merged.result,
+            }
+            metrics = ", ".join(f"{name}={count}" for name, count in sorted(counts.items()))
+            took = (time.perf_counter() - began) * 1000
+            lines = list(_explain(self._plan, snapshot, source.table.column_names, None))
+            lines[0] += f", elapsed={took:.3f}ms, metrics=[{metrics}]"
+            return "\n".join(lines) + "\n"
+
+        return self._with_source(data_obj, schema, attempt)
+
+    def _attempts(self, source: MergeSource) -> tuple[Snapshot, MergeResult]:
+        def attempt(snapshot: Snapshot) -> tuple[Snapshot, MergeResult]:
+            options = self._options(snapshot)
+            with Draft(snapshot, options.bases) as draft:
+                merged = write_merge(snapshot, self._plan, source, options, draft)
+                draft.committing()
+                after = commit(
+                    snapshot,
+                    merged.operation,
+                    affected=merged.affected,
+                    guard=merged.guard,
+                    properties=self._said,
+                )
+            return after, merged.result
+
+        return run_again(self._handle._snapshot, attempt, self._plan.retries, self._plan.timeout.total_seconds())
+
+    def _with_source(self, data: Any, schema: pa.Schema | None, work: Callable[[MergeSource], _T]) -> _T:
+        self._plan.check()
+        source = MergeSource(data, self._handle._snapshot.schema, self._plan.on, schema)
+        try:
+            return work(source)
+        finally:
+            source.close()
+
+    def _options(self, snapshot: Snapshot) -> WriteOptions:
+        plan = self._plan
+        bases = target_bases(snapshot.location, snapshot.base_paths, plan.target_bases, plan.target_all_bases)
+        return WriteOptions(
+            data_storage_version=plan.data_storage_version or snapshot.data_storage_version, bases=bases
+        )
+
+    def _set(self, **choices: Any) -> MergeInsertBuilder:
+        self._plan = replace(self._plan, **choices)
+        return self
+
+
+class _Undone(Draft):
+    """A draft that is thrown away."""
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__(Exception, Exception(), None)
+
+
+def _keys(schema: Schema, on: str | Iterable[str] | None) -> tuple[str, ...]:
+    if on is None:
+        names = tuple(field.name for field in primary_key(schema))
+    else:
+        names = (on,) if isinstance(on, str) else tuple(on)
+    if not names:
+        raise InvalidInputError(
+            "a merge needs join keys", where="merge_insert", expected="key columns, or a table with a primary key"
+        )
+    for i, name in enumerate(names):
+        if name not in schema.names:
+            raise InvalidInputError(
+                f"no key column {name!r}", where="merge_insert", expected=f"one of {', '.join(schema.names)}"
+            )
+        if name in names[:i]:
+            raise InvalidInputError("key column named twice", where="merge_insert", found=name)
+    return names
+
+
+def _one_of(what: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise InvalidInputError(what, expected=" or ".join(choices), found=repr(value))
+    return value
+
+
+def _explain(plan: MergePlan, snapshot: Snapshot, names: list[str], schema: pa.Schema | None) -> Iterable[str]:
+    missing = [name for name in snapshot.schema.names if name not in names]
+    yield plan.describe()
+    yield f"  HashJoin: on=[{', '.join(plan.on)}], build=source, probe=target"
+    reads = ", ".join([*plan.on, "_rowaddr"])
+    sieve = "none, rows that the source lacks matter too" if plan.by_source_delete else "rows with keys of the source"
+    yield f"    LanceScan: uri={snapshot.uri}, version={snapshot.version}, columns: {reads}, filter: {sieve}"
+    yield f"    Source: {', '.join(names)}"
+    if schema is not None:
+        yield from (f"      {field.name}: {field.type}" for field in schema)
+    if missing and plan.matched == UPDATE:
+        yield f"  Read for updated rows: {', '.join(missing)}"

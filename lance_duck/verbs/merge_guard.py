@@ -1,0 +1,52 @@
+"""Keeps two changes that insert one key from both coming through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_duck.errors import RetryableError
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.keys import KeyIndex
+from lance_duck.wire.fragment import DataFile, Fragment
+
+
+class InsertGuard:
+    """Looks for inserted keys among rows that came after the version that a merge has read.
+
+    Args:
+        base: That version.
+        keys: Keys that are inserted.
+        on: Key columns.
+    """
+
+    def __init__(self, base: Snapshot, keys: KeyIndex, on: Sequence[str]) -> None:
+        self._keys = keys
+        self._on = list(on)
+        self._seen = {_identity(fragment) for fragment in base.fragments}
+
+    def __call__(self, newer: Snapshot) -> None:
+        """Look into the fragments that no version before had.
+
+        Raises:
+            RetryableError: One of the keys is there now.
+        """
+        fresh = [fragment for fragment in newer.fragments if _identity(fragment) not in self._seen]
+        if not fresh:
+            return
+        table = TableScan(newer, self._keys.sieve([(name,) for name in self._on]))
+        options = ScanOptions(columns=self._on, fragments=[fragment.id for fragment in fresh])
+        for batch in table.reader(table.plan(options)):
+            if (self._keys.find(batch.columns) >= 0).any():
+                raise RetryableError(
+                    "another change inserted a row with the same key",
+                    where=f"{newer.uri} version {newer.version}",
+                    remedy="run the merge again",
+                )
+        self._seen |= {_identity(fragment) for fragment in fresh}
+
+
+def _identity(fragment: Fragment) -> tuple[int, tuple[DataFile, ...]]:
+    """What stays the same as long as the values of a fragment do."""
+    return fragment.id, fragment.files

@@ -1,0 +1,159 @@
+"""The source of a merge: read once, kept for every attempt, in memory or, beyond a size, in a temporary file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError, StoreError
+from lance_duck.verbs.keys import KeyIndex
+from lance_duck.wire.schema import Field, Schema
+from lance_duck.write.coerce import coerce
+from lance_duck.write.inputs import to_reader
+
+IN_MEMORY: Final = 128 << 20
+_COMBINED: Final = 64 << 20
+
+
+class MergeSource:
+    """Rows that are merged into a table, in the types of its columns.
+
+    Attributes:
+        table: The rows.
+        schema: The columns of the table that they have.
+        missing: Those that they do not have.
+
+    Args:
+        data: Whatever a write takes.
+        schema: Of the table.
+        on: Key columns, which the data must have.
+        arrow_schema: Of the data, where it does not say.
+
+    Raises:
+        InvalidInputError: Columns that the table does not have, a key that is missing, or values that do not fit.
+    """
+
+    def __init__(self, data: Any, schema: Schema, on: Sequence[str], arrow_schema: pa.Schema | None = None) -> None:
+        reader = to_reader(data, arrow_schema)
+        names = reader.schema.names
+        _check_names(names, schema, on)
+        self._names = tuple(names)
+        self._on = tuple(on)
+        self.fit(schema)
+        self._file: _Spill | None = None
+        self.table = self._keep(coerce(reader, self.schema))
+
+    def fit(self, schema: Schema) -> None:
+        """Take the schema of a newer version of the table.
+
+        Raises:
+            InvalidInputError: A column of the source is not in it.
+        """
+        _check_names(self._names, schema, self._on)
+        self.schema = Schema(tuple(f for f in schema.fields if f.name in self._names), schema.metadata)
+        self.missing: tuple[Field, ...] = tuple(f for f in schema.fields if f.name not in self._names)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def keys(self) -> KeyIndex:
+        """The keys of the rows."""
+        return self.keys_of(None)
+
+    def keys_of(self, rows: NDArray[np.int64] | None) -> KeyIndex:
+        """The keys of some rows; None: of all."""
+        columns = self.table.select(list(self._on))
+        chosen = columns if rows is None else columns.take(pa.array(rows))
+        return KeyIndex(chosen.columns, self._on)
+
+    def key_text(self, row: int) -> str:
+        """The key of a row, for messages."""
+        values = self.table.select(list(self._on)).slice(row, 1).to_pylist()[0]
+        return ", ".join(f"{name} = {value!r}" for name, value in values.items())
+
+    def rows(self, rows: NDArray[np.int64]) -> pa.Table:
+        """Rows by their places, in any order."""
+        if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
+            return self.table.slice(int(rows[0]), len(rows))
+        return self.table.take(pa.array(rows))
+
+    def close(self) -> None:
+        """Delete the temporary file."""
+        if self._file is not None:
+            self._file.delete()
+
+    def _keep(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        held: list[pa.RecordBatch] = []
+        size = 0
+        batches = iter(batches)
+        for batch in batches:
+            held.append(batch)
+            size += batch.nbytes
+            if size > IN_MEMORY:
+                self._file = _Spill()
+                return self._file.keep(_chain(held, batches))
+        schema = pa.schema([(f.name, f.storage_type) for f in self.schema.fields])
+        table = pa.Table.from_batches(held, schema)
+        return table.combine_chunks() if size <= _COMBINED else table
+
+
+class _Spill:
+    """An Arrow file that is deleted at the end."""
+
+    def __init__(self) -> None:
+        handle, self._path = tempfile.mkstemp(prefix="lance_duck-merge-", suffix=".arrow")
+        os.close(handle)
+
+    def keep(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+        """Write the batches and map them into memory."""
+        try:
+            first = next(batches)
+            with pa.OSFile(self._path, "wb") as sink, pa.ipc.new_file(sink, first.schema) as file:
+                file.write_batch(first)
+                for batch in batches:
+                    file.write_batch(batch)
+            with pa.memory_map(self._path) as source:
+                return pa.ipc.open_file(source).read_all()
+        except OSError as error:
+            self.delete()
+            raise StoreError("the source of a merge cannot be kept", where=self._path, found=error) from error
+        except BaseException:
+            self.delete()
+            raise
+
+    def delete(self) -> None:
+        """Delete the file; what is mapped stays readable."""
+        if os.path.exists(self._path):
+            os.unlink(self._path)
+
+
+def _chain(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while held:
+        yield held.pop(0)
+    yield from rest
+
+
+def _check_names(names: Sequence[str], schema: Schema, on: Sequence[str]) -> None:
+    where = "source of a merge"
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidInputError("column comes twice", where=where, found=", ".join(repeated))
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        raise InvalidInputError(
+            "columns that the table does not have",
+            where=where,
+            expected=f"some of {', '.join(schema.names)}",
+            found=", ".join(unknown),
+        )
+    lost = [name for name in on if name not in names]
+    if lost:
+        raise InvalidInputError("key columns are missing", where=where, expected=", ".join(on), found=", ".join(names))

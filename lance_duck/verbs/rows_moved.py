@@ -1,0 +1,89 @@
+"""What becomes of fragments whose rows are deleted, or deleted and written anew elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.rows import DeletionVector, RowIdSequence, VersionSequence, split_addresses
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.draft import Draft
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.deletions import write_deletions
+
+Addresses = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """Rows that a change takes out of their fragments.
+
+    Attributes:
+        updated: Fragments with their new deletion files.
+        removed: Ids of fragments of which no row is left.
+        affected: By fragment, the offsets of the rows.
+    """
+
+    updated: tuple[Fragment, ...]
+    removed: tuple[int, ...]
+    affected: Mapping[int, NDArray[np.uint32]]
+
+
+def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Draft) -> Deleted:
+    """Write the deletion files for rows that live.
+
+    Args:
+        snapshot: The version in which they live.
+        addresses: In any order, each once.
+        draft: Notes the files.
+    """
+    updated, removed = [], []
+    affected = offsets_by_fragment(addresses)
+    for fragment_id, offsets in affected.items():
+        fragment = snapshot.fragment(fragment_id)
+        before = snapshot.deletion_vector(fragment)
+        gone = DeletionVector(offsets)
+        vector = gone if before is None else before.union(gone)
+        if vector.count >= snapshot.physical_rows(fragment):
+            removed.append(fragment_id)
+            continue
+        file = write_deletions(snapshot.store, fragment_id, snapshot.version, vector)
+        draft.note(file.path(fragment_id))
+        updated.append(replace(fragment, deletion_file=file))
+    return Deleted(tuple(updated), tuple(removed), affected)
+
+
+def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
+    """Offsets of rows by the id of their fragment, ascending, in the order of the ids."""
+    ids, offsets = split_addresses(np.sort(addresses))
+    edges = np.flatnonzero(np.diff(ids, prepend=-1, append=-2)).tolist()
+    return {int(ids[begin]): offsets[begin:end].astype(np.uint32) for begin, end in pairwise(edges)}
+
+
+def moved_rows(
+    fragments: Sequence[Fragment], row_ids: NDArray[np.uint64], created_at: NDArray[np.uint64]
+) -> tuple[Fragment, ...]:
+    """New fragments that know the stable ids of the rows that moved into them.
+
+    Args:
+        fragments: As they were written, in order.
+        row_ids: Of the first rows; the rows after them are new.
+        created_at: Version in which each of these was created.
+    """
+    found, start = [], 0
+    for fragment in fragments:
+        stop = start + fragment.physical_rows
+        ids, versions = row_ids[start:stop], created_at[start:stop]
+        start = stop
+        if len(ids):
+            fragment = replace(
+                fragment,
+                row_ids=RowIdSequence.from_ids(ids).to_bytes(),
+                created_at=VersionSequence.from_versions(versions).to_bytes(),
+            )
+        found.append(fragment)
+    return tuple(found)

@@ -1,0 +1,93 @@
+"""Update: rows that a condition chooses get new values, by being deleted and written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.commit import commit
+from lance_duck.commit.operations import Update
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.assignments import Assignments
+from lance_duck.verbs.draft import Draft
+from lance_duck.verbs.find import find_rows
+from lance_duck.verbs.rows_moved import delete_addresses, moved_rows
+from lance_duck.write.files import write_fragments
+from lance_duck.write.options import WriteOptions
+
+
+def update_rows(
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    where: FilterLike | None,
+    data_storage_version: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, int]:
+    """Give rows new values, and commit.
+
+    Args:
+        snapshot: The version to start from.
+        updates: SQL expressions by column.
+        where: Which rows; None: all.
+        data_storage_version: Of the new files; None: that of the table.
+        properties: Of the transaction.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        InvalidInputError: A bad condition, or values that cannot be computed or do not fit.
+        RetryableError: Another change came first.
+    """
+    assignments = Assignments(snapshot.schema, updates)
+    options = WriteOptions(data_storage_version=data_storage_version or snapshot.data_storage_version)
+    rows = _Rows(snapshot, assignments, where)
+    with Draft(snapshot) as draft:
+        fragments = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
+        draft.note_fragments(fragments)
+        addresses = _joined(rows.addresses)
+        deleted = delete_addresses(snapshot, addresses, draft)
+        if snapshot.has_stable_row_ids:
+            fragments = list(moved_rows(fragments, _joined(rows.ids), _joined(rows.created)))
+        operation = Update(
+            removed_fragment_ids=deleted.removed,
+            updated_fragments=deleted.updated,
+            new_fragments=fragments,
+            fields_for_preserving_frag_bitmap=[f.id for c in assignments.columns for f in c.field.walk()],
+        )
+        draft.committing()
+        after = commit(snapshot, operation, affected=deleted.affected, properties=properties)
+    return after, len(addresses)
+
+
+class _Rows:
+    """The rows to update as a stream; where they were is known when it has ended."""
+
+    def __init__(self, snapshot: Snapshot, assignments: Assignments, where: FilterLike | None) -> None:
+        self.addresses: list[NDArray[np.uint64]] = []
+        self.ids: list[NDArray[np.uint64]] = []
+        self.created: list[NDArray[np.uint64]] = []
+        self._assignments = assignments
+        self._names = snapshot.schema.names
+        self._hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if snapshot.has_stable_row_ids else [])]
+        kept = [name for name in self._names if name not in assignments.names]
+        columns = list(dict.fromkeys([*kept, *assignments.reads, *self._hidden]))
+        self._reader = find_rows(snapshot, where, columns)
+
+    def updated(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows with their new values."""
+        for batch in self._reader:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name, kept in zip(self._hidden, (self.addresses, self.ids, self.created), strict=False):
+                kept.append(columns[name].to_numpy())
+            columns |= self._assignments.values(columns, batch.num_rows)
+            yield from pa.table({name: columns[name] for name in self._names}).to_batches()
+
+
+def _joined(pieces: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
