@@ -71,7 +71,7 @@ class LanceFileWriter:
 
         Raises:
             InvalidInputError: The batch is of another schema than the file, is broken, or has a null where the schema
-                allows none.
+                allows none; it is left out.
             StoreError: The file cannot be written; nothing of it is left.
         """
         if self.closed:
@@ -139,8 +139,8 @@ class LanceFileWriter:
         writer = self._writer or self._begin(batch.schema)
         assert self._arrow is not None
         assert self._schema is not None
+        self._check(batch, self._arrow, self._schema)
         try:
-            self._check(batch, self._arrow, self._schema)
             writer.write(batch)
         except BaseException:
             self.closed = True
