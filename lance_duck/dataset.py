@@ -14,6 +14,7 @@ import pyarrow.dataset as pads
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.fragment import LanceFragment
+from lance_duck.optimize import Upkeep
 from lance_duck.scan.blob_reads import BlobReads
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.nodes import predicate_from_node
@@ -65,6 +66,7 @@ class LanceDataset(
     VersionChanges,
     ConfigChanges,
     ColumnChanges,
+    Upkeep,
 ):
     """One version of a Lance table; see `dataset` for the arguments.
 
