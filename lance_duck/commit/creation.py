@@ -8,11 +8,11 @@ from lance_duck import versions
 from lance_duck.commit.committer import draft_of, new_transaction, publish
 from lance_duck.commit.manifest_builder import Draft, first_manifest
 from lance_duck.commit.operations import Clone, Overwrite
-from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError
 from lance_duck.snapshot import Location, Snapshot
 from lance_duck.wire import flags
 from lance_duck.wire.paths import ManifestName
-from lance_duck.wire.pb import table_pb2, transaction_pb2
+from lance_duck.wire.pb import transaction_pb2
 
 DEFAULT_STORAGE_VERSION = "2.2"
 
@@ -56,13 +56,14 @@ def create_clone(
 
     Args:
         location: Where.
-        source: The version. Of a deep clone the files lie at the new place already, by the same names.
+        source: The version. Of a deep clone the files lie at the new place already, by the same names; of a shallow one
+            those with row ids and row versions.
         operation: Says so.
         properties: Free text by name, kept in the transaction.
 
     Raises:
         AlreadyExistsError: There is a table.
-        UnsupportedError: The source keeps row ids in files of their own, and the clone is shallow.
+        UnsupportedError: The source needs writers to know what is not known.
         StoreError: The disk or the service failed; see `commit`.
     """
     flags.check_writable(source.manifest.writer_flags, source.uri)
@@ -91,9 +92,10 @@ def clone_manifest(source: Draft, operation: Clone, source_uri: str) -> Draft:
         return draft
     known = {b.id for b in manifest.base_paths}
     base_id = max(known) + 1 if known else 0
-    manifest.base_paths.add(id=base_id, is_dataset_root=True, path=operation.ref_path or source_uri)
+    base = manifest.base_paths.add(id=base_id, is_dataset_root=True, path=operation.ref_path or source_uri)
+    if operation.ref_name is not None:
+        base.name = operation.ref_name
     for fragment in manifest.fragments:
-        _refuse_external(fragment, source_uri)
         for file in fragment.files:
             if not file.HasField("base_id"):
                 file.base_id = base_id
@@ -119,12 +121,6 @@ def _own_all(draft: Draft) -> None:
             fragment.deletion_file.ClearField("base_id")
     for segment in draft.segments:
         segment.ClearField("base_id")
-
-
-def _refuse_external(fragment: table_pb2.DataFragment, where: str) -> None:
-    external = ("external_row_ids", "external_created_at_versions", "external_last_updated_at_versions")
-    if any(fragment.HasField(name) for name in external):
-        raise UnsupportedError("row ids in files of their own, which a shallow clone cannot name", where=where)
 
 
 def _refuse_present(location: Location) -> None:

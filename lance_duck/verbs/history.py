@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lance_duck.verbs.bases import DatasetBasePath, known_bases
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.refs import Branches, Tags
 from lance_duck.versions import describe
-from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.transaction import Transaction
 
 
@@ -31,9 +31,9 @@ class History(Handle):
         """Numbers of all versions, oldest first, without reading them: {"version"}."""
         return [{"version": number} for number in self._snapshot.version_numbers()]
 
-    def base_paths(self) -> dict[int, BasePath]:
+    def base_paths(self) -> dict[int, DatasetBasePath]:
         """Other places where files of the table may lie, by id."""
-        return dict(self._snapshot.base_paths)
+        return known_bases(self._snapshot.base_paths)
 
     @property
     def tags(self) -> Tags:
