@@ -178,7 +178,9 @@ class _OpenFile:
         sink = store.create(paths.data_file(self._name, is_dataset_root=self._is_root))
         try:
             each = page_bytes(len(schema.fields), options.data_cache_bytes, options.max_page_bytes)
-            self.writer = FileWriter(sink, schema, options.version, page_bytes=each, open_sidecar=self._sidecar)
+            self.writer = FileWriter(
+                sink, schema, options.version, page_bytes=each, open_sidecar=self._sidecar, blobs=options.blobs
+            )
         except BaseException:
             sink.abort()
             raise

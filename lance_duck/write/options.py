@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import page_bytes
 from lance_duck.store import Store
 
@@ -55,6 +56,7 @@ class WriteOptions:
         bases: Where the files go, one after the other; None among them, and none at all, is the root of the table.
         data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns; None: 8 MiB for each.
         max_page_bytes: Most bytes of values of a page; None: 32 MiB.
+        blobs: Where blobs go, and what becomes of references to external files.
         progress: Called now and then, at least after each file.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
 
@@ -70,6 +72,7 @@ class WriteOptions:
     bases: Sequence[Base | None] = ()
     data_cache_bytes: int | None = None
     max_page_bytes: int | None = None
+    blobs: BlobOptions = field(default_factory=BlobOptions)
     progress: Callable[[WriteProgress], None] | None = None
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
