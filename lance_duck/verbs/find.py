@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,9 @@ from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.subquery import addresses_where, has_subquery
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+
+_ROWS_AT_ONCE: Final = 1 << 16
+_BYTES_AT_ONCE: Final = 8 << 20
 
 
 def find_rows(snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str]) -> pa.RecordBatchReader:
@@ -37,6 +41,20 @@ def find_rows(snapshot: Snapshot, where: FilterLike | None, columns: Sequence[st
     addresses = addresses_where(TableScan(snapshot), text, parameters)
     table, fragments = at_addresses(snapshot, addresses)
     return table.reader(table.plan(ScanOptions(columns=columns, fragments=fragments, blob_handling="all_binary")))
+
+
+def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in fewer batches: where few rows of many are found, each of them has next to none."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
+            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 def at_addresses(snapshot: Snapshot, addresses: NDArray[np.uint64]) -> tuple[TableScan, list[int]]:

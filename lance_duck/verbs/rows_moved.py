@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.rows import DeletionVector, RowIdSequence, VersionSequence, split_addresses
+from lance_duck.scan.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.draft import Draft
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.deletions import write_deletions
 
 Addresses = NDArray[np.uint64]
+
+_WRITERS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -41,20 +45,22 @@ def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Draft) -> 
         addresses: In any order, each once.
         draft: Notes the files.
     """
-    updated, removed = [], []
     affected = offsets_by_fragment(addresses)
-    for fragment_id, offsets in affected.items():
-        fragment = snapshot.fragment(fragment_id)
+
+    def write(item: tuple[int, NDArray[np.uint32]]) -> Fragment | None:
+        fragment = snapshot.fragment(item[0])
         before = snapshot.deletion_vector(fragment)
-        gone = DeletionVector(offsets)
+        gone = DeletionVector(item[1])
         vector = gone if before is None else before.union(gone)
         if vector.count >= snapshot.physical_rows(fragment):
-            removed.append(fragment_id)
-            continue
-        file = write_deletions(snapshot.store, fragment_id, snapshot.version, vector)
-        draft.note(file.path(fragment_id))
-        updated.append(replace(fragment, deletion_file=file))
-    return Deleted(tuple(updated), tuple(removed), affected)
+            return None
+        file = write_deletions(snapshot.store, fragment.id, snapshot.version, vector)
+        draft.note(file.path(fragment.id))
+        return replace(fragment, deletion_file=file)
+
+    updated = list(map_ordered(write, affected.items(), workers=_WRITERS))
+    removed = [fragment_id for fragment_id, fragment in zip(affected, updated, strict=True) if fragment is None]
+    return Deleted(tuple(fragment for fragment in updated if fragment is not None), tuple(removed), affected)
 
 
 def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:

@@ -15,7 +15,7 @@ from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.assignments import Assignments
 from lance_duck.verbs.draft import Draft
-from lance_duck.verbs.find import find_rows
+from lance_duck.verbs.find import find_rows, joined_batches
 from lance_duck.verbs.rows_moved import delete_addresses, moved_rows
 from lance_duck.write.files import write_fragments
 from lance_duck.write.options import WriteOptions
@@ -81,7 +81,7 @@ class _Rows:
 
     def updated(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with their new values."""
-        for batch in self._reader:
+        for batch in joined_batches(self._reader):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             for name, kept in zip(self._hidden, (self.addresses, self.ids, self.created), strict=False):
                 kept.append(columns[name].to_numpy())
