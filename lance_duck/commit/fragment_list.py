@@ -55,9 +55,10 @@ class FragmentList:
         """Add new fragments; they get ids, and their rows too. Returns the ids."""
         ids = []
         for given in fragments:
+            fragment_id = self.next_id()
             fragment = self._manifest.fragments.add()
             fragment.CopyFrom(given)
-            fragment.id = self.next_id()
+            fragment.id = fragment_id
             self._number(fragment)
             ids.append(fragment.id)
         self._forget_places()
@@ -94,25 +95,16 @@ class FragmentList:
         self._set(copies)
 
     def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:
-        """Put new fragments, which carry their ids, where a run of old ones was, or at the end when it was none."""
-        starts: dict[int, Sequence[table_pb2.DataFragment]] = {}
-        last: list[table_pb2.DataFragment] = []
+        """Put new fragments, which carry their ids, in the place of old ones; readers expect them in order of ids."""
         gone: set[int] = set()
-        for old, new in groups:
-            places = [self._place(i) for i in old]
+        for old, _ in groups:
+            for fragment_id in old:
+                self.get(fragment_id)
             if not gone.isdisjoint(old):
                 raise InvalidInputError("a fragment is rewritten twice", where="Rewrite", found=list(old))
             gone.update(old)
-            if places and places == list(range(places[0], places[0] + len(places))):
-                starts[places[0]] = new
-            else:
-                last.extend(new)
-        kept: list[table_pb2.DataFragment] = []
-        for place, fragment in enumerate(self._manifest.fragments):
-            kept.extend(starts.get(place, ()))
-            if fragment.id not in gone:
-                kept.append(fragment)
-        self._set([*kept, *last])
+        kept = [f for f in self._manifest.fragments if f.id not in gone]
+        self._set(sorted([*kept, *(f for _, new in groups for f in new)], key=lambda f: f.id))
 
     def change_all(self, change: Callable[[table_pb2.DataFragment], None]) -> None:
         """Change each fragment in place."""
@@ -140,10 +132,6 @@ class FragmentList:
     @cached_property
     def _places(self) -> Mapping[int, int]:
         return {f.id: place for place, f in enumerate(self._manifest.fragments)}
-
-    def _place(self, fragment_id: int) -> int:
-        self.get(fragment_id)
-        return self._places[fragment_id]
 
     def _forget_places(self) -> None:
         self.__dict__.pop("_places", None)
