@@ -31,6 +31,7 @@ from lance_duck.verbs.columns import ColumnChanges
 from lance_duck.verbs.config import ConfigChanges
 from lance_duck.verbs.delta import Lineage
 from lance_duck.verbs.history import History
+from lance_duck.verbs.rows import RowChanges
 from lance_duck.verbs.versions import VersionChanges
 from lance_duck.wire.schema import Schema
 
@@ -65,6 +66,7 @@ class LanceDataset(
     Lineage,
     VersionChanges,
     ConfigChanges,
+    RowChanges,
     ColumnChanges,
     Upkeep,
 ):
