@@ -28,6 +28,7 @@ from lance_duck.scan.statistics import LanceStats
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns import ColumnChanges
+from lance_duck.verbs.commits import Commits
 from lance_duck.verbs.config import ConfigChanges
 from lance_duck.verbs.delta import Lineage
 from lance_duck.verbs.history import History
@@ -69,6 +70,7 @@ class LanceDataset(
     RowChanges,
     ColumnChanges,
     Upkeep,
+    Commits,
 ):
     """One version of a Lance table; see `dataset` for the arguments.
 

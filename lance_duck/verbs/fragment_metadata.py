@@ -104,7 +104,7 @@ def metadata_of(
     count = fragment.num_deletions if deleted is None else deleted
     return FragmentMetadata(
         fragment.id,
-        [_data_file(file) for file in fragment.files],
+        [data_file_of(file) for file in fragment.files],
         fragment.physical_rows if physical_rows is None else physical_rows,
         None if deletion is None else _deletion_file(deletion, count),
         _sequence(fragment.row_ids, str.capitalize),
@@ -123,7 +123,7 @@ def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
         raise InvalidInputError("data overlays are not supported", where=f"fragment {metadata.id}")
     return wire.Fragment(
         metadata.id,
-        tuple(_wire_data_file(file) for file in metadata.files),
+        tuple(data_file_from(file) for file in metadata.files),
         None if metadata.deletion_file is None else _wire_deletion_file(metadata.deletion_file),
         metadata.physical_rows,
         _wire_sequence(metadata.row_id_meta),
@@ -132,7 +132,8 @@ def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
     )
 
 
-def _data_file(file: wire.DataFile) -> DataFile:
+def data_file_of(file: wire.DataFile) -> DataFile:
+    """A data file of a manifest, as users see it."""
     major, minor = file.file_version
     return DataFile(file.path, list(file.fields), list(file.column_indices), major, minor, file.file_size, file.base_id)
 
@@ -149,7 +150,8 @@ def _sequence(kept: bytes | wire.ExternalFile | None, spell: Callable[[str], str
     return {spell("external"): asdict(kept)}
 
 
-def _wire_data_file(file: DataFile) -> wire.DataFile:
+def data_file_from(file: DataFile) -> wire.DataFile:
+    """The data file of a manifest that is meant."""
     version = (file.file_major_version, file.file_minor_version)
     size = file.file_size_bytes or None
     return wire.DataFile(file.path, tuple(file.fields), tuple(file.column_indices), version, size, file.base_id)

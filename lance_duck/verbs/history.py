@@ -6,9 +6,10 @@ from typing import Any
 
 from lance_duck.verbs.bases import DatasetBasePath, known_bases
 from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.lance_operation import Transaction
+from lance_duck.verbs.operation_forms import from_transaction
 from lance_duck.verbs.refs import Branches, Tags
 from lance_duck.versions import describe
-from lance_duck.wire.transaction import Transaction
 
 
 class History(Handle):
@@ -46,8 +47,13 @@ class History(Handle):
         return Branches(self._snapshot)
 
     def read_transaction(self, version: int) -> Transaction | None:
-        """What a version changed; None when it was not kept."""
-        return self._snapshot.checkout(version).transaction()
+        """What a version changed; None when it was not kept.
+
+        Raises:
+            NotFoundError: There is no such version.
+        """
+        found = self._snapshot.checkout(version).transaction()
+        return None if found is None else from_transaction(found)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """What this version and those before it changed, newest first."""
