@@ -26,6 +26,7 @@ from lance_duck.store import ExternalManifestStore, register_manifest_store
 from lance_duck.tables import write_dataset
 from lance_duck.verbs.bases import DatasetBasePath
 from lance_duck.verbs.udf import BatchUDF, batch_udf
+from lance_duck.wire.blob_type import Blob, BlobArray, BlobType, blob_array, blob_field
 from lance_duck.write.options import WriteProgress
 
 try:
@@ -36,7 +37,10 @@ except PackageNotFoundError:
 __all__ = [
     "AlreadyExistsError",
     "BatchUDF",
+    "Blob",
+    "BlobArray",
     "BlobFile",
+    "BlobType",
     "ColumnOrdering",
     "CommitConflictError",
     "Connection",
@@ -59,6 +63,8 @@ __all__ = [
     "WriteProgress",
     "__version__",
     "batch_udf",
+    "blob_array",
+    "blob_field",
     "connect",
     "dataset",
     "register",

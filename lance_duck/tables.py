@@ -40,6 +40,9 @@ def write_dataset(
     target_bases: Sequence[str] | None = None,
     target_all_bases: bool | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
     **refused: Any,
 ) -> LanceDataset:
     """Write data to a table, and return it at its new version.
@@ -56,8 +59,8 @@ def write_dataset(
         max_rows_per_file: Rows of a data file at most, which are those of a fragment.
         max_rows_per_group: Without effect: files have no groups.
         max_bytes_per_file: Size after which a file is ended.
-        data_cache_bytes: Without effect: pages are as large as suits.
-        max_page_bytes: Likewise.
+        data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns.
+        max_page_bytes: Bytes of values of a page at most.
         progress: Called with `WriteProgress` now and then; True prints it.
         storage_options: Settings of the object store.
         data_storage_version: "2.2", which is the default and "stable", "2.1" or "2.0". A table that there is keeps its
@@ -72,9 +75,12 @@ def write_dataset(
         target_bases: Names or paths of base paths that the files go to, one after the other.
         target_all_bases: True: to the root of the table and all base paths; False: to all base paths.
         base_store_params: Settings of the object stores of base paths, by path.
+        external_blob_mode: "reference" keeps the URIs of external blobs, "ingest" copies their bytes into the table.
+        allow_external_blob_outside_bases: Let references lead anywhere, not only into base paths of the table that are
+            no roots of tables.
+        blob_pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
         refused: Arguments of pylance that are not supported: commit_lock (see the setting "manifest_store"), session,
-            namespace_client, table_id, external_blob_mode="ingest", allow_external_blob_outside_bases=False with
-            external blobs, blob_pack_file_size_threshold.
+            namespace_client, table_id.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "create".
@@ -84,13 +90,12 @@ def write_dataset(
         StoreError: The disk or the object store failed. Whatever fails, there is no new version.
     """
     refuse_unsupported(refused)
-    for name, value in {"data_cache_bytes": data_cache_bytes, "max_page_bytes": max_page_bytes}.items():
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise InvalidInputError(name, expected="a number of at least 1", found=repr(value))
     settings = WriteSettings(
         max_rows_per_file=max_rows_per_file,
         max_rows_per_group=max_rows_per_group,
         max_bytes_per_file=max_bytes_per_file,
+        data_cache_bytes=data_cache_bytes,
+        max_page_bytes=max_page_bytes,
         progress=progress,
         storage_options=storage_options,
         data_storage_version=chosen_version(data_storage_version, use_legacy_format),
@@ -103,6 +108,9 @@ def write_dataset(
         target_bases=target_bases,
         target_all_bases=target_all_bases,
         base_store_params=base_store_params,
+        external_blob_mode=external_blob_mode,
+        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+        blob_pack_file_size_threshold=blob_pack_file_size_threshold,
     )
     target = _target(uri)
     snapshot = write_table(data_obj, target, schema, mode, settings)
@@ -133,9 +141,6 @@ def chosen_version(data_storage_version: str | None, use_legacy_format: bool | N
 
 _DEFAULTS = {
     "commit_lock": None,
-    "external_blob_mode": "reference",
-    "allow_external_blob_outside_bases": False,
-    "blob_pack_file_size_threshold": None,
     "namespace_client": None,
     "table_id": None,
     "session": None,

@@ -20,8 +20,10 @@ from lance_duck.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.scan.projection import HIDDEN
 from lance_duck.snapshot import Location, Snapshot, open_snapshot
+from lance_duck.store import open_source
 from lance_duck.verbs.bases import new_bases, snapshot_bases, target_bases, with_base_options
 from lance_duck.verbs.change import transaction_properties
 from lance_duck.verbs.new_columns import without_pandas
@@ -44,6 +46,8 @@ class WriteSettings:
     max_rows_per_file: int = WriteOptions.max_rows_per_file
     max_rows_per_group: int | None = WriteOptions.max_rows_per_group
     max_bytes_per_file: int = WriteOptions.max_bytes_per_file
+    data_cache_bytes: int | None = None
+    max_page_bytes: int | None = None
     progress: Callable[[WriteProgress], None] | bool | None = None
     storage_options: Mapping[str, str] | None = None
     data_storage_version: str | None = None
@@ -56,13 +60,26 @@ class WriteSettings:
     target_bases: Sequence[str] | None = None
     target_all_bases: bool | None = None
     base_store_params: Mapping[str, Mapping[str, str]] | None = None
+    external_blob_mode: str = "reference"
+    allow_external_blob_outside_bases: bool = False
+    blob_pack_file_size_threshold: int | None = None
 
     @property
     def properties(self) -> dict[str, str] | None:
         """What the transaction says of itself."""
         return transaction_properties(self.commit_message, self.transaction_properties)
 
-    def options(self, version: str | None, bases: Sequence[Base | None]) -> WriteOptions:
+    def blobs(self, location: Location, bases: Mapping[int, BasePath]) -> BlobOptions:
+        """What becomes of blobs, in a table with these base paths."""
+        return BlobOptions(
+            self.external_blob_mode,
+            bool(self.allow_external_blob_outside_bases),
+            {i: location.base_uri(base) for i, base in bases.items() if not base.is_dataset_root},
+            self.blob_pack_file_size_threshold,
+            lambda uri: open_source(uri, location.options_for(uri)),
+        )
+
+    def options(self, version: str | None, bases: Sequence[Base | None], blobs: BlobOptions) -> WriteOptions:
         """How the files are written, in a version where the caller did not choose one."""
         return WriteOptions(
             max_rows_per_file=self.max_rows_per_file,
@@ -70,6 +87,7 @@ class WriteSettings:
             max_bytes_per_file=self.max_bytes_per_file,
             data_storage_version=self.data_storage_version or version,
             bases=bases,
+            blobs=blobs,
             progress=_progress(self.progress),
         )
 
@@ -216,7 +234,7 @@ def _stage(
     version: str | None,
 ) -> Staged:
     targets = target_bases(location, bases, settings.target_bases, settings.target_all_bases)
-    options = settings.options(version, targets)
+    options = settings.options(version, targets, settings.blobs(location, bases))
     fragments = write_fragments(location.store(), schema, reader, options)
     return Staged(schema, tuple(fragments), location, tuple(targets))
 

@@ -1,0 +1,181 @@
+"""The Arrow extension type `lance.blob.v2`: what users give for a blob.
+
+    struct<data: large_binary, uri: string[, position: uint64, size: uint64]>
+
+Of data and uri exactly one is not null; position and size choose a part of an external file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.wire.schema import BLOB_V2
+
+_MEMBERS = (("data", pa.large_binary()), ("uri", pa.string()), ("position", pa.uint64()), ("size", pa.uint64()))
+_KEYS = {
+    "inline_size_threshold": ("lance-encoding:blob-inline-size-threshold", 0),
+    "dedicated_size_threshold": ("lance-encoding:blob-dedicated-size-threshold", 1),
+    "pack_file_size_threshold": ("lance-encoding:blob-pack-file-size-threshold", 1),
+}
+
+
+@dataclass(frozen=True)
+class Blob:
+    """One blob to be written: its bytes, or an external file or a part of one.
+
+    Attributes:
+        data: The bytes.
+        uri: Where the external file is.
+        position: First byte of the part that is meant.
+        size: Bytes of it, at least 1.
+
+    Raises:
+        InvalidInputError: Both or none of data and uri, or half of a part.
+    """
+
+    data: bytes | None = None
+    uri: str | None = None
+    position: int | None = None
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.uri is None):
+            found = "none" if self.data is None else "both"
+            raise InvalidInputError("Blob", expected="either data or uri", found=found, remedy="None is a null blob")
+        if self.uri == "":
+            raise InvalidInputError("Blob with an empty uri")
+        part = (self.position, self.size)
+        if (part[0] is None) != (part[1] is None) or (part[0] is not None and self.uri is None):
+            raise InvalidInputError("part of a Blob", expected="a uri with both position and size", found=part)
+        if part[0] is not None and part[1] is not None and (part[0] < 0 or part[1] < 1):
+            raise InvalidInputError("part of a Blob", expected="position >= 0 and size >= 1", found=part)
+
+    @staticmethod
+    def from_bytes(data: bytes | bytearray | memoryview) -> Blob:
+        """A blob of these bytes."""
+        return Blob(bytes(data))
+
+    @staticmethod
+    def from_uri(uri: str, position: int | None = None, size: int | None = None) -> Blob:
+        """A blob that is an external file, or a part of one."""
+        return Blob(None, uri, position, size)
+
+    @staticmethod
+    def empty() -> Blob:
+        """A blob without bytes, which is not null."""
+        return Blob(b"")
+
+
+class BlobType(pa.ExtensionType):  # type: ignore[misc]
+    """The type of blob columns, as they are written.
+
+    Args:
+        storage: The struct, with two or four members; four unless given.
+
+    Raises:
+        InvalidInputError: Another storage type.
+    """
+
+    def __init__(self, storage: pa.DataType | None = None) -> None:
+        storage = pa.struct(list(_MEMBERS)) if storage is None else storage
+        found = [(member.name, member.type) for member in storage] if pa.types.is_struct(storage) else storage
+        if found not in (list(_MEMBERS[:2]), list(_MEMBERS)):
+            raise InvalidInputError(f"storage of {BLOB_V2}", expected=pa.struct(list(_MEMBERS)), found=storage)
+        super().__init__(storage, BLOB_V2)
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> BlobType:
+        return cls(storage)
+
+    def __arrow_ext_class__(self) -> type:
+        return BlobArray
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BlobType, (self.storage_type,)
+
+
+class BlobArray(pa.ExtensionArray):  # type: ignore[misc]
+    """Blobs to be written; see `blob_array`."""
+
+    @classmethod
+    def from_pylist(cls, values: Iterable[Any]) -> BlobArray:
+        """See `blob_array`."""
+        blobs = [None if value is None else _blob(value) for value in values]
+        members = [
+            pa.array([None if blob is None else getattr(blob, name) for blob in blobs], kind) for name, kind in _MEMBERS
+        ]
+        mask = pa.array([blob is None for blob in blobs], pa.bool_())
+        storage = pa.StructArray.from_arrays(members, fields=[pa.field(*member) for member in _MEMBERS], mask=mask)
+        found: BlobArray = pa.ExtensionArray.from_storage(BlobType(), storage)
+        return found
+
+
+def blob_array(values: Iterable[Any]) -> BlobArray:
+    """An array of blobs.
+
+    Args:
+        values: Bytes, the URI of an external file (str), `Blob`, or None for a null.
+
+    Raises:
+        InvalidInputError: A value of another kind, or an empty URI.
+    """
+    return BlobArray.from_pylist(values)
+
+
+def blob_field(
+    name: str,
+    *,
+    nullable: bool = True,
+    inline_size_threshold: int | None = None,
+    dedicated_size_threshold: int | None = None,
+    pack_file_size_threshold: int | None = None,
+) -> pa.Field:
+    """An Arrow field for a column of blobs.
+
+    Args:
+        name: Of the column.
+        nullable: Whether there may be nulls.
+        inline_size_threshold: Bytes up to which a blob lies in the data file; 64 KiB.
+        dedicated_size_threshold: Bytes above which a blob is a file of its own; 4 MiB.
+        pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
+
+    Raises:
+        InvalidInputError: A threshold that is no whole number, or too small.
+    """
+    given = {
+        "inline_size_threshold": inline_size_threshold,
+        "dedicated_size_threshold": dedicated_size_threshold,
+        "pack_file_size_threshold": pack_file_size_threshold,
+    }
+    metadata = {}
+    for argument, value in given.items():
+        key, least = _KEYS[argument]
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**64:
+            raise InvalidInputError(argument, expected=f"a whole number >= {least}", found=repr(value))
+        metadata[key] = str(value)
+    return pa.field(name, BlobType(), nullable, metadata or None)
+
+
+def _blob(value: Any) -> Any:
+    if isinstance(value, str):
+        return Blob(uri=value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return Blob(bytes(value))
+    if all(hasattr(value, name) for name, _ in _MEMBERS):
+        return value
+    raise InvalidInputError("blob", expected="bytes, a URI, Blob or None", found=type(value).__name__)
+
+
+with contextlib.suppress(pa.ArrowKeyError):
+    pa.register_extension_type(BlobType())
