@@ -27,7 +27,7 @@ def cast_columns(snapshot: Snapshot, altered: Altered) -> tuple[ColumnFiles, Cal
 
     def make() -> Operation:
         fragments = [
-            with_file(fragment, files.write(fragment, _cast(table, fragment, sources, schema, altered)))
+            with_file(fragment, files.write(fragment, _cast(table, fragment, sources, schema, altered)), altered.schema)
             for fragment in snapshot.fragments
         ]
         strict = any(not altered.schema.by_id(i).nullable for i in altered.casts.values())

@@ -124,9 +124,11 @@ class ColumnFiles:
         return self._snapshot.store
 
 
-def with_file(fragment: Fragment, file: DataFile | None) -> Fragment:
-    """The fragment with one more data file."""
-    return fragment if file is None else replace(fragment, files=(*fragment.files, file))
+def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Fragment:
+    """The fragment with one more data file, and without those that have no field of the schema any more."""
+    live = {field.id for field in schema.walk()}
+    files = [*fragment.files, *([] if file is None else [file])]
+    return replace(fragment, files=tuple(file for file in files if not live.isdisjoint(file.fields)))
 
 
 def _wrong_rows(where: str, expected: int, found: object) -> InvalidInputError:

@@ -9,7 +9,13 @@ import pyarrow as pa
 
 from lance_duck.commit import commit, run_again
 from lance_duck.commit.operations import Merge, Operation, Project
-from lance_duck.errors import CommitConflictError, IncompatibleError, InvalidInputError, RetryableError
+from lance_duck.errors import (
+    CommitConflictError,
+    IncompatibleError,
+    InvalidInputError,
+    RetryableError,
+    UnsupportedError,
+)
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.alteration import Alteration, alter_schema, parse_alterations
@@ -172,7 +178,7 @@ def _add(snapshot: Snapshot, source: NewColumns, properties: Properties) -> Snap
                 file = files.write(fragment, batches)
                 if file is not None and source.keep(fragment, file):
                     files.keep(file)
-            fragments.append(with_file(fragment, file))
+            fragments.append(with_file(fragment, file, added.whole))
         source.finish()
         return Merge(tuple(fragments), added.whole, preserves_nullability=not added.tightens)
 
@@ -200,6 +206,6 @@ def commit_files(
         raise
     try:
         return commit(snapshot, operation, properties=properties)
-    except (CommitConflictError, InvalidInputError):
+    except (CommitConflictError, InvalidInputError, UnsupportedError):
         files.discard()
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from lance_duck.commit import Restore, UpdateBases
 from lance_duck.errors import AlreadyExistsError, FormatError, NotFoundError
 from lance_duck.publish import forget_table
 from lance_duck.snapshot import Location, Snapshot, Version, open_snapshot
+from lance_duck.store import local_path
 from lance_duck.verbs.bases import new_bases
 from lance_duck.verbs.change import Change
 from lance_duck.verbs.clone import clone
@@ -201,6 +203,9 @@ def drop_table(
     store.delete([name for name in names if not name.startswith(paths.VERSIONS)])
     store.delete([name for name in names if name.startswith(paths.VERSIONS)])
     forget_table(store)
+    path = local_path(store.uri)
+    if path is not None:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _update_bases(snapshot: Snapshot, given: Sequence[Any]) -> UpdateBases:
