@@ -13,6 +13,7 @@ import pyarrow as pa
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import fragments_for
 from lance_duck.rows import RowIdSequence, VersionSequence
+from lance_duck.scan.blob_copies import kept_blobs, written_batches
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -68,21 +69,18 @@ def rewrite(snapshot: Snapshot, fragments: Sequence[Fragment], options: Compacti
 
 
 def _write_options(snapshot: Snapshot, options: CompactionOptions, rows: int) -> WriteOptions:
-    chosen = WriteOptions(
-        max_rows_per_file=rows, data_storage_version=options.data_storage_version or snapshot.data_storage_version
-    )
+    version = options.data_storage_version or snapshot.data_storage_version
+    chosen = WriteOptions(max_rows_per_file=rows, data_storage_version=version, blobs=kept_blobs(snapshot))
     return replace(chosen, max_bytes_per_file=options.max_bytes_per_file) if options.max_bytes_per_file else chosen
 
 
 def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions) -> Iterator[pa.RecordBatch]:
-    table = TableScan(snapshot)
     wanted = ScanOptions(
         fragments=[f.id for f in fragments],
         batch_size=options.batch_size,
-        blob_handling="all_binary",
         use_threads=options.num_threads != 1,
     )
-    yield from table.reader(table.plan(wanted), wanted)
+    yield from written_batches(TableScan(snapshot), wanted)
 
 
 def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:
