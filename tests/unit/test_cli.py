@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 import lance_duck.__main__ as entry
 from lance_duck import cli
+from lance_duck.errors import AlreadyExistsError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HISTORY = str(GOLDEN / "tables" / "history.lance")
@@ -165,3 +166,30 @@ def test_a_terminal_gets_a_table_cut_to_size() -> None:
     cli.show_table(found, ["id", "word"], 3, Console(file=screen, width=60))
     assert screen.getvalue().count("[red]w") == 3
     assert "first 3 rows" in screen.getvalue()
+
+
+def test_write_compact_cleanup_and_validate_work_on_one_table(tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    source.write_text("id,word\n1,a\n2,b\n3,c\n")
+    table = str(tmp_path / "t.lance")
+    assert run("write", str(source), table, "--json").stdout == '{"version": 1, "rows": 3}\n'
+    assert run("write", "(SELECT 4::BIGINT AS id, 'd' AS word)", table, "--mode", "append").exit_code == 0
+    assert json.loads(run("compact", table, "--json").stdout)["fragments_added"] == 1
+    dry = json.loads(run("cleanup", table, "--older-than", "0", "--dry-run", "--json").stdout)
+    assert dry["old_versions"] == 3
+    assert json.loads(run("cleanup", table, "--older-than", "0", "--json").stdout) == dry
+    assert run("validate", table).exit_code == 0
+    (data,) = (tmp_path / "t.lance" / "data").iterdir()
+    data.unlink()
+    found = run("validate", table, "--json")
+    assert found.exit_code == 1
+    assert json.loads(found.stdout)["where"] == f"fragment 2: {data.name}"
+
+
+def test_write_replaces_a_table_only_when_asked(tmp_path: Path) -> None:
+    table = str(tmp_path / "t.lance")
+    assert run("write", "(SELECT 1 AS id)", table).exit_code == 0
+    with pytest.raises(AlreadyExistsError):
+        run("write", "(SELECT 2 AS id)", table)
+    assert run("write", "(SELECT 3 AS id)", table, "--mode", "overwrite").exit_code == 0
+    assert rows("head", table) == [{"id": "3"}]
