@@ -154,14 +154,23 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 def _packed_struct(array: pa.StructArray, where: str) -> PackedStruct:
     fields = []
+    outer = valid_flags(array)
     for i in range(array.type.num_fields):
         field = array.field(i)
         while isinstance(field, pa.ExtensionArray):
             field = field.storage
-        if field.null_count:
+        if not _is_full(field, outer):
             name = array.type.field(i).name
             raise InvalidInputError(
                 "null in a packed struct", where=f"{where}.{name}", remedy="packed structs hold no nulls"
             )
         fields.append(array_to_block(field, where))
     return PackedStruct(tuple(fields), len(array))
+
+
+def _is_full(field: pa.Array, outer: Bytes | None) -> bool:
+    """Whether a member has a value wherever there is a struct."""
+    if field.null_count == 0:
+        return True
+    valid = valid_flags(field)
+    return valid is None or (outer is not None and not np.any(outer & ~valid))

@@ -36,21 +36,23 @@ class LeafShape:
 
     Attributes:
         lists: Of each, whether it is a list.
-        nullable: Of each, whether every page says that it may be null, whatever the page holds.
+        fixed: Of each, whether every page gives it all levels that it may have, whatever the page holds.
     """
 
     lists: tuple[bool, ...]
-    nullable: tuple[bool, ...]
+    fixed: tuple[bool, ...]
 
     @classmethod
     def of(cls, lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> LeafShape:
         """The shape of a column whose layers the schema lets be null.
 
-        Structs around lists are nullable in all pages or in none: pylance 14 miscounts the structs of pages that say
-        otherwise than their neighbours, and cannot read the column.
+        In columns with structs around lists, these and the lists have all their levels in all pages: pylance 14 cannot
+        read the column where pages say different things of such structs, or where a list below one is always valid.
         """
         around = [not lists[i] and any(lists[:i]) for i in range(len(lists))]
-        return cls(lists, tuple(a and n for a, n in zip(around, nullable, strict=True)))
+        if not any(around):
+            return cls(lists, (False,) * len(lists))
+        return cls(lists, tuple(is_list or (a and n) for is_list, a, n in zip(lists, around, nullable, strict=True)))
 
 
 FLAT = LeafShape((False,), (False,))
@@ -74,10 +76,9 @@ def page_levels(
         levels_present(readonly(holes), present)
     kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
     mark = sum(1 + is_list for is_list in shape.lists)
-    for is_list, is_nullable in zip(shape.lists, shape.nullable, strict=True):
+    for is_list, is_fixed in zip(shape.lists, shape.fixed, strict=True):
         mark -= 1 + is_list
-        found = present[mark + 1 : mark + 2 + is_list].view(np.bool_).tolist()
-        found[0] |= is_nullable
+        found = [is_fixed or bool(there) for there in present[mark + 1 : mark + 2 + is_list]]
         kinds.append(_LIST_KINDS[found[0], found[1]] if is_list else NULLABLE_ITEM if found[0] else ALL_VALID_ITEM)
         for i, is_there in enumerate(found):
             level += is_there

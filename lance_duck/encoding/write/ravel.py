@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes
 from lance_duck.encoding.kernels.jit import readonly
@@ -119,11 +120,21 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
     places = _NO_PLACES.copy() if totals[IS_DENSE] else np.empty(items, dtype=np.int64)
     unfold_lists(readonly(begins), readonly(holes), offsets, readonly(flags), form, begins_out, holes_out, places)
     values = array.values
-    shown = values.slice(int(totals[FIRST]), items) if totals[IS_DENSE] else values.take(pa.array(places))
+    shown = values.slice(int(totals[FIRST]), items) if totals[IS_DENSE] else _chosen(values, offsets, places)
     if len(shown) != items:
         raise InvalidInputError("offsets of lists", where=where, expected=f"within {len(values)} items")
     inside = Outline(entries, begins_out, holes_out if totals[HAS_HOLES] else None, mark + 1, mark + 1, layer)
     return inside, shown
+
+
+def _chosen(values: pa.Array, offsets: Offsets, places: NDArray[np.int64]) -> pa.Array:
+    """The values at these places, which lie within the offsets."""
+    first = int(offsets[0])
+    if first < 0 or int(offsets[-1]) > len(values):
+        return values.slice(0, 0)
+    # A copy: pyarrow 26 takes the wrong lists from fixed-size lists of fixed-size lists that begin amid their items.
+    used = pa.concat_arrays([values.slice(first, int(offsets[-1]) - first)])
+    return used.take(pa.array(places - first))
 
 
 def _offsets(array: pa.Array) -> Offsets:
