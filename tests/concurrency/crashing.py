@@ -1,0 +1,202 @@
+"""Changes of a table, each run up to some step, and what must hold afterwards whatever happened."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+import lance_duck as ld
+from lance_duck.errors import NotFoundError
+from lance_duck.store import is_temporary, open_store
+
+Files = dict[str, bytes]
+UNFLUSHED = {"fsync": "false"}
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A change of the table at a URI.
+
+    Attributes:
+        commits: Whether it makes a version; else it changes tags, branches or files alone.
+        creates: Whether the table does not exist before it.
+    """
+
+    name: str
+    act: Callable[[str], Any]
+    commits: bool = True
+    creates: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """What users see of a table."""
+
+    rows: list[dict[str, Any]]
+    schema: str
+    fragments: int
+    config: dict[str, str]
+    refs: dict[str, Any]
+
+
+def rows(first: int, count: int) -> pa.Table:
+    ids = list(range(first, first + count))
+    return pa.table({"id": pa.array(ids), "n": pa.array([0] * count), "s": [f"row {i}" for i in ids]})
+
+
+def prepare(uri: str) -> None:
+    """Write the table that every change begins with: three fragments, one with deleted rows, a tag."""
+    ld.write_dataset(rows(0, 8), uri, storage_options=UNFLUSHED)
+    ld.write_dataset(rows(8, 8), uri, mode="append", storage_options=UNFLUSHED)
+    dataset = ld.write_dataset(rows(16, 8), uri, mode="append", storage_options=UNFLUSHED)
+    dataset.delete("id = 5")
+    dataset.tags.create("first", 1)
+
+
+def opened(uri: str) -> ld.LanceDataset:
+    return ld.dataset(uri, storage_options=UNFLUSHED)
+
+
+def write(uri: str, data: pa.Table, mode: str) -> ld.LanceDataset:
+    return ld.write_dataset(data, uri, mode=mode, storage_options=UNFLUSHED)
+
+
+def upsert(uri: str) -> None:
+    opened(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows(20, 8))
+
+
+def alter(uri: str) -> None:
+    opened(uri).alter_columns({"path": "n", "name": "m"})
+
+
+def cast(uri: str) -> None:
+    opened(uri).alter_columns({"path": "n", "data_type": pa.int32()})
+
+
+def restore(uri: str) -> None:
+    ld.dataset(uri, 2, storage_options=UNFLUSHED).restore()
+
+
+def clean(uri: str) -> None:
+    opened(uri).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False, delete_unverified=True)
+
+
+VERBS = (
+    Verb("create", lambda uri: write(uri, rows(0, 8), "create"), creates=True),
+    Verb("append", lambda uri: write(uri, rows(100, 4), "append")),
+    Verb("overwrite", lambda uri: write(uri, rows(100, 4), "overwrite")),
+    Verb("insert", lambda uri: opened(uri).insert(rows(100, 4))),
+    Verb("delete", lambda uri: opened(uri).delete("id % 3 = 0")),
+    Verb("delete fragment", lambda uri: opened(uri).delete("id < 8")),
+    Verb("truncate", lambda uri: opened(uri).truncate_table()),
+    Verb("update", lambda uri: opened(uri).update({"n": "n + 1"}, where="id % 4 = 1")),
+    Verb("upsert", upsert),
+    Verb("add columns", lambda uri: opened(uri).add_columns({"twice": "id * 2"})),
+    Verb("rename", alter),
+    Verb("cast", cast),
+    Verb("drop columns", lambda uri: opened(uri).drop_columns(["s"])),
+    Verb("config", lambda uri: opened(uri).update_config({"key": "value"})),
+    Verb("restore", restore),
+    Verb("compact", lambda uri: opened(uri).optimize.compact_files()),
+    Verb("cleanup", clean, commits=False),
+    Verb("tag", lambda uri: opened(uri).tags.create("second", 2), commits=False),
+    Verb("move tag", lambda uri: opened(uri).tags.update("first", 3), commits=False),
+    Verb("untag", lambda uri: opened(uri).tags.delete("first"), commits=False),
+    Verb("branch", lambda uri: opened(uri).create_branch("side"), commits=False),
+)
+
+
+def state(uri: str) -> State | None:
+    """What users see of the newest version, None when there is no table."""
+    try:
+        dataset = opened(uri)
+    except NotFoundError:
+        return None
+    table = dataset.to_table()
+    return State(
+        rows=table.sort_by("id").to_pylist(),
+        schema=str(table.schema),
+        fragments=len(dataset.get_fragments()),
+        config=dict(dataset.config()),
+        refs={
+            "tags": {name: tag["version"] for name, tag in dataset.tags.list().items()},
+            "branches": sorted(dataset.branches.list()),
+        },
+    )
+
+
+def version(uri: str) -> int:
+    """The newest version, 0 when there is no table."""
+    try:
+        return opened(uri).version
+    except NotFoundError:
+        return 0
+
+
+def read_files(uri: str) -> Files:
+    """All files of a table."""
+    store = open_store(uri)
+    return {entry.path: store.get(entry.path) for entry in store.walk()}
+
+
+def write_files(uri: str, files: Files) -> str:
+    """Write files below a URI, and return it."""
+    store = open_store(uri, UNFLUSHED)
+    for path, data in files.items():
+        store.put(path, data)
+    return uri
+
+
+def fresh(folder: str) -> str:
+    """A URI that was never used."""
+    return f"{folder}/{uuid.uuid4().hex}.lance"
+
+
+def forget(uri: str) -> None:
+    """Delete a table."""
+    store = open_store(uri)
+    store.delete([entry.path for entry in store.walk()])
+
+
+def assert_goes_on(uri: str) -> None:
+    """The table takes another commit, and cleanup leaves nothing that no version refers to."""
+    before = state(uri)
+    if before is None:
+        write(uri, rows(0, 8), "create")
+        before = state(uri)
+        assert before is not None
+    else:
+        schema = opened(uri).schema
+        write(uri, pa.Table.from_pylist([{"id": 999}], schema=schema), "append")
+        after = state(uri)
+        assert after is not None
+        assert len(after.rows) == len(before.rows) + 1
+        assert [row for row in after.rows if row["id"] != 999] == before.rows
+    clean(uri)
+    assert_clean(uri)
+    opened(uri).validate()
+
+
+def assert_clean(uri: str) -> None:
+    """Every file below the table is one that a version refers to."""
+    dataset = opened(uri)
+    kept = [dataset.checkout_version(v["version"]) for v in dataset.versions()]
+    named = {
+        path
+        for one in kept
+        for fragment in one.get_fragments()
+        for path in (
+            *(f"data/{file.path}" for file in fragment.data_files()),
+            *([fragment.deletion_file()] if fragment.deletion_file() else []),
+        )
+    }
+    found = [entry.path for entry in open_store(uri).walk()]
+    assert not [path for path in found if is_temporary(path)]
+    lying = {path for path in found if path.startswith(("data/", "_deletions/"))}
+    assert lying == named
+    assert sum(path.endswith(".manifest") for path in found if path.startswith("_versions/")) == len(kept)
