@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.rows import split_addresses
+from lance_duck.scan.blob_copies import written_batches
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate import Path
@@ -23,8 +24,8 @@ _ROWS_AT_ONCE: Final = 1 << 16
 _BYTES_AT_ONCE: Final = 8 << 20
 
 
-def find_rows(snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str]) -> pa.RecordBatchReader:
-    """Stream columns of the rows for which a condition is true, blobs as their bytes.
+def find_rows(snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Stream columns of the rows for which a condition is true, blobs as they are written.
 
     Args:
         snapshot: The version.
@@ -36,11 +37,17 @@ def find_rows(snapshot: Snapshot, where: FilterLike | None, columns: Sequence[st
     """
     text, parameters = where if isinstance(where, tuple) and len(where) == 2 else (where, None)
     if not isinstance(text, str) or not has_subquery(text):
-        table = TableScan(snapshot)
-        return table.reader(table.plan(ScanOptions(columns=columns, filter=where, blob_handling="all_binary")))
+        return written_batches(TableScan(snapshot), ScanOptions(columns=columns, filter=where))
     addresses = addresses_where(TableScan(snapshot), text, parameters)
-    table, fragments = at_addresses(snapshot, addresses)
-    return table.reader(table.plan(ScanOptions(columns=columns, fragments=fragments, blob_handling="all_binary")))
+    return rows_at(snapshot, addresses, columns)
+
+
+def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Stream columns of the rows at some addresses, which ascend, in that order; blobs as they are written."""
+    fragments = np.unique(split_addresses(addresses)[0]).tolist()
+    return written_batches(
+        TableScan(snapshot, AddressSieve(addresses)), ScanOptions(columns=columns, fragments=fragments)
+    )
 
 
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -55,11 +62,6 @@ def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
             held, rows, size = [], 0, 0
     if held:
         yield pa.concat_batches(held)
-
-
-def at_addresses(snapshot: Snapshot, addresses: NDArray[np.uint64]) -> tuple[TableScan, list[int]]:
-    """What to scan for rows at some addresses, which ascend, and in which fragments; rows come in that order."""
-    return TableScan(snapshot, AddressSieve(addresses)), np.unique(split_addresses(addresses)[0]).tolist()
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,8 @@ class MergeInsertBuilder:
         plan = self._plan
         bases = target_bases(snapshot.location, snapshot.base_paths, plan.target_bases, plan.target_all_bases)
         return WriteOptions(
-            data_storage_version=plan.data_storage_version or snapshot.data_storage_version, bases=bases
+            data_storage_version=plan.data_storage_version or snapshot.data_storage_version,
+            bases=bases,
         )
 
     def _set(self, **choices: Any) -> MergeInsertBuilder:

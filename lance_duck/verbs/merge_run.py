@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lance_duck.commit.key_filter import KeyExistenceFilter, key_filter
 from lance_duck.commit.operations import REWRITE_COLUMNS, Update
+from lance_duck.scan.blob_copies import kept_blobs
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.draft import Draft
 from lance_duck.verbs.merge_columns import check_columns, rewrite_columns
@@ -66,6 +67,8 @@ def write_merge(
     if in_place:
         update = rewrite_columns(snapshot, plan, source, matches, options, draft)
         return Merged(update, None, None, _result(matches))
+    if any(field.blob_version for top in source.missing for field in top.walk()):
+        options = replace(options, blobs=kept_blobs(snapshot))
     fragments = write_fragments(snapshot.store, snapshot.schema, new_rows(snapshot, source, matches), options)
     draft.note_fragments(fragments)
     deleted = delete_addresses(snapshot, matches.gone, draft)

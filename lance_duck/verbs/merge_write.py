@@ -10,10 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.find import at_addresses
+from lance_duck.verbs.find import rows_at
 from lance_duck.verbs.merge_match import Matches
 from lance_duck.verbs.merge_source import MergeSource
 
@@ -58,10 +57,8 @@ def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordB
 
 def _completed(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:
     """Updated rows, with the columns that the source lacks as they are in the table."""
-    table, fragments = at_addresses(snapshot, matches.updated)
     names = [field.name for field in source.missing]
-    options = ScanOptions(columns=[*names, ROW_ADDRESS], fragments=fragments, blob_handling="all_binary")
-    for batch in table.reader(table.plan(options)):
+    for batch in rows_at(snapshot, matches.updated, [*names, ROW_ADDRESS]):
         places = np.searchsorted(matches.updated, batch.column(ROW_ADDRESS).to_numpy())
         columns = {name: batch.column(name) for name in names}
         given = source.rows(matches.sources[places])

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from lance_duck.commit import commit
 from lance_duck.commit.operations import Update
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.blob_copies import kept_blobs
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.snapshot import Snapshot
@@ -45,7 +47,8 @@ def update_rows(
         RetryableError: Another change came first.
     """
     assignments = Assignments(snapshot.schema, updates)
-    options = WriteOptions(data_storage_version=data_storage_version or snapshot.data_storage_version)
+    version = data_storage_version or snapshot.data_storage_version
+    options = WriteOptions(data_storage_version=version, blobs=kept_blobs(snapshot))
     rows = _Rows(snapshot, assignments, where)
     with Draft(snapshot) as draft:
         fragments = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
@@ -74,6 +77,7 @@ class _Rows:
         self.created: list[NDArray[np.uint64]] = []
         self._assignments = assignments
         self._names = snapshot.schema.names
+        self._blobs = {f.name for f in snapshot.schema.fields if f.blob_version == 2 and f.name in assignments.reads}
         self._hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if snapshot.has_stable_row_ids else [])]
         kept = [name for name in self._names if name not in assignments.names]
         columns = list(dict.fromkeys([*kept, *assignments.reads, *self._hidden]))
@@ -85,8 +89,23 @@ class _Rows:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             for name, kept in zip(self._hidden, (self.addresses, self.ids, self.created), strict=False):
                 kept.append(columns[name].to_numpy())
-            columns |= self._assignments.values(columns, batch.num_rows)
+            columns |= self._assignments.values(self._readable(columns), batch.num_rows)
             yield from pa.table({name: columns[name] for name in self._names}).to_batches()
+
+    def _readable(self, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+        """What expressions see: of blobs their bytes."""
+        return {name: blob_bytes(column, name) if name in self._blobs else column for name, column in columns.items()}
+
+
+def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:
+    """Bytes of blobs in the form in which they are written.
+
+    Raises:
+        UnsupportedError: One is a reference to an external file.
+    """
+    if column.field("uri").null_count < len(column):
+        raise UnsupportedError("blob in an external file, which an update does not read", where=f"column {name!r}")
+    return column.field("data")
 
 
 def _joined(pieces: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
