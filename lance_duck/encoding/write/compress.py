@@ -17,7 +17,7 @@ from lance_duck.encoding.fsst import Fsst
 from lance_duck.encoding.general import General
 from lance_duck.encoding.kernels.bitpacking import BLOCK
 from lance_duck.encoding.variable import Variable
-from lance_duck.encoding.write.choice import Choice
+from lance_duck.encoding.write.choice import CHUNK_BYTES, Choice
 from lance_duck.encoding.write.compress_levels import compress_levels
 from lance_duck.encoding.write.dictionary import find_dictionary
 from lance_duck.encoding.write.numbers import MAX_VALUES, even_counts, look_at, pick_numbers, plain_values
@@ -76,7 +76,7 @@ def compress_mini_block(block: Block, choice: Choice, max_values: int = MAX_VALU
     if isinstance(block, VariableWidth):
         return _texts(block, choice, max_values)
     codec: Codec = list_codec(block) if isinstance(block, FixedSizeList) else struct_codec(block)
-    counts = even_counts(block.count, min(max_values, plain_values(value_bits(block), choice)))
+    counts = even_counts(block.count, min(max_values, plain_values(value_bits(block), CHUNK_BYTES)))
     return MiniBlockValues(codec.to_proto(), counts, codec.encode_chunks(block, counts))
 
 

@@ -85,7 +85,7 @@ def pick_numbers(
         max_values: Most values of a chunk, a power of two.
         seen: What look_at gave for them.
     """
-    plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits, choice)))
+    plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
     if seen is None or choice.compression == "none":
         return plain
     if _split_streams(block, choice):
@@ -105,9 +105,9 @@ def even_counts(count: int, size: int) -> NDArray[np.int64]:
     return counts
 
 
-def plain_values(bits: int, choice: Choice) -> int:
-    """Values of a chunk when each has so many bits: a power of two, and the largest of less than two chunks' bytes."""
-    fitting = max(1, (2 * choice.chunk_bytes - 1) * 8 // bits)
+def plain_values(bits: int, chunk_bytes: int) -> int:
+    """Values of a chunk when each has so many bits: the largest power of two with less than twice the bytes."""
+    fitting = max(1, (2 * chunk_bytes - 1) * 8 // bits)
     return min(MAX_VALUES, 1 << (fitting.bit_length() - 1))
 
 
