@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -14,9 +16,24 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.verbs.fragment_changes import (
+    add_to_fragment,
+    delete_in_fragment,
+    stage_fragments,
+    update_in_fragment,
+)
 from lance_duck.verbs.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
+from lance_duck.verbs.new_columns import NewColumns, joined_columns, new_columns
+from lance_duck.verbs.udf import BatchUDF
+from lance_duck.verbs.write_dataset import WriteSettings
+from lance_duck.wire.schema import Schema
+from lance_duck.write.inputs import to_reader
+from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
+
+MOST_ROWS: Final = (1 << 32) - 1
 
 
+@runtime_checkable
 class HasTable(Protocol):
     """What a fragment is part of."""
 
@@ -147,6 +164,106 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """Number of rows; without a filter from metadata alone."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
+    # Changes, to be committed by the caller. See `LanceOperation`.
+
+    @staticmethod
+    def create(
+        dataset_uri: str | os.PathLike[str],
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int | None = 1024,
+        progress: Callable[[WriteProgress], None] | bool | None = None,
+        mode: str = "append",
+        *,
+        data_storage_version: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> FragmentMetadata:
+        """Write data as one fragment of a table that need not exist; the arguments are those of `write_fragments`.
+
+        Raises:
+            InvalidInputError: The data do not fit the table, or there are no rows.
+        """
+        settings = WriteSettings(
+            max_rows_per_file=MOST_ROWS,
+            max_rows_per_group=max_rows_per_group,
+            progress=progress,
+            data_storage_version=data_storage_version,
+            storage_options=storage_options,
+        )
+        staged, _ = stage_fragments(data, dataset_uri, schema, mode, settings)
+        if len(staged.fragments) != 1:
+            staged.discard()
+            raise InvalidInputError("data of one fragment", where="data", expected="rows, fewer than 2^32")
+        return replace(metadata_of(staged.fragments[0]), id=fragment_id or 0)
+
+    def merge_columns(
+        self,
+        value_func: Any,
+        columns: list[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[FragmentMetadata, Schema]:
+        """Write new columns of this fragment; the arguments are those of `LanceDataset.add_columns`.
+
+        Returns:
+            The fragment with them and the schema of the table with them, for `LanceOperation.Merge`.
+
+        Raises:
+            InvalidInputError: As for `LanceDataset.add_columns`; also when the function has a checkpoint file.
+        """
+        if isinstance(value_func, BatchUDF) and value_func.cache is not None:
+            raise InvalidInputError("a checkpoint file is for whole tables", where="merge_columns")
+        return self._extended(new_columns(value_func, columns, reader_schema, batch_size))
+
+    add_columns = merge_columns
+
+    def merge(
+        self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+    ) -> tuple[FragmentMetadata, Schema]:
+        """Write the columns of other data for this fragment, by a key; see `LanceDataset.merge`, `merge_columns`."""
+        return self._extended(joined_columns(data_obj, left_on, right_on, schema))
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: bool = False,
+    ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
+        """Write columns of this fragment anew, with the values of other data in the rows where a key equals.
+
+        Args:
+            data_obj: Data of any kind that `write_dataset` takes: the key, and columns of the table.
+            left_on: The key in the table: a column, `_rowid` or `_rowaddr`.
+            right_on: The key in the data; None: the same name.
+            schema: Of data that do not know theirs.
+            with_offsets: Return also which rows changed.
+
+        Returns:
+            The fragment, the ids of the fields that changed, and the offsets of the rows as a serialized roaring
+            bitmap, for `LanceOperation.Update`.
+
+        Raises:
+            InvalidInputError: A column that the table does not have, of another type, or a hidden one.
+        """
+        data = to_reader(data_obj, schema).read_all()
+        key = left_on if right_on is None else right_on
+        changed, fields, offsets = update_in_fragment(self._scan.snapshot, self._fragment, data, left_on, key)
+        found = metadata_of(changed)
+        return (found, fields, offsets) if with_offsets else (found, fields)
+
+    def delete(self, predicate: FilterLike) -> FragmentMetadata | None:
+        """Delete rows of this fragment; returns it with its new deletion file, None when no row is left."""
+        changed = delete_in_fragment(self._scan.snapshot, self._fragment, predicate)
+        return None if changed is None else metadata_of(changed)
+
+    def _extended(self, source: NewColumns) -> tuple[FragmentMetadata, Schema]:
+        changed, schema = add_to_fragment(self._scan.snapshot, self._fragment, source)
+        return metadata_of(changed), schema
+
     def __len__(self) -> int:
         return self.count_rows()
 
@@ -158,9 +275,81 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self._dataset._table
 
 
+def write_fragments(
+    data: Any,
+    dataset_uri: str | os.PathLike[str] | HasTable,
+    schema: pa.Schema | None = None,
+    *,
+    mode: str = "append",
+    max_rows_per_file: int = ROWS_PER_FILE,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int = BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: Callable[[WriteProgress], None] | bool | None = None,
+    data_storage_version: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    initial_bases: Sequence[Any] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+) -> list[FragmentMetadata]:
+    """Write data as fragments without committing them; see `LanceOperation.Append` and `LanceOperation.Overwrite`.
+
+    Args:
+        data: Data of any kind that `write_dataset` takes.
+        dataset_uri: The table, which need not exist, or a handle on it.
+        schema: Of data that do not know theirs.
+        mode: "append": the columns of the table, where there is one. "create", "overwrite": columns of their own.
+        max_rows_per_file: This and the others are those of `write_dataset`.
+        max_rows_per_group: See `write_dataset`.
+        max_bytes_per_file: See `write_dataset`.
+        data_cache_bytes: See `write_dataset`.
+        max_page_bytes: See `write_dataset`.
+        progress: See `write_dataset`.
+        data_storage_version: See `write_dataset`.
+        storage_options: See `write_dataset`.
+        enable_stable_row_ids: Without effect: row ids are given out by the commit.
+        target_bases: See `write_dataset`.
+        target_all_bases: See `write_dataset`.
+        initial_bases: See `write_dataset`.
+        base_store_params: See `write_dataset`.
+        external_blob_mode: See `write_dataset`.
+        allow_external_blob_outside_bases: See `write_dataset`.
+
+    Returns:
+        The fragments, without numbers (id 0).
+
+    Raises:
+        InvalidInputError: The data do not fit the table, or arguments that make no sense.
+    """
+    settings = WriteSettings(
+        max_rows_per_file=max_rows_per_file,
+        max_rows_per_group=max_rows_per_group,
+        max_bytes_per_file=max_bytes_per_file,
+        data_cache_bytes=data_cache_bytes,
+        max_page_bytes=max_page_bytes,
+        progress=progress,
+        data_storage_version=data_storage_version,
+        storage_options=storage_options,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
+        initial_bases=initial_bases,
+        base_store_params=base_store_params,
+        external_blob_mode=external_blob_mode,
+        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+    )
+    target = dataset_uri._table.snapshot if isinstance(dataset_uri, HasTable) else dataset_uri
+    staged, _ = stage_fragments(data, target, schema, mode, settings)
+    return [metadata_of(fragment) for fragment in staged.fragments]
+
+
 def _refuse_options(options: Mapping[str, Any]) -> None:
     """Refuse what take of pyarrow knows and a table does not; defaults pass."""
     ScanOptions(**options)
 
 
-__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment"]
+__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "write_fragments"]

@@ -229,11 +229,7 @@ class JoinedColumns(_Plain):
 
     def schema(self, table: TableScan) -> pa.Schema:
         """See `NewColumns`."""
-        left = read_schema(table, [self._left_on]).field(0).type
-        if left != self._key.type:
-            raise InvalidInputError(
-                "keys of different types", where=f"merge on {self._left_on!r}", expected=left, found=self._key.type
-            )
+        self.check_key(table)
         if not self._values.num_columns:
             raise InvalidInputError("no columns to merge", where="data", expected="columns beside the key")
         check_new_names(table.snapshot.schema, self._values.column_names)
@@ -242,7 +238,21 @@ class JoinedColumns(_Plain):
     def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """See `NewColumns`."""
         for batch in read_live(table, fragment, [self._left_on]):
-            yield self._values.take(self.matches(batch.column(0))).combine_chunks().to_batches()[0]
+            yield self.taken(self.matches(batch.column(0)))
+
+    def check_key(self, table: TableScan) -> None:
+        """Refuse a key that the table does not have, or has with another type, with InvalidInputError."""
+        left = read_schema(table, [self._left_on]).field(0).type
+        if left != self._key.type:
+            raise InvalidInputError(
+                "keys of different types", where=f"merge on {self._left_on!r}", expected=left, found=self._key.type
+            )
+
+    def taken(self, rows: pa.Array) -> pa.RecordBatch:
+        """The columns beside the key, of some rows; null where the row is."""
+        taken = self._values.take(rows)
+        arrays = [column.combine_chunks() for column in taken.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=taken.schema)
 
     def matches(self, keys: pa.Array) -> pa.Array:
         """Row of the data for each key; null where there is none."""

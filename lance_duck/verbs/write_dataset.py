@@ -114,7 +114,7 @@ def write_table(
     settings = settings or WriteSettings()
     if mode not in MODES:
         raise InvalidInputError("unknown mode", where="mode", expected=", ".join(MODES), found=repr(mode))
-    current = _current(target, settings)
+    current = current_version(target, settings)
     if current is not None and mode == "create":
         raise AlreadyExistsError(
             "dataset already exists",
@@ -307,7 +307,7 @@ def new_location(target: Any, storage_options: Mapping[str, str]) -> Location:
     return Location.of(target, storage_options)
 
 
-def _current(target: Any, settings: WriteSettings) -> Snapshot | None:
+def current_version(target: Any, settings: WriteSettings) -> Snapshot | None:
     """The newest version of the table that is written to; None when there is none."""
     if isinstance(target, Snapshot):
         return target.checkout()

@@ -1,0 +1,187 @@
+"""Fragments made and changed one by one, for those who commit them by their own means. Nothing is committed here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.rows import DeletionVector
+from lance_duck.rows.roaring import roaring_bytes
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.bases import new_bases, with_base_options
+from lance_duck.verbs.column_files import ColumnFiles, live_rows, read_live, with_file
+from lance_duck.verbs.new_columns import JoinedColumns, NewColumns
+from lance_duck.verbs.schema_change import add_fields, next_field_id
+from lance_duck.verbs.write_dataset import (
+    MODES,
+    Staged,
+    WriteSettings,
+    current_version,
+    new_location,
+    stage_append,
+    stage_new,
+)
+from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
+from lance_duck.wire.schema import Schema
+from lance_duck.write.deletions import write_deletions
+from lance_duck.write.inputs import to_reader
+
+
+def stage_fragments(
+    data: Any,
+    target: str | os.PathLike[str] | Snapshot,
+    schema: pa.Schema | None,
+    mode: str,
+    settings: WriteSettings,
+) -> tuple[Staged, Snapshot | None]:
+    """Write data as fragments of a table that need not exist.
+
+    Args:
+        data: Whatever `to_reader` takes.
+        target: The table.
+        schema: Of data that do not know theirs.
+        mode: "append": the columns of the table, where there is one. Others: columns of their own.
+        settings: As for `write_dataset`.
+
+    Returns:
+        What was written, and the version of the table that it was written for.
+
+    Raises:
+        InvalidInputError: The data do not fit the table.
+    """
+    if mode not in MODES:
+        raise InvalidInputError("unknown mode", where="mode", expected=", ".join(MODES), found=repr(mode))
+    current = current_version(target, settings)
+    reader = to_reader(data, schema)
+    if current is None:
+        bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
+        location = new_location(target, with_base_options(settings.storage_options, settings.base_store_params, bases))
+        return stage_new(reader, location, bases, settings), None
+    if mode == "append":
+        return stage_append(reader, current, settings), current
+    return stage_new(reader, current.location, current.base_paths, settings, current), current
+
+
+def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) -> tuple[Fragment, Schema]:
+    """Write new columns of one fragment; returns it with them, and the schema of the table with them."""
+    table = TableScan(snapshot)
+    version = snapshot.data_storage_version
+    added = add_fields(snapshot.schema, source.schema(table), version, next_field_id(snapshot))
+    files = ColumnFiles(snapshot, added.new, version)
+    batches = source.batches(table, fragment)
+    try:
+        file = None if batches is None else files.write(fragment, batches)
+        source.finish()
+    except BaseException:
+        files.discard()
+        raise
+    return with_file(fragment, file, added.whole), added.whole
+
+
+def update_in_fragment(
+    snapshot: Snapshot, fragment: Fragment, data: pa.Table, left_on: str, right_on: str
+) -> tuple[Fragment, list[int], bytes]:
+    """Write columns of one fragment anew, with the values of other data where a key equals.
+
+    Returns:
+        The fragment with a new file for these columns, the ids of their fields, and the offsets of the rows that
+        changed, as a serialized roaring bitmap.
+
+    Raises:
+        InvalidInputError: A column that the table does not have, or a hidden one, or a key that is none.
+    """
+    joined = JoinedColumns(data, left_on, right_on)
+    names = [name for name in data.column_names if name not in (right_on, left_on)]
+    schema = _columns(snapshot.schema, names)
+    table = TableScan(snapshot)
+    matched: list[pa.Array] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in read_live(table, fragment, [left_on, *names]):
+            rows = joined.matches(batch.column(0))
+            matched.append(rows.is_valid())
+            yield _updated(batch.select(range(1, batch.num_columns)), joined.taken(rows), rows.is_valid())
+
+    joined.check_key(table)
+    files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
+    file = files.write(fragment, batches())
+    hits = np.flatnonzero(pa.concat_arrays(matched or [pa.array([], pa.bool_())]).to_numpy(zero_copy_only=False))
+    live = live_rows(snapshot, fragment)
+    offsets = hits if live is None else live[hits]
+    modified = [field.id for field in schema.walk()]
+    changed = _replaced(fragment, file, set(modified))
+    return changed, modified, roaring_bytes(offsets.astype(np.uint32))
+
+
+def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: FilterLike) -> Fragment | None:
+    """Write the deletion file of one fragment without the rows that a condition chooses; None: no row is left."""
+    table = TableScan(snapshot)
+    options = ScanOptions(columns=[ROW_ADDRESS], filter=predicate)
+    found = [batch.column(0).to_numpy() for batch in table.reader(table.plan(options, fragment))]
+    offsets = (np.concatenate([np.empty(0, np.uint64), *found]) & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    return delete_offsets(snapshot, fragment, offsets)
+
+
+def delete_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any) -> Fragment | None:
+    """Write the deletion file of one fragment without the rows at some offsets; None: no row is left.
+
+    Raises:
+        InvalidInputError: An offset beyond the rows of the fragment.
+    """
+    rows = snapshot.physical_rows(fragment)
+    wanted = np.asarray(offsets, np.int64)
+    if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < rows:
+        raise InvalidInputError("offset of a row", where=f"fragment {fragment.id}", expected=f"0 to {rows - 1}")
+    if not len(wanted):
+        return fragment
+    gone = DeletionVector.of(np.unique(wanted))
+    before = snapshot.deletion_vector(fragment)
+    vector = gone if before is None else before.union(gone)
+    if vector.count >= rows:
+        return None
+    return replace(fragment, deletion_file=write_deletions(snapshot.store, fragment.id, snapshot.version, vector))
+
+
+def _columns(schema: Schema, names: list[str]) -> Schema:
+    hidden = [name for name in names if name in HIDDEN]
+    if hidden or not names:
+        raise InvalidInputError("columns to update", expected="columns of the table beside the key", found=hidden or 0)
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        raise InvalidInputError(f"no column {unknown[0]!r}", where="schema", expected=", ".join(schema.names))
+    return Schema(tuple(field for name in names for field in schema.fields if field.name == name))
+
+
+def _updated(old: pa.RecordBatch, new: pa.RecordBatch, matched: pa.BooleanArray) -> pa.RecordBatch:
+    arrays = []
+    for name, array in zip(old.schema.names, old.columns, strict=True):
+        values = new.column(name)
+        try:
+            arrays.append(pc.if_else(matched, values.cast(array.type), array))
+        except (pa.ArrowException, NotImplementedError) as error:
+            raise InvalidInputError(
+                "data of another type", where=name, expected=array.type, found=str(error)
+            ) from error
+    return pa.RecordBatch.from_arrays(arrays, old.schema.names)
+
+
+def _replaced(fragment: Fragment, file: DataFile | None, modified: set[int]) -> Fragment:
+    """The fragment where a new file has taken over some fields."""
+    if file is None:
+        return fragment
+    files = [
+        replace(old, fields=tuple(TOMBSTONE if i in modified else i for i in old.fields)) for old in fragment.files
+    ]
+    kept = [old for old in files if any(i != TOMBSTONE for i in old.fields)]
+    return replace(fragment, files=(*kept, file))
