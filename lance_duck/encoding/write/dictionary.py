@@ -48,7 +48,16 @@ def find_dictionary(
     found = _number(block, most)
     if found is None or _bytes(block.count, len(found[1]), size, runs) > wanted:
         return None
-    return Dictionary(found[0], take(block, found[1]))
+    return Dictionary(found[0], _items(block, found[1]))
+
+
+def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
+    """The distinct values, with offsets as wide as those of all: readers tell by them what type the column has."""
+    items = take(block, firsts)
+    if isinstance(block, VariableWidth) and isinstance(items, VariableWidth):
+        offsets: Any = items.offsets.astype(block.offsets.dtype, copy=False)
+        return VariableWidth(offsets, items.data)
+    return items
 
 
 def _item_bytes(block: FixedWidth | VariableWidth) -> float:

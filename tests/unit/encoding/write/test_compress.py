@@ -200,7 +200,7 @@ def test_single_values_come_back() -> None:
 def test_lists_and_structs_are_cut_and_come_back() -> None:
     inner = FixedSizeList(3, numbers(drawn(32, 32, 6000)), None, 2000)
     lists = FixedSizeList(5, inner, RNG.integers(0, 2, 2000).astype(np.uint8), 400)
-    struct = PackedStruct((numbers(drawn(32, 32, 900)), numbers(drawn(8, 8, 900))), 900)
+    struct = PackedStruct((numbers(drawn(32, 32, 1900)), numbers(drawn(8, 8, 1900))), 1900)
     for block in (lists, struct):
         values = compress_mini_block(block, Choice(compression="zstd"))
         assert len(values.counts) > 1
