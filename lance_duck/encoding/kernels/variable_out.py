@@ -15,15 +15,15 @@ from lance_duck.encoding.kernels.variable import Offsets
 
 @kernel
 def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: NDArray[np.int64]) -> int:
-    """Finds chunks of as many values, a power of two, as stay within `limit` bytes, or of one value.
+    """Finds chunks of as many values, a power of two, as stay within `limit` bytes, but of two at least.
 
-    The last chunk takes what is left as soon as that fits.
+    The last chunk takes what is left as soon as that fits, and may have one value.
 
     Args:
         offsets: Number of values + 1, ascending; there is a value.
         width: Bytes of a stored offset.
         limit: Bytes of a chunk.
-        most: Values of a chunk, a power of two.
+        most: Values of a chunk, a power of two, 2 or more.
         counts: One for each value, written.
 
     Returns:
@@ -40,8 +40,9 @@ def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: ND
             counts[chunks] = left
             return chunks + 1
         guess = min(guess * 2, most)
-        while guess > 1 and (guess > left or np.int64(offsets[first + guess]) - begin + (guess + 1) * width > limit):
+        while guess > 2 and (guess > left or np.int64(offsets[first + guess]) - begin + (guess + 1) * width > limit):
             guess //= 2
+        guess = min(max(guess, 2), left)
         if guess < most:
             more = guess * 2
             while (
@@ -65,7 +66,8 @@ def cut_variable_reference(offsets: Offsets, width: int, limit: int, most: int, 
 
     while first < total:
         sizes = [1 << i for i in range((total - first).bit_length())]
-        count = total - first if fits(total - first) else max(filter(fits, sizes), default=1)
+        count = total - first if fits(total - first) else max(filter(fits, sizes), default=min(2, total - first))
+        count = max(count, min(2, total - first))
         counts[chunks] = count
         first += count
         chunks += 1

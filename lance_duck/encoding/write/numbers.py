@@ -106,8 +106,8 @@ def even_counts(count: int, size: int) -> NDArray[np.int64]:
 
 
 def plain_values(bits: int, chunk_bytes: int) -> int:
-    """Values of a chunk when each has so many bits: the largest power of two with less than twice the bytes."""
-    fitting = max(1, (2 * chunk_bytes - 1) * 8 // bits)
+    """Values of a chunk when each has so many bits: the largest power of two with less than twice the bytes, or 2."""
+    fitting = max(2, (2 * chunk_bytes - 1) * 8 // bits)
     return min(MAX_VALUES, 1 << (fitting.bit_length() - 1))
 
 
