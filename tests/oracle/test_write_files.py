@@ -1,0 +1,94 @@
+"""Data files and fragments that we write: pylance reads and commits them; they are rolled like its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.file import LanceFileReader as Theirs
+from lance.file import LanceFileWriter as TheirWriter
+from oracle.compare import assert_tables_same
+from oracle.kinds import VERSIONS
+
+from lance_duck.file import LanceFileReader, LanceFileWriter
+from lance_duck.store import open_store
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.write import WriteOptions, to_reader, write_fragments
+
+
+def commit(uri: str, schema: pa.Schema, fragments: list[Fragment]) -> lance.LanceDataset:
+    """A table of our fragments, committed by pylance."""
+    described = [_described(number, fragment) for number, fragment in enumerate(fragments)]
+    return lance.LanceDataset.commit(uri, lance.LanceOperation.Overwrite(schema, described))
+
+
+def _described(number: int, fragment: Fragment) -> lance.FragmentMetadata:
+    files = [
+        {
+            "path": file.path,
+            "fields": list(file.fields),
+            "column_indices": list(file.column_indices),
+            "file_major_version": file.file_version[0],
+            "file_minor_version": file.file_version[1],
+            "file_size_bytes": file.file_size,
+            "base_id": None,
+        }
+        for file in fragment.files
+    ]
+    return lance.FragmentMetadata.from_json(
+        json.dumps({"id": number, "files": files, "deletion_file": None, "physical_rows": fragment.physical_rows})
+    )
+
+
+def write(uri: Path, table: pa.Table, version: str, **options: Any) -> list[Fragment]:
+    schema = schema_from_arrow(table.schema, version)
+    store = open_store(uri, {"fsync": "false"})
+    return write_fragments(store, schema, to_reader(table), WriteOptions(data_storage_version=version, **options))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_single_files(tmp_path: Path, version: str) -> None:
+    table = pa.table(
+        {"i": range(1000), "s": [f"text {i % 50}" for i in range(1000)], "l": [[i] * (i % 4) for i in range(1000)]}
+    )
+    with LanceFileWriter(tmp_path / "ours", table.schema, version=version) as ours:
+        ours.write_batch(table)
+        ours.add_schema_metadata("k", "v")
+        assert ours.add_global_buffer(b"more") == 1
+    with TheirWriter(str(tmp_path / "theirs"), table.schema, version=version) as theirs:
+        theirs.write_batch(table)
+        theirs.add_schema_metadata("k", "v")
+    found, expected = Theirs(str(tmp_path / "ours")), Theirs(str(tmp_path / "theirs"))
+    assert_tables_same(expected.read_all().to_table(), found.read_all().to_table())
+    assert bytes(found.read_global_buffer(1)) == b"more"
+    described = LanceFileReader(tmp_path / "theirs").metadata()
+    for name in ("schema", "num_rows", "major_version", "minor_version"):
+        assert getattr(LanceFileReader(tmp_path / "ours").metadata(), name) == getattr(described, name)
+    assert LanceFileReader(tmp_path / "ours").read_global_buffer(0) == bytes(expected.read_global_buffer(0))
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "batch"), [(10, 10, 4), (10, 3, 4), (11, 5, 11), (2500, 1000, 1024), (2000, 1000, 700)]
+)
+def test_files_roll_like_theirs(tmp_path: Path, rows: int, limit: int, batch: int) -> None:
+    reader = pa.table({"x": range(rows)}).to_reader(batch)
+    theirs = lance.write_dataset(reader, tmp_path / "theirs", max_rows_per_file=limit)
+    ours = write(tmp_path / "ours", pa.table({"x": range(rows)}), "2.2", max_rows_per_file=limit)
+    assert [f.physical_rows for f in ours] == [f.physical_rows for f in theirs.get_fragments()]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_files_grow_columns_and_are_compacted_by_pylance(tmp_path: Path, version: str) -> None:
+    table = pa.table({"i": range(1000), "s": [str(i) for i in range(1000)]})
+    dataset = commit(str(tmp_path), table.schema, write(tmp_path, table, version, max_rows_per_file=100))
+    dataset.add_columns({"j": "i + 1"})
+    dataset.delete("i % 3 = 0")
+    dataset.optimize.compact_files()
+    expected = [{"i": i, "s": str(i), "j": i + 1} for i in range(1000) if i % 3]
+    assert dataset.to_table().sort_by("i").to_pylist() == expected
+    dataset.validate()
