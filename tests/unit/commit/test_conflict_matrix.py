@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from unit.commit.samples import OPERATIONS
+
+from lance_duck.commit.change import Change
+from lance_duck.commit.committer import new_transaction
+from lance_duck.commit.conflicts import MATRIX, Verdict, check, judge
+from lance_duck.commit.key_filter import key_filter
+from lance_duck.commit.messages import _BUILDERS
+from lance_duck.commit.operations import KeyExistenceFilter, Update
+from lance_duck.errors import IncompatibleError, RetryableError
+from lance_duck.wire.pb import transaction_pb2
+
+# Rows: what is committed. Columns, in the same order: what was committed before, after the version read.
+MEASURED = """
+Append                 . . . . . . . X . . . . R R X . . . . .
+Delete f0              . R . R R . R X . . R . R . X R . . . .
+Delete f1              . . R . . R . X . . . R R . X . R . . .
+Delete frag0 whole     . R . R R . R X . . R . R . X R . . . .
+UpdateRows f0          . R . R R . R X . . R . R R X R . . . .
+UpdateRows f1          . . R . . R . X . . . R R R X . R . . .
+UpdateCols(b) f0       . R . R R . R X . . R . R R X R . . . .
+Overwrite              . . . . . . . R . . . . . . . . . . . .
+CreateIndex a          . . . . . . . X . . R . . . X . . . . .
+CreateIndex b          . . . . . . . X . . R . . . X R R . . .
+Rewrite f0             . R . R R . R X R R R . R . X R . . . .
+Rewrite f1             . . R . . R . X . . . R R . X . R . . .
+Merge(addcol)          R R R R R R R X . . R R R X X R R . . R
+Project(drop c)        R . . . R R R X . . . . R R X R R . . .
+Restore                . . . . . . . . . . . . . . . . . . . X
+DataRepl b f0          . . . X R . R X . R R . R R X R . . . .
+DataRepl b f1          . . . . . R . X . R . R R R X . R . . .
+UpdateConfig k1        . . . . . . . . . . . . . . . . . X . .
+UpdateConfig k2        . . . . . . . . . . . . . . . . . . X .
+UpdateConfig schema_md . . . . . . . X . . . . R . X . . . . X
+"""
+# Measured with indices of different names; those of one name are below.
+SAME_INDEX = {("CreateIndex a", "CreateIndex a"), ("CreateIndex b", "CreateIndex b")}
+
+MORE = """
+Append                          | Merge of nullable               | .
+Append                          | Project that keeps              | .
+Append                          | Overwrite with k1               | X
+Append                          | ReserveFragments                | .
+Append                          | UpdateBases                     | .
+Delete f0                       | Project that keeps              | .
+UpdateRows f0                   | Project that keeps              | .
+DataRepl b f0                   | Project that keeps              | .
+Merge of nullable               | Append                          | R
+Merge of nullable               | Project that keeps              | X
+Project that keeps              | Append                          | .
+Project that keeps              | UpdateRows f0                   | .
+Project that keeps              | DataRepl b f0                   | .
+Project that keeps              | Project that keeps              | R
+UpdateConfig k1                 | UpdateConfig without k1         | X
+UpdateConfig without k1         | UpdateConfig k1                 | X
+UpdateConfig without k1         | UpdateConfig without k1         | .
+UpdateConfig table_md           | UpdateConfig table_md           | X
+UpdateConfig table_md           | UpdateConfig schema_md          | .
+UpdateConfig field_md a         | UpdateConfig field_md a         | X
+UpdateConfig field_md a         | UpdateConfig field_md b         | .
+UpdateConfig field_md a         | UpdateConfig schema_md          | .
+UpdateConfig field_md a         | Merge(addcol)                   | R
+UpdateConfig field_md a         | Project(drop c)                 | .
+UpdateConfig field_md a         | Overwrite                       | X
+UpdateConfig field_md a         | Restore                         | X
+UpdateConfig k1                 | Overwrite with k1               | X
+UpdateConfig k2                 | Overwrite with k1               | .
+Overwrite with k1               | UpdateConfig k1                 | X
+Overwrite with k1               | Overwrite with k1               | X
+Restore                         | UpdateConfig field_md a         | X
+Merge(addcol)                   | UpdateConfig field_md b         | R
+ReserveFragments                | Overwrite                       | X
+ReserveFragments                | Restore                         | X
+ReserveFragments                | ReserveFragments                | .
+UpdateBases                     | UpdateBases                     | X
+UpdateBases                     | Overwrite                       | .
+CreateIndex a, coverage unknown | Rewrite f1                      | R
+Rewrite f1                      | CreateIndex a, coverage unknown | R
+CreateIndex a                   | CreateIndex a                   | R
+"""
+
+SIGNS = {".": Verdict.REBASE, "R": Verdict.RETRY, "X": Verdict.INCOMPATIBLE}
+
+
+def change(name: str, *, rows_known: bool = False) -> Change:
+    return Change(new_transaction(1, OPERATIONS[name], None), has_affected_rows=rows_known)
+
+
+def measured() -> list[tuple[str, str, Verdict]]:
+    lines = [line.rsplit(maxsplit=20) for line in MEASURED.strip().splitlines()]
+    names = [line[0] for line in lines]
+    cells = [(line[0], theirs, sign) for line in lines for theirs, sign in zip(names, line[1:], strict=True)]
+    return [(ours, theirs, SIGNS[sign]) for ours, theirs, sign in cells if (ours, theirs) not in SAME_INDEX]
+
+
+def more() -> list[tuple[str, str, Verdict]]:
+    cells = [[part.strip() for part in line.split("|")] for line in MORE.strip().splitlines()]
+    return [(ours, theirs, SIGNS[sign]) for ours, theirs, sign in cells]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "verdict"), measured())
+def test_a_change_goes_on_top_of_another_as_the_format_says(ours: str, theirs: str, verdict: Verdict) -> None:
+    assert judge(change(ours), change(theirs)) is verdict
+
+
+@pytest.mark.parametrize(("ours", "theirs", "verdict"), more())
+def test_what_decides_beside_the_kinds_of_changes(ours: str, theirs: str, verdict: Verdict) -> None:
+    assert judge(change(ours), change(theirs)) is verdict
+
+
+@pytest.mark.parametrize("ours", ["Delete f0", "UpdateRows f0"])
+@pytest.mark.parametrize("theirs", ["Delete f0", "UpdateRows f0", "Delete frag0 whole"])
+def test_changes_of_one_fragment_are_left_to_the_rebase_when_their_rows_are_known(ours: str, theirs: str) -> None:
+    assert judge(change(ours, rows_known=True), change(theirs)) is Verdict.REBASE
+
+
+def test_there_is_a_rule_for_every_operation() -> None:
+    assert set(MATRIX) == {kind.__name__ for kind in _BUILDERS}
+
+
+@pytest.mark.parametrize("ours", OPERATIONS)
+def test_nothing_goes_on_top_of_an_unknown_operation(ours: str) -> None:
+    unknown = transaction_pb2.Transaction.FromString(bytes([0x8A, 0x08, 0]))
+    assert judge(change(ours), Change(unknown)) is Verdict.INCOMPATIBLE
+    with pytest.raises(IncompatibleError, match="its transaction is missing"):
+        check(change(ours), None, 5, "t")
+
+
+def inserts(*keys: int, fields: tuple[int, ...] = (0,)) -> Change:
+    found: KeyExistenceFilter | None = key_filter(fields, [pa.array(keys)])
+    return Change(new_transaction(1, Update(inserted_rows=found), None))
+
+
+def test_inserts_of_one_key_are_made_again() -> None:
+    assert judge(inserts(1, 2), inserts(2, 3)) is Verdict.RETRY
+    assert judge(inserts(1, 2), inserts(3, 4)) is Verdict.REBASE
+    assert judge(inserts(1, 2), inserts(3, 4, fields=(1,))) is Verdict.RETRY
+
+
+def test_inserts_by_key_are_made_again_where_the_keys_of_the_others_are_not_known() -> None:
+    assert judge(inserts(1), change("Append")) is Verdict.RETRY
+    assert judge(inserts(1), change("UpdateRows f0")) is Verdict.RETRY
+    assert judge(change("Append"), inserts(1)) is Verdict.REBASE
+    assert judge(change("UpdateRows f0"), inserts(1)) is Verdict.REBASE
+
+
+def test_errors_say_who_came_first() -> None:
+    theirs = change("Delete f0")
+    who = rf"found Delete {theirs.transaction.uuid} at version 7"
+    with pytest.raises(RetryableError, match=who):
+        check(change("Delete f0"), theirs, 7, "t")
+    with pytest.raises(IncompatibleError, match=r"Append .*found Restore .* at version 8"):
+        check(change("Append"), change("Restore"), 8, "t")
