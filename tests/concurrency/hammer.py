@@ -1,0 +1,123 @@
+"""Writers of one table that know exactly what they have done to it; each runs in a process or a thread of its own."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+import lance_duck as ld
+from lance_duck.errors import CommitConflictError
+
+KEYS = 8
+COUNTER = -1
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("by", pa.int64())])
+
+
+@dataclass
+class Tally:
+    """What one writer has done.
+
+    Attributes:
+        added: Ids that it appended and did not delete.
+        deleted: Ids that it appended and deleted.
+        counted: Times that it added one to the counter.
+        upserted: Keys that it upserted.
+        tried: Attempts by name, with those that lost too many races as "name lost".
+    """
+
+    added: set[int] = field(default_factory=set)
+    deleted: set[int] = field(default_factory=set)
+    counted: int = 0
+    upserted: set[int] = field(default_factory=set)
+    tried: Counter[str] = field(default_factory=Counter)
+
+
+def create(uri: str, options: dict[str, str], **more: object) -> None:
+    """Write a table with only the counter in it."""
+    ld.write_dataset(_rows([COUNTER], 0), uri, storage_options=options, **more)
+
+
+def hammer(uri: str, options: dict[str, str], who: int, seconds: float, what: dict[str, int], stale: bool) -> Tally:
+    """Change a table until the time is over.
+
+    Args:
+        uri: The table.
+        options: Storage options.
+        who: Number of this writer.
+        seconds: How long.
+        what: Name of each change and how often to choose it.
+        stale: Whether one handle is opened for each change at the beginning, and never moved to a newer version by
+            another.
+    """
+    rng, tally = random.Random(who), Tally()
+    handles = {name: ld.dataset(uri, storage_options=options) for name in what}
+    names = rng.choices(list(what), list(what.values()), k=10_000)
+    end = time.monotonic() + seconds
+    for turn, name in enumerate(names):
+        if time.monotonic() > end:
+            break
+        dataset = handles[name] if stale else ld.dataset(uri, storage_options=options)
+        tally.tried[name] += 1
+        try:
+            _CHANGES[name](dataset, who, turn, tally, rng)
+        except CommitConflictError:
+            tally.tried[f"{name} lost"] += 1
+    return tally
+
+
+def check(uri: str, options: dict[str, str], tallies: list[Tally]) -> None:
+    """Nothing is lost, and nothing is double."""
+    dataset = ld.dataset(uri, storage_options=options)
+    dataset.validate()
+    table = dataset.to_table().to_pydict()
+    found = Counter(table["id"])
+    assert max(found.values()) == 1
+    added = set().union(*(tally.added for tally in tallies))
+    upserted = set().union(*(tally.upserted for tally in tallies))
+    assert set(found) == added | upserted | {COUNTER}
+    assert not set(found) & set().union(*(tally.deleted for tally in tallies))
+    assert table["n"][table["id"].index(COUNTER)] == sum(tally.counted for tally in tallies)
+    assert dataset.count_rows() == len(found)
+
+
+def _rows(ids: list[int], who: int) -> pa.Table:
+    return pa.table({"id": ids, "n": [0] * len(ids), "by": [who] * len(ids)}, schema=SCHEMA)
+
+
+def _append(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
+    first = 1000 + who * 1_000_000 + turn * 10
+    ids = list(range(first, first + rng.randint(1, 5)))
+    dataset.insert(_rows(ids, who))
+    tally.added.update(ids)
+
+
+def _delete(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
+    if not tally.added:
+        return
+    chosen = rng.choice(sorted(tally.added))
+    if dataset.delete(f"id = {chosen}")["num_deleted_rows"]:  # a stale handle may not know the row
+        tally.added.remove(chosen)
+        tally.deleted.add(chosen)
+
+
+def _count(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
+    done = dataset.update({"n": "n + 1"}, where=f"id = {COUNTER}")
+    assert done["num_rows_updated"] == 1
+    tally.counted += 1
+
+
+def _upsert(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
+    keys = sorted(rng.sample(range(KEYS), 2))
+    dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(_rows(keys, who))
+    tally.upserted.update(keys)
+
+
+def _compact(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
+    dataset.optimize.compact_files()
+
+
+_CHANGES = {"append": _append, "delete": _delete, "count": _count, "upsert": _upsert, "compact": _compact}

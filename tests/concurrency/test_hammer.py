@@ -1,0 +1,80 @@
+"""Many writers at one table: afterwards nothing is lost, and nothing is double."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from concurrency import children
+from concurrency.hammer import Tally, check, create, hammer
+from servers import s3_server
+
+MIXED = {"append": 3, "delete": 2, "count": 3, "upsert": 3, "compact": 1}
+WRITERS = 4
+
+short_or_long = pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.slow)])
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    with ProcessPoolExecutor(WRITERS, mp_context=children.context) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[dict[str, str]]:
+    with s3_server() as options:
+        yield options
+
+
+def run(
+    pool: Executor, uri: str, options: dict[str, str], what: dict[str, int], seconds: float, stale: bool
+) -> Counter:
+    """Let all writers hammer, check the table, and return how often each change was tried."""
+    started = [pool.submit(hammer, uri, options, who, seconds, what, stale) for who in range(WRITERS)]
+    tallies: list[Tally] = [future.result() for future in started]
+    check(uri, options, tallies)
+    return sum((tally.tried for tally in tallies), Counter())
+
+
+@short_or_long
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_processes_lose_nothing_and_double_nothing(
+    processes: Executor, tmp_path: Path, seconds: int, stable_row_ids: bool
+) -> None:
+    options = {"fsync": "false"}
+    uri = str(tmp_path / "t.lance")
+    create(uri, options, enable_stable_row_ids=stable_row_ids)
+    tried = run(processes, uri, options, MIXED, seconds, stale=False)
+    assert all(tried[name] > tried[f"{name} lost"] for name in ("append", "count", "upsert"))
+
+
+@short_or_long
+@pytest.mark.parametrize("what", [{"count": 1}, {"upsert": 1}, MIXED], ids=["count", "upsert", "mixed"])
+def test_threads_with_stale_handles_lose_nothing(what: dict[str, int], seconds: int) -> None:
+    uri = f"memory://{uuid.uuid4().hex}/t.lance"
+    create(uri, {})
+    with ThreadPoolExecutor(WRITERS) as pool:
+        run(pool, uri, {}, what, seconds, stale=True)
+
+
+@short_or_long
+def test_writers_on_an_object_store_lose_nothing(s3: dict[str, str], seconds: int) -> None:
+    uri = f"s3://bucket/{uuid.uuid4().hex}/t.lance"
+    create(uri, s3)
+    with ThreadPoolExecutor(WRITERS) as pool:
+        run(pool, uri, s3, MIXED, seconds, stale=True)
+
+
+@short_or_long
+def test_writers_with_an_external_manifest_store_lose_nothing(
+    processes: Executor, tmp_path: Path, seconds: int
+) -> None:
+    options = {"manifest_store": f"sqlite://{tmp_path}/claims.db", "fsync": "false"}
+    uri = str(tmp_path / "t.lance")
+    create(uri, options)
+    run(processes, uri, options, MIXED, seconds, stale=True)
