@@ -122,6 +122,14 @@ class LeafWriter:
         return stored_array(array, self.field, self._type, self._where)
 
     def _flush(self) -> Iterator[EncodedPage]:
+        try:
+            yield from self._pages()
+        except UnsupportedError as error:
+            if self._where not in str(error.where):
+                error.where = self._where if error.where is None else f"{self._where}: {error.where}"
+            raise
+
+    def _pages(self) -> Iterator[EncodedPage]:
         parts, self._parts, self._size = self._parts, [], 0
         part = join(parts)
         block = FixedWidth(0, _NOTHING, part.num_rows) if self._is_empty else array_to_block(part.values, self._where)
