@@ -92,7 +92,7 @@ class FragmentList:
             copies.append(fragment)
         if len({f.id for f in copies}) != len(copies):
             raise InvalidInputError("a fragment id comes twice", where="fragments")
-        self._set(copies)
+        self._set(sorted(copies, key=lambda f: f.id))
 
     def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:
         """Put new fragments, which carry their ids, in the place of old ones; readers expect them in order of ids."""

@@ -7,8 +7,10 @@ from typing import Any
 
 from lance_duck.errors import IncompatibleError
 from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
-from lance_duck.wire.schema import schema_from_proto
+from lance_duck.wire.schema import Schema, schema_from_proto
 from lance_duck.wire.schema_out import field_to_proto
+
+_KEYS = "lance-schema:unenforced-"
 
 
 def set_schema(
@@ -52,6 +54,7 @@ def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb
     for field_id in touched:
         if field_id not in fields:
             raise IncompatibleError(f"no field with id {field_id}", where="UpdateConfig")
+    _spell_out_keys([fields[i] for i in touched], schema_from_proto(manifest.fields) if touched else None)
     for field_id, old in operation.field_metadata.items():
         fields[field_id].metadata.clear()
         for key, value in old.metadata.items():
@@ -64,11 +67,22 @@ def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb
             _set_keys(fields[field_id], field_to_proto(schema.by_id(field_id)))
 
 
+def _spell_out_keys(fields: Iterable[file_pb2.Field], schema: Schema | None) -> None:
+    """Let the metadata of fields say of which keys they are a part, and nothing else."""
+    for f in fields:
+        assert schema is not None
+        for key, value in schema.by_id(f.id).metadata.items():
+            if key.startswith(_KEYS) and key not in f.metadata:
+                f.metadata[key] = value.encode()
+        _set_keys(f, file_pb2.Field(extension_name=f.extension_name))
+
+
 def _set_keys(target: file_pb2.Field, source: file_pb2.Field) -> None:
     for name in (
         "extension_name",
         "unenforced_primary_key",
         "unenforced_primary_key_position",
+        "unenforced_clustering_key",
         "unenforced_clustering_key_position",
     ):
         setattr(target, name, getattr(source, name))
