@@ -82,10 +82,10 @@ def _one_page(block: Block, levels: PageLevels, first_row: int, choice: Choice) 
 
 def _valid_slots(levels: PageLevels) -> Levels | None:
     """A flag for each slot that is not null; None when all are."""
-    if levels.def_ is None:
+    if levels.def_ is None or not levels.layers.max_visible:
         return None
     shown = levels.def_[levels.def_ <= levels.layers.max_visible] if levels.has_hidden else levels.def_
-    return None if not levels.layers.max_visible else np.equal(shown, 0).view(np.uint8)
+    return np.equal(shown, 0).view(np.uint8)
 
 
 def _is_large(block: Block, choice: Choice) -> bool:

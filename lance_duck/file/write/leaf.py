@@ -131,7 +131,10 @@ class LeafWriter:
 
     def _pages(self) -> Iterator[EncodedPage]:
         parts, self._parts, self._size = self._parts, [], 0
-        part = join(parts)
+        for part in join(parts):
+            yield from self._encode(part)
+
+    def _encode(self, part: Part) -> Iterator[EncodedPage]:
         block = FixedWidth(0, _NOTHING, part.num_rows) if self._is_empty else array_to_block(part.values, self._where)
         rows = LeafRows(
             block,

@@ -56,12 +56,13 @@ class Part:
         )
 
     def owned(self) -> Part:
-        """The same rows in memory of their own."""
+        """The same rows, in memory of which they use most."""
         outline = self.outline
         kept = Outline(
             outline.count, _own(outline.begins), _own(outline.holes), outline.hidden, outline.marks, outline.lists
         )
-        return Part(pa.concat_arrays([self.values]), kept, self.num_rows, self.stride)
+        values = self.values if _is_own(self.values) else pa.concat_arrays([self.values])
+        return Part(values, kept, self.num_rows, self.stride)
 
     def _bounds(self) -> tuple[Int64s, Int64s]:
         """Entries and slots before each row, and after all."""
@@ -102,14 +103,18 @@ def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
     return (slots * (values_bytes(values) / max(1, len(values)))).astype(np.int64)
 
 
-def join(parts: list[Part]) -> Part:
-    """The rows of all parts, one after the other.
+def join(parts: list[Part]) -> list[Part]:
+    """The rows of all parts as one, or as few where dictionaries together are too large for their indices."""
+    if len(parts) < 2:
+        return parts
+    try:
+        return [_join_all(parts)]
+    except pa.ArrowInvalid:
+        half = len(parts) // 2
+        return join(parts[:half]) + join(parts[half:])
 
-    Raises:
-        pa.ArrowInvalid: Dictionaries that are too large together for their indices.
-    """
-    if len(parts) == 1:
-        return parts[0]
+
+def _join_all(parts: list[Part]) -> Part:
     first = parts[0].outline
     outline = Outline(
         sum(part.outline.count for part in parts),
@@ -132,6 +137,12 @@ def _join(marks: list[Bytes | None], parts: list[Part]) -> Bytes | None:
             for mark, part in zip(marks, parts, strict=True)
         ]
     )
+
+
+def _is_own(values: pa.Array) -> bool:
+    """Whether the buffers of an array hold little but its values."""
+    buffers = [buffer for buffer in values.buffers() if buffer is not None]
+    return all(buffer.parent is None for buffer in buffers) and sum(b.size for b in buffers) <= 2 * values.nbytes + 1024
 
 
 def _own(marks: Bytes | None) -> Bytes | None:
