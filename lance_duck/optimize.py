@@ -32,7 +32,7 @@ class CompactionMetrics:
     files_added: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RewriteResult:
     """What a task wrote. It compares, pickles, and goes to JSON and back.
 
@@ -45,6 +45,10 @@ class RewriteResult:
     old_fragments: list[FragmentMetadata]
     new_fragments: list[FragmentMetadata]
     read_version: int
+
+    def __repr__(self) -> str:
+        new, old = self.new_fragments, self.old_fragments
+        return f"RewriteResult(read_version={self.read_version}, new_fragments={new}, old_fragments={old})"
 
     def json(self) -> str:
         """The result as JSON text."""
@@ -110,13 +114,16 @@ class CompactionTask:
             raise InvalidInputError("not a compaction task", found=str(error)) from error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CompactionPlan:
     """Tasks that can run at once, in any place. It compares, pickles, and goes to JSON and back."""
 
     tasks: list[CompactionTask]
     read_version: int
     options: CompactionOptions = field(default_factory=CompactionOptions)
+
+    def __repr__(self) -> str:
+        return f"CompactionPlan(read_version={self.read_version}, tasks=<{self.num_tasks()} compaction tasks>)"
 
     def num_tasks(self) -> int:
         """Number of tasks."""
