@@ -1,0 +1,398 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from unit.commit.samples import NEW, OPERATIONS, ROWS, fragment, index, schema
+
+from lance_duck.commit import (
+    Append,
+    CreateIndex,
+    Delete,
+    Operation,
+    Overwrite,
+    Restore,
+    Update,
+    UpdateConfig,
+    UpdateMap,
+    commit,
+    create_table,
+    run_again,
+)
+from lance_duck.commit.index_coverage import covered
+from lance_duck.errors import (
+    AlreadyExistsError,
+    IncompatibleError,
+    InvalidInputError,
+    RetryableError,
+    StoreError,
+    UnsupportedError,
+)
+from lance_duck.rows import DeletionVector, RowIdSequence, read_versions
+from lance_duck.snapshot import Location, Snapshot, open_snapshot
+from lance_duck.store.local import LocalStore
+from lance_duck.wire import paths
+from lance_duck.wire.fragment import DeletionFile
+from lance_duck.write.deletions import write_deletions
+
+HandMade = Callable[[], Any]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Snapshot:
+    return create(tmp_path / "t")
+
+
+def create(root: Path, **options: Any) -> Snapshot:
+    operation = Overwrite(schema(), [fragment(0), fragment(1)])
+    return create_table(Location(str(root), {"fsync": "false"}), operation, **options)
+
+
+def reopened(snapshot: Snapshot, version: int | None = None) -> Snapshot:
+    return open_snapshot(snapshot.uri, version)
+
+
+def files(snapshot: Snapshot, directory: str) -> list[str]:
+    return [entry.path.removeprefix(f"{directory}/") for entry in snapshot.store.walk(directory)]
+
+
+def deleted(snapshot: Snapshot, fragment_id: int, *rows: int, kind: type = Delete) -> Operation:
+    """Delete rows of a fragment, as a delete or an update that writes one new fragment."""
+    old = snapshot.fragment(fragment_id)
+    before = snapshot.deletion_vector(old) or DeletionVector.of(np.empty(0, np.uint32))
+    vector = before.union(DeletionVector.of(np.array(rows)))
+    if vector.count == old.physical_rows:
+        return Delete([], [fragment_id])
+    updated = replace(old, deletion_file=write_deletions(snapshot.store, fragment_id, snapshot.version, vector))
+    if kind is Update:
+        return Update(updated_fragments=[updated], new_fragments=[replace(NEW, physical_rows=len(rows))])
+    return Delete([updated], [])
+
+
+def delete(snapshot: Snapshot, fragment_id: int, *rows: int, kind: type = Delete) -> Snapshot:
+    operation = deleted(snapshot, fragment_id, *rows, kind=kind)
+    return commit(snapshot, operation, affected={fragment_id: np.array(rows, np.uint32)})
+
+
+def rows_of(snapshot: Snapshot, fragment_id: int) -> list[int]:
+    found = snapshot.deletion_vector(snapshot.fragment(fragment_id))
+    return [] if found is None else found.deleted.tolist()
+
+
+def test_a_commit_gives_the_version_that_is_on_disk(table: Snapshot) -> None:
+    after = commit(table, Append([NEW]), properties={"why": "test"})
+    on_disk = reopened(table)
+    assert after.manifest.proto == on_disk.manifest.proto
+    assert (after.version, after.manifest.path, after.manifest.size) == (
+        2,
+        on_disk.manifest.path,
+        on_disk.manifest.size,
+    )
+    assert list(after.fragments) == list(on_disk.fragments)
+    assert after.manifest.writer == on_disk.manifest.writer
+    assert after.manifest.writer[0] == "lance_duck"
+
+
+def test_the_transaction_is_in_the_manifest_and_in_a_file(table: Snapshot) -> None:
+    after = commit(table, Append([NEW]), properties={"why": "test"})
+    transaction = after.transaction()
+    assert (transaction.operation, transaction.read_version, transaction.transaction_properties) == (
+        "Append",
+        1,
+        {"why": "test"},
+    )
+    assert after.manifest.transaction_name == f"1-{transaction.uuid}.txn"
+    data = table.store.get(paths.transaction_file(after.manifest.transaction_name))
+    assert data == transaction.proto.SerializeToString()
+    assert json.loads(table.store.get(paths.VERSION_HINT)) == {"version": 2}
+
+
+def test_a_table_is_created_once(table: Snapshot) -> None:
+    with pytest.raises(AlreadyExistsError, match="there is a table already: found version 1"):
+        create(Path(table.uri))
+    assert (table.version, table.transaction().read_version) == (1, 0)
+
+
+def test_a_table_keeps_the_naming_of_its_manifests(tmp_path: Path) -> None:
+    after = commit(create(tmp_path / "t", v2_manifest_paths=False), Append([NEW]))
+    assert sorted(files(after, "_versions")) == ["1.manifest", "2.manifest", "latest_version_hint.json"]
+
+
+def test_versions_do_not_go_back_in_time(hand_made: HandMade, tmp_path: Path) -> None:
+    made = hand_made()
+    made.commit(1, seconds=4_000_000_000)
+    before = open_snapshot(made.write(tmp_path))
+    assert commit(before, UpdateConfig(UpdateMap({"k": "v"}))).timestamp == before.timestamp
+
+
+def test_a_stale_commit_goes_on_top_of_newer_ones(table: Snapshot) -> None:
+    commit(table, Append([NEW]))
+    last = commit(table, Append([NEW]))
+    assert (last.version, last.fragments.ids(), last.transaction().read_version) == (3, [0, 1, 2, 3], 1)
+
+
+def test_rows_get_their_ids_on_top_of_newer_ones(tmp_path: Path) -> None:
+    table = create(tmp_path / "t", stable_row_ids=True)
+    commit(table, Append([NEW]))
+    last = commit(table, Append([NEW]))
+    ids = last.row_ids(last.fragments[3])
+    assert (ids.slice(0, 1).tolist(), last.manifest.next_row_id) == ([30], 40)
+    assert last.created_at(last.fragments[3]).slice(0, 1).tolist() == [3]
+
+
+def test_moved_rows_remember_when_they_were_created(tmp_path: Path) -> None:
+    table = commit(create(tmp_path / "t", stable_row_ids=True), Append([NEW]))
+    ids = RowIdSequence.from_ids(np.array([25, 3])).to_bytes()
+    operation = deleted(table, 2, 5, kind=Update)
+    moved = replace(operation, new_fragments=[replace(NEW, physical_rows=3, row_ids=ids)])
+    after = commit(table, moved, affected={2: np.array([5], np.uint32)})
+    assert after.created_at(after.fragments[3]).slice(0, 3).tolist() == [2, 1, 3]
+    assert after.last_updated_at(after.fragments[3]).slice(0, 3).tolist() == [3, 3, 3]
+    unknown = replace(moved, new_fragments=[replace(NEW, row_ids=RowIdSequence.range_of(99, 2).to_bytes())])
+    with pytest.raises(InvalidInputError, match="no row has"):
+        commit(table, unknown)
+
+
+@pytest.mark.parametrize("kind", [Delete, Update])
+@pytest.mark.parametrize("theirs", [Delete, Update])
+def test_deletions_of_other_rows_are_merged(table: Snapshot, kind: type, theirs: type) -> None:
+    delete(table, 0, 1, 2, kind=theirs)
+    after = delete(table, 0, 5, kind=kind)
+    assert rows_of(after, 0) == rows_of(reopened(table), 0) == [1, 2, 5]
+    assert after.fragment(0).num_deletions == 3
+    updated = after.transaction().message.updated_fragments[0]
+    assert updated.deletion_file.num_deleted_rows == 3
+
+
+@pytest.mark.parametrize("kind", [Delete, Update])
+def test_deletions_of_one_row_are_made_again(table: Snapshot, kind: type) -> None:
+    delete(table, 0, 1, 2)
+    before = sorted(files(table, "_transactions"))
+    with pytest.raises(RetryableError, match="both change one row of fragment 0"):
+        delete(table, 0, 2, 3, kind=kind)
+    assert (reopened(table).version, sorted(files(table, "_transactions"))) == (2, before)
+
+
+def test_a_fragment_of_which_both_leave_nothing_goes(table: Snapshot) -> None:
+    delete(table, 0, *range(6))
+    after = delete(table, 0, *range(6, ROWS))
+    assert (after.fragments.ids(), after.manifest.reader_flags) == ([1], 0)
+
+
+def test_a_whole_fragment_and_some_of_its_rows_are_not_deleted_at_once(table: Snapshot) -> None:
+    delete(table, 0, 1)
+    with pytest.raises(RetryableError, match="both delete rows of fragment 0"):
+        commit(table, Delete([], [0]), affected={0: np.arange(ROWS, dtype=np.uint32)})
+    after = commit(reopened(table), Delete([], [0]))
+    with pytest.raises(RetryableError, match="another one took away fragment 0"):
+        delete(table, 0, 2)
+    assert after.fragments.ids() == [1]
+
+
+def test_rows_that_are_not_known_are_not_merged(table: Snapshot) -> None:
+    delete(table, 0, 1)
+    with pytest.raises(RetryableError, match="Delete was preempted"):
+        commit(table, deleted(table, 0, 2))
+    with pytest.raises(RetryableError, match="both change rows of fragment 0"):
+        commit(table, deleted(table, 0, 2), affected={})
+
+
+def test_a_deletion_keeps_what_a_projection_did_to_the_files(table: Snapshot) -> None:
+    two_files = [fragment(0, *OPERATIONS["UpdateCols(b) f0"].updated_fragments[0].files), fragment(1)]
+    base = commit(table, Overwrite(schema(), two_files))
+    commit(base, OPERATIONS["Project(drop c)"].__class__(schema("ac"), preserves_nullability=True))
+    after = delete(base, 2, 4)
+    assert [file.path for file in after.fragment(2).files] == ["0.lance"]
+    assert rows_of(after, 2) == [4]
+
+
+def test_a_change_in_place_keeps_deletions_of_other_rows(table: Snapshot) -> None:
+    delete(table, 0, 1)
+    with pytest.raises(RetryableError, match="both change one row"):
+        commit(table, OPERATIONS["UpdateCols(b) f0"], affected={0: np.array([1], np.uint32)})
+    after = commit(table, OPERATIONS["UpdateCols(b) f0"], affected={0: np.array([3], np.uint32)})
+    assert [file.path for file in after.fragment(0).files] == ["0.lance", "new-b.lance"]
+    assert rows_of(after, 0) == [1]
+
+
+def test_new_indices_do_not_cover_what_changed_since_they_were_made(table: Snapshot) -> None:
+    commit(table, OPERATIONS["UpdateCols(b) f0"])
+    made = CreateIndex([index("a", 0, covers=(0, 1)), index("b", 1, covers=(0, 1), number=2)])
+    after = commit(table, made)
+    assert [covered(i.proto).tolist() for i in after.indices] == [[0, 1], [1]]
+
+
+def test_an_older_version_is_restored_as_a_new_one(table: Snapshot) -> None:
+    last = commit(commit(table, Append([NEW])), UpdateConfig(UpdateMap({"k": "v"})))
+    after = commit(last, Restore(1))
+    assert (after.version, after.fragments.ids(), after.config, after.manifest.max_fragment_id) == (4, [0, 1], {}, 2)
+
+
+def test_a_detached_version_is_not_the_tables(table: Snapshot) -> None:
+    commit(table, Append([NEW]))
+    apart = commit(table, Append([NEW, NEW]), detached=True)
+    assert (len(apart.fragments), reopened(table).version) == (4, 2)
+    assert len(reopened(table, apart.version).fragments) == 4
+    assert paths.is_detached(apart.version)
+    with pytest.raises(InvalidInputError, match="detached version"):
+        commit(apart, Append([NEW]))
+
+
+def test_without_retries_only_the_version_read_is_followed(table: Snapshot) -> None:
+    second = commit(table, Append([NEW]), retries=0)
+    with pytest.raises(RetryableError, match="may only follow version 1: found version 2"):
+        commit(table, Overwrite(schema(), [NEW]), retries=0)
+    assert commit(second, Append([NEW]), retries=0).version == 3
+    with pytest.raises(InvalidInputError, match="retries"):
+        commit(second, Append([NEW]), retries=-1)
+
+
+def test_a_guard_sees_the_newest_version_and_may_refuse(table: Snapshot) -> None:
+    seen: list[int] = []
+    commit(table, Append([NEW]), guard=lambda newest: seen.append(newest.version))
+    commit(reopened(table), Append([NEW]))
+    commit(table, Append([NEW]), guard=lambda newest: seen.append(newest.version))
+    assert seen == [3]
+
+    def refuse(newest: Snapshot) -> None:
+        raise RetryableError("no", found=newest.version)
+
+    with pytest.raises(RetryableError, match="no: found 4"):
+        commit(table, Append([NEW]), guard=refuse)
+    assert reopened(table).version == 4
+
+
+def test_a_version_without_its_transaction_is_not_followed(table: Snapshot) -> None:
+    commit(table, Append([NEW]))
+    commit(table, Append([NEW]))
+    (Path(table.uri) / paths.ManifestName(2, 2).path).unlink()
+    with pytest.raises(IncompatibleError, match="on top of version 2: its transaction is missing"):
+        commit(table, Append([NEW]))
+
+
+def test_tables_that_need_more_of_writers_are_refused(hand_made: HandMade, tmp_path: Path) -> None:
+    made = hand_made()
+    made.commit(1, writer_feature_flags=1 << 16)
+    table = open_snapshot(made.write(tmp_path / "t"))
+    with pytest.raises(UnsupportedError, match=r"65536 \(zone write seeds\)"):
+        commit(table, Append([NEW]))
+
+
+def test_tables_that_come_to_need_more_of_writers_are_refused(hand_made: HandMade, tmp_path: Path) -> None:
+    made = hand_made()
+    made.commit(1)
+    table = open_snapshot(made.write(tmp_path))
+    transaction = commit(table, Append([NEW]), detached=True).transaction()
+    made.commit(2, writer_feature_flags=1 << 16, transaction=transaction.proto)
+    made.write(tmp_path)
+    with pytest.raises(UnsupportedError, match=r"65536 \(zone write seeds\)"):
+        commit(table, Append([NEW]))
+
+
+class Faulty(LocalStore):
+    """A store that fails after, or instead of, putting manifests."""
+
+    lose: list[str] = []  # noqa: RUF012
+
+    def put_if_absent(self, path: str, data: Any) -> None:
+        match self.lose.pop() if self.lose else "":
+            case "answer":
+                super().put_if_absent(path, data)
+                raise StoreError("timed out")
+            case "twice":
+                super().put_if_absent(path, data)
+                raise AlreadyExistsError("taken")
+            case "all":
+                raise StoreError("no space left")
+        super().put_if_absent(path, data)
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Location:
+    location = Location(str(tmp_path / "t"), {})
+    monkeypatch.setattr(Location, "store", lambda self, *_, **__: Faulty(self.uri))
+    monkeypatch.setattr(Faulty, "lose", [])
+    return location
+
+
+@pytest.mark.parametrize("fault", ["answer", "twice"])
+def test_a_commit_whose_answer_was_lost_recognises_itself(faulty: Location, fault: str) -> None:
+    Faulty.lose = [fault]
+    table = create_table(faulty, Overwrite(schema(), [fragment(0)]))
+    Faulty.lose = [fault]
+    after = commit(table, Append([NEW]))
+    assert (table.version, after.version, after.latest_version()) == (1, 2, 2)
+    assert after.fragments.ids() == [0, 1]
+
+
+def test_a_store_that_fails_leaves_no_version(faulty: Location) -> None:
+    Faulty.lose = ["all"]
+    with pytest.raises(StoreError, match="no space left"):
+        create_table(faulty, Overwrite(schema(), [fragment(0)]))
+    table = create_table(faulty, Overwrite(schema(), [fragment(0)]))
+    Faulty.lose = ["all"]
+    with pytest.raises(StoreError, match="no space left"):
+        commit(table, Append([NEW]))
+    assert table.latest_version() == 1
+
+
+def test_many_writers_lose_nothing(table: Snapshot) -> None:
+    def write() -> None:
+        for _ in range(5):
+            commit(table, Append([NEW]), retries=100)
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    last = reopened(table)
+    assert (last.version, last.fragments.ids()) == (21, list(range(22)))
+    assert len({reopened(table, n).transaction().uuid for n in range(1, 22)}) == 21
+
+
+def test_a_change_that_lost_is_made_again_from_the_newest_version(table: Snapshot) -> None:
+    delete(table, 0, 1)
+    seen: list[int] = []
+
+    def attempt(snapshot: Snapshot) -> Snapshot:
+        seen.append(snapshot.version)
+        return delete(snapshot, 0, *({1, 2} - set(rows_of(snapshot, 0))))
+
+    after = run_again(table, attempt)
+    assert (seen, rows_of(after, 0)) == ([1, 2], [1, 2])
+
+
+def test_a_change_that_loses_all_the_time_says_who_won(table: Snapshot) -> None:
+    delete(table, 0, 1)
+    seen: list[int] = []
+
+    def attempt(snapshot: Snapshot) -> Snapshot:
+        seen.append(snapshot.version)
+        return delete(table, 0, 1)
+
+    with pytest.raises(RetryableError, match="both change one row"):
+        run_again(table, attempt, retries=2)
+    assert seen == [1, 2, 2]
+    with pytest.raises(RetryableError):
+        run_again(table, attempt, retries=100, timeout=0.001)
+
+
+def test_updated_versions_of_rows_survive_a_rebase(tmp_path: Path) -> None:
+    table = create(tmp_path / "t", stable_row_ids=True)
+    delete(table, 0, 1)
+    change = replace(
+        OPERATIONS["UpdateCols(b) f0"],
+        updated_fragments=[replace(table.fragment(0), files=OPERATIONS["UpdateCols(b) f0"].updated_fragments[0].files)],
+    )
+    after = commit(table, change, affected={0: np.array([3], np.uint32)})
+    changed = after.fragment(0)
+    assert read_versions(changed.last_updated_at, "here").slice(0, 2).tolist() == [3, 3]
+    assert changed.row_ids == table.fragment(0).row_ids
+    assert isinstance(changed.deletion_file, DeletionFile)
