@@ -25,6 +25,7 @@ from lance_duck.scan.scanner import LanceScanner
 from lance_duck.store import ExternalManifestStore, register_manifest_store
 from lance_duck.tables import write_dataset
 from lance_duck.verbs.bases import DatasetBasePath
+from lance_duck.verbs.lance_operation import LanceOperation, Transaction
 from lance_duck.verbs.udf import BatchUDF, batch_udf
 from lance_duck.wire.blob_type import Blob, BlobArray, BlobType, blob_array, blob_field
 from lance_duck.write.options import WriteProgress
@@ -55,10 +56,12 @@ __all__ = [
     "LanceDataset",
     "LanceDuckError",
     "LanceFragment",
+    "LanceOperation",
     "LanceScanner",
     "NotFoundError",
     "RetryableError",
     "StoreError",
+    "Transaction",
     "UnsupportedError",
     "WriteProgress",
     "__version__",
