@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -154,6 +155,21 @@ def answer_twice(at: int) -> Plan:
     def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
         found = do()
         return do() if now == at and name in ("put", "delete", "copy", "link") else found
+
+    return plan
+
+
+def now_and_then(seed: int, *, fails: float, loses: float, repeats: float) -> Plan:
+    """Each step fails, loses its answer or is done two times with some probability."""
+    rng = random.Random(seed)
+
+    def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
+        lot = rng.random()
+        for chance, what in ((fails, fail_at(now, errno.EIO)), (loses, lose_answer(now)), (repeats, answer_twice(now))):
+            if lot < chance:
+                return what(faults, now, name, do)
+            lot -= chance
+        return do()
 
     return plan
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 import lance_duck as ld
-from lance_duck.errors import CommitConflictError
+from lance_duck.errors import CommitConflictError, StoreError
 
 KEYS = 8
 COUNTER = -1
@@ -26,7 +26,10 @@ class Tally:
         deleted: Ids that it appended and deleted.
         counted: Times that it added one to the counter.
         upserted: Keys that it upserted.
-        tried: Attempts by name, with those that lost too many races as "name lost".
+        tried: Attempts by name, with those that lost too many races as "name lost", and those whose store failed as
+            "name failed".
+        unsure: Ids that it tried to append, upsert or delete when the store failed: they may be there or not.
+        unsure_counts: Times that it tried to add one to the counter when the store failed.
     """
 
     added: set[int] = field(default_factory=set)
@@ -34,6 +37,9 @@ class Tally:
     counted: int = 0
     upserted: set[int] = field(default_factory=set)
     tried: Counter[str] = field(default_factory=Counter)
+    unsure: set[int] = field(default_factory=set)
+    unsure_counts: int = 0
+    trying: set[int] = field(default_factory=set)
 
 
 def create(uri: str, options: dict[str, str], **more: object) -> None:
@@ -62,10 +68,15 @@ def hammer(uri: str, options: dict[str, str], who: int, seconds: float, what: di
             break
         dataset = handles[name] if stale else ld.dataset(uri, storage_options=options)
         tally.tried[name] += 1
+        tally.trying = set()
         try:
             _CHANGES[name](dataset, who, turn, tally, rng)
         except CommitConflictError:
             tally.tried[f"{name} lost"] += 1
+        except StoreError:
+            tally.tried[f"{name} failed"] += 1
+            tally.unsure |= tally.trying
+            tally.unsure_counts += name == "count"
     return tally
 
 
@@ -76,11 +87,12 @@ def check(uri: str, options: dict[str, str], tallies: list[Tally]) -> None:
     table = dataset.to_table().to_pydict()
     found = Counter(table["id"])
     assert max(found.values()) == 1
-    added = set().union(*(tally.added for tally in tallies))
-    upserted = set().union(*(tally.upserted for tally in tallies))
-    assert set(found) == added | upserted | {COUNTER}
-    assert not set(found) & set().union(*(tally.deleted for tally in tallies))
-    assert table["n"][table["id"].index(COUNTER)] == sum(tally.counted for tally in tallies)
+    wanted = {COUNTER}.union(*(tally.added | tally.upserted for tally in tallies))
+    unsure = set().union(*(tally.unsure for tally in tallies))
+    assert set(found) - unsure == wanted - unsure
+    assert not (set(found) - unsure) & set().union(*(tally.deleted for tally in tallies))
+    count, least = table["n"][table["id"].index(COUNTER)], sum(tally.counted for tally in tallies)
+    assert least <= count <= least + sum(tally.unsure_counts for tally in tallies)
     assert dataset.count_rows() == len(found)
 
 
@@ -91,6 +103,7 @@ def _rows(ids: list[int], who: int) -> pa.Table:
 def _append(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
     first = 1000 + who * 1_000_000 + turn * 10
     ids = list(range(first, first + rng.randint(1, 5)))
+    tally.trying = set(ids)
     dataset.insert(_rows(ids, who))
     tally.added.update(ids)
 
@@ -99,6 +112,7 @@ def _delete(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: ra
     if not tally.added:
         return
     chosen = rng.choice(sorted(tally.added))
+    tally.trying = {chosen}
     if dataset.delete(f"id = {chosen}")["num_deleted_rows"]:  # a stale handle may not know the row
         tally.added.remove(chosen)
         tally.deleted.add(chosen)
@@ -112,6 +126,7 @@ def _count(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: ran
 
 def _upsert(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
     keys = sorted(rng.sample(range(KEYS), 2))
+    tally.trying = set(keys)
     dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(_rows(keys, who))
     tally.upserted.update(keys)
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from concurrency import children
 from concurrency.hammer import Tally, check, create, hammer
+from faults import Faults, now_and_then
 from servers import s3_server
 
 MIXED = {"append": 3, "delete": 2, "count": 3, "upsert": 3, "compact": 1}
 WRITERS = 4
 
-short_or_long = pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.slow)])
+short_or_long = pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,14 @@ def test_threads_with_stale_handles_lose_nothing(what: dict[str, int], seconds: 
     create(uri, {})
     with ThreadPoolExecutor(WRITERS) as pool:
         run(pool, uri, {}, what, seconds, stale=True)
+
+
+@short_or_long
+def test_a_store_that_fails_and_loses_answers_never_commits_twice(seconds: int) -> None:
+    uri = f"memory://{uuid.uuid4().hex}/t.lance"
+    create(uri, {})
+    with Faults(now_and_then(0, fails=0.02, loses=0.05, repeats=0.05)), ThreadPoolExecutor(WRITERS) as pool:
+        run(pool, uri, {}, MIXED, seconds, stale=False)
 
 
 @short_or_long

@@ -34,7 +34,7 @@ def found(uri: str) -> dict[int, int]:
     return dict(zip(ids, table["n"].to_pylist(), strict=True))
 
 
-@pytest.mark.parametrize("seconds", [4, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("stable_row_ids", [False, True])
 def test_a_killed_writer_leaves_a_committed_version(tmp_path: Path, seconds: float, stable_row_ids: bool) -> None:
     uri = str(tmp_path / "t.lance")
