@@ -11,17 +11,22 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from lance_duck.commit import commit, run_again
+from lance_duck.commit.committer import new_transaction
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.bases import target_bases
 from lance_duck.verbs.change import transaction_properties
 from lance_duck.verbs.draft import Draft
 from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.lance_operation import Transaction
+from lance_duck.verbs.merge_explain import explain, metrics_of
 from lance_duck.verbs.merge_plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
 from lance_duck.verbs.merge_run import MergeResult, write_merge
 from lance_duck.verbs.merge_source import MergeSource
+from lance_duck.verbs.operation_forms import from_transaction
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_out import primary_key
+from lance_duck.wire.transaction import transaction_from_proto
 from lance_duck.write.options import WriteOptions, storage_version
 
 _T = TypeVar("_T")
@@ -146,6 +151,32 @@ class MergeInsertBuilder:
         self._handle._move_to(after)
         return result
 
+    def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, MergeResult]:
+        """Write everything, and leave the commit to `LanceDataset.commit`.
+
+        Nothing looks out for others that insert the same keys until then, unless the keys are the primary key.
+
+        Args:
+            data_obj: The source: whatever `write_dataset` takes.
+            schema: Of the source, where it does not say.
+
+        Returns:
+            The transaction, and what it will do.
+
+        Raises:
+            InvalidInputError: As `execute` does.
+        """
+
+        def write(source: MergeSource) -> tuple[Transaction, MergeResult]:
+            snapshot = self._handle._snapshot
+            options = self._options(snapshot)
+            with Draft(snapshot, options.bases) as draft:
+                merged = write_merge(snapshot, self._plan, source, options, draft)
+            proto = new_transaction(snapshot.version, merged.operation, self._said)
+            return from_transaction(transaction_from_proto(proto)), merged.result
+
+        return self._with_source(data_obj, schema, write)
+
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """What the merge does, in a few lines.
 
@@ -154,9 +185,9 @@ class MergeInsertBuilder:
             verbose: Name the columns with their types.
         """
         self._plan.check()
-        target = self._handle._snapshot.schema
-        names = target.names if schema is None else schema.names
-        return "\n".join(_explain(self._plan, self._handle._snapshot, names, schema if verbose else None)) + "\n"
+        snapshot = self._handle._snapshot
+        names = snapshot.schema.names if schema is None else schema.names
+        return explain(self._plan, snapshot, names, schema if verbose else None)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Do everything but the commit, and say what it took; nothing stays."""
@@ -167,17 +198,8 @@ class MergeInsertBuilder:
             options = self._options(snapshot)
             with _Undone(snapshot, options.bases) as draft:
                 merged = write_merge(snapshot, self._plan, source, options, draft)
-            files = [file for fragment in merged.operation.new_fragments for file in fragment.files]
-            counts: dict[str, object] = {
-                "bytes_written": sum(file.file_size or 0 for file in files),
-                "num_files_written": len(files),
-                **merged.result,
-            }
-            metrics = ", ".join(f"{name}={count}" for name, count in sorted(counts.items()))
-            took = (time.perf_counter() - began) * 1000
-            lines = list(_explain(self._plan, snapshot, source.table.column_names, None))
-            lines[0] += f", elapsed={took:.3f}ms, metrics=[{metrics}]"
-            return "\n".join(lines) + "\n"
+            took = time.perf_counter() - began
+            return explain(self._plan, snapshot, source.table.column_names, metrics=metrics_of(merged, took))
 
         return self._with_source(data_obj, schema, attempt)
 
@@ -249,17 +271,3 @@ def _one_of(what: str, value: str, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise InvalidInputError(what, expected=" or ".join(choices), found=repr(value))
     return value
-
-
-def _explain(plan: MergePlan, snapshot: Snapshot, names: list[str], schema: pa.Schema | None) -> Iterable[str]:
-    missing = [name for name in snapshot.schema.names if name not in names]
-    yield plan.describe()
-    yield f"  HashJoin: on=[{', '.join(plan.on)}], build=source, probe=target"
-    reads = ", ".join([*plan.on, "_rowaddr"])
-    sieve = "none, rows that the source lacks matter too" if plan.by_source_delete else "rows with keys of the source"
-    yield f"    LanceScan: uri={snapshot.uri}, version={snapshot.version}, columns: {reads}, filter: {sieve}"
-    yield f"    Source: {', '.join(names)}"
-    if schema is not None:
-        yield from (f"      {field.name}: {field.type}" for field in schema)
-    if missing and plan.matched == UPDATE:
-        yield f"  Read for updated rows: {', '.join(missing)}"
