@@ -11,13 +11,14 @@ from typing import Any, Self
 from uuid import uuid4
 
 from lance_duck import refs
-from lance_duck.commit import Restore, UpdateBases
+from lance_duck.commit import Restore, UpdateBases, commit, run_again
 from lance_duck.errors import AlreadyExistsError, FormatError, NotFoundError
 from lance_duck.publish import forget_table
 from lance_duck.snapshot import Location, Snapshot, Version, open_snapshot
 from lance_duck.store import local_path
 from lance_duck.verbs.bases import new_bases
 from lance_duck.verbs.change import Change
+from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.clone import clone
 from lance_duck.versions import all_versions, latest_version, load_manifest
 from lance_duck.wire import paths
@@ -31,8 +32,10 @@ class VersionChanges(Change):
         self, *, commit_message: str | None = None, transaction_properties: Mapping[str, str] | None = None
     ) -> None:
         """Make the table what it is in the version of this handle, as a new version."""
-        version = self._snapshot.version
-        self._change(lambda _: Restore(version), commit_message, transaction_properties)
+        operation = Restore(self._snapshot.version)
+        said = properties_of(commit_message, transaction_properties)
+        newest = self._snapshot.checkout()
+        self._move_to(run_again(newest, lambda snapshot: commit(snapshot, operation, properties=said)))
 
     def add_bases(self, new_bases: Sequence[Any], transaction_properties: Mapping[str, str] | None = None) -> Self:
         """Add base paths: other places for data files, that writes choose by `target_bases`.

@@ -36,6 +36,8 @@ from lance_duck.write.files import discard_fragments, write_fragments
 from lance_duck.write.inputs import to_reader
 from lance_duck.write.options import Base, WriteOptions, WriteProgress, storage_version
 
+_UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 3600, "m": 60, "s": 1}
+
 MODES: Final = ("create", "append", "overwrite")
 
 
@@ -330,7 +332,18 @@ def _auto_cleanup(settings: WriteSettings) -> dict[str, str]:
         raise InvalidInputError(
             "auto_cleanup_options", expected="interval and older_than_seconds", found=repr(given)
         ) from error
-    return {"lance.auto_cleanup.interval": str(interval), "lance.auto_cleanup.older_than": f"{seconds}s"}
+    return {"lance.auto_cleanup.interval": str(interval), "lance.auto_cleanup.older_than": _duration(seconds)}
+
+
+def _duration(seconds: int) -> str:
+    """Text for a time span, as in "2days 1h 1m 1s"."""
+    parts = []
+    for name, size in _UNITS.items():
+        count, seconds = divmod(seconds, size)
+        if count:
+            plural = "s" if count > 1 and len(name) > 1 else ""
+            parts.append(f"{count}{name}{plural}")
+    return " ".join(parts) or "0s"
 
 
 def _check_metadata(schema: pa.Schema) -> None:
