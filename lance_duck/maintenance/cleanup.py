@@ -140,7 +140,7 @@ def _plan(
 
 
 def _folders() -> tuple[str, ...]:
-    return paths.DATA, paths.DELETIONS, paths.TRANSACTIONS, paths.INDICES, paths.VERSIONS
+    return paths.DATA, paths.DELETIONS, paths.TRANSACTIONS, paths.INDICES, paths.VERSIONS, paths.TAGS, paths.BRANCHES
 
 
 def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:

@@ -107,7 +107,7 @@ class Branches:
         return _ordered(self.list(), "parent_version", order)
 
     def delete(self, branch: str) -> None:
-        """Delete a branch with all its versions.
+        """Delete a branch with all its versions, or what a writer that was stopped has left of one.
 
         Raises:
             NotFoundError: There is no such branch.
@@ -116,14 +116,15 @@ class Branches:
         if branch == refs.MAIN:
             raise InvalidInputError(f"{refs.MAIN!r} cannot be deleted", where="branch", remedy="drop the table")
         store = self._store
-        found = refs.read_branch(store, branch)
+        refs.check_branch_name(branch)
         branches = refs.list_branches(store)
-        _refuse_referenced(store, branch, found, branches)
-        store.delete([paths.branch_file(branch)])
-        own = f"{paths.branch_root(branch)}/"
-        others = [f"{paths.branch_root(name)}/" for name in branches if name.startswith(f"{branch}/")]
-        files = (entry.path for entry in store.walk(own.rstrip("/")))
-        store.delete([path for path in files if not path.startswith(tuple(others))])
+        others = tuple(f"{paths.branch_root(name)}/" for name in branches if name.startswith(f"{branch}/"))
+        files = (entry.path for entry in store.walk(paths.branch_root(branch)))
+        own = [path for path in files if not path.startswith(others)]
+        if branch in branches or not own:
+            _refuse_referenced(store, branch, refs.read_branch(store, branch), branches)
+            store.delete([paths.branch_file(branch)])
+        store.delete(own)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Give a branch other metadata, in place of all that it has.

@@ -155,7 +155,14 @@ def start_branch(
     if name in known:
         raise AlreadyExistsError(f"there is a branch {name!r} already", where=root.uri)
     parent = known.get(source.branch) if source.branch is not None else None
-    made = clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
+    try:
+        made = clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
+    except AlreadyExistsError:
+        raise AlreadyExistsError(
+            f"there is half a branch {name!r}",
+            where=root.uri,
+            remedy="another writer is about to begin it, or was stopped: branches.delete() removes what is there",
+        ) from None
     before = [] if parent is None else parent.branch_identifier
     identifier = [*before, (source.version, uuid4().hex)]
     about = refs.Branch(source.branch, identifier, source.version, int(time.time()), source.manifest.size)

@@ -14,7 +14,8 @@ from concurrency.crashing import VERBS, Files, State, Verb, fresh, state, versio
 from faults import Crash, Faults, Plan, answer_twice, fail_at, fail_from, lose_answer, stop_at
 from power import PowerCut
 
-from lance_duck.errors import StoreError
+from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError
+from lance_duck.store import open_store
 
 QUICK = ("create", "append", "overwrite", "delete", "update", "upsert", "add columns", "rename", "compact", "branch")
 
@@ -146,6 +147,20 @@ def test_an_answer_that_comes_twice_changes_nothing(know: Callable[[Verb, str], 
             verb.act(uri)
         assert state(uri) == known.new
         assert version(uri) == known.versions[1]
+
+
+def test_half_a_branch_can_be_deleted_and_begun_again(prepared: Files) -> None:
+    uri = write_files(fresh("memory://crash"), prepared)
+    crashing.opened(uri).create_branch("side")
+    open_store(uri).delete(["_refs/branches/side.json"])
+    dataset = crashing.opened(uri)
+    assert dataset.branches.list() == {}
+    with pytest.raises(AlreadyExistsError, match=r"half a branch 'side'.*branches\.delete"):
+        dataset.create_branch("side")
+    dataset.branches.delete("side")
+    with pytest.raises(NotFoundError):
+        dataset.branches.delete("side")
+    assert dataset.create_branch("side").to_table() == dataset.to_table()
 
 
 @pytest.mark.slow
