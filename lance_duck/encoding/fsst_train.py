@@ -45,9 +45,9 @@ class SymbolTable:
 def train(sample: VariableWidth) -> SymbolTable:
     """Symbols for values like those of the sample."""
     table = _table(np.empty(0, np.uint64), np.empty(0, np.uint8))
+    singles, pairs = np.empty(kernels.KINDS, np.int32), np.empty(kernels.KINDS * kernels.KINDS, np.int32)
     for turn in range(1, ROUNDS + 1):
-        singles = np.zeros(kernels.KINDS, np.int32)
-        pairs = np.zeros(kernels.KINDS * kernels.KINDS, np.int32)
+        singles[:] = pairs[:] = 0
         kernels.count_codes(readonly(sample.data), readonly(sample.offsets), *table.places, singles, pairs)
         table = _table(*_best(table, singles, pairs, turn))
     return table

@@ -162,13 +162,11 @@ def _form(
 ) -> Any:
     """Form of the longest symbol that begins `word`, of which `left` bytes count, one at least."""
     slot = _slot(word)
-    if word & load_u64(slot_masks, slot * 8) == load_u64(slot_symbols, slot * 8):
-        form = np.int64(load_u16(slot_forms, slot * 2))
-        if form >> 8 <= left:
-            return form
-    if left > 1:
-        return np.int64(load_u16(short, np.int64(word & _FIRST_TWO) * 2))
-    return np.int64(load_u16(short, (PAIRS + np.int64(word & _BYTE)) * 2))
+    form: Any = np.int64(load_u16(slot_forms, slot * 2))
+    place: Any = np.int64(word & _FIRST_TWO) if left > 1 else PAIRS + np.int64(word & _BYTE)
+    shorter: Any = np.int64(load_u16(short, place * 2))
+    fits = (word & load_u64(slot_masks, slot * 8) == load_u64(slot_symbols, slot * 8)) & (form >> 8 <= left)
+    return form if fits else shorter
 
 
 @kernel
@@ -204,15 +202,9 @@ def compress(
         end: Any = np.int64(offsets[i + 1])
         while at + 8 <= end:
             word: Any = load_u64(data, at)
-            slot = _slot(word)
-            if word & load_u64(slot_masks, slot * 8) == load_u64(slot_symbols, slot * 8):
-                form: Any = np.int64(load_u16(slot_forms, slot * 2))
-                store_u16(out, place, np.uint16(form))
-                place += 1
-            else:
-                form = np.int64(load_u16(short, np.int64(word & _FIRST_TWO) * 2))
-                store_u16(out, place, np.uint16((form & 0xFF) | np.int64(word & _BYTE) << 8))
-                place += 1 + ((form & 0xFF) == ESCAPE)
+            form: Any = _form(word, 8, slot_symbols, slot_masks, slot_forms, short)
+            store_u16(out, place, np.uint16((form & 0xFF) | np.int64(word & _BYTE) << 8))
+            place += 1 + ((form & 0xFF) == ESCAPE)
             at += form >> 8
         left = end - at
         word = _word(data, at, end)

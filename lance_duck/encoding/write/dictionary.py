@@ -19,6 +19,8 @@ MOST_ITEMS: Final = 1 << 16
 DIVISOR: Final = 2
 PIECES: Final = 64
 SAMPLE: Final = PIECES * PIECES
+SURE: Final = 1.25
+"""How many times more distinct values there may be than a sample lets expect."""
 NEW: Final = 0.97
 """Part of a sample's values that are distinct from which on a dictionary is not tried."""
 
@@ -43,7 +45,7 @@ def find_dictionary(
     size = _item_bytes(block)
     wanted = otherwise * choice.dict_size_ratio
     distinct = _estimate(block)
-    if distinct is None or distinct > most or _bytes(block.count, distinct, size, runs) > wanted:
+    if distinct is None or distinct * SURE > most or _bytes(block.count, distinct, size, runs) > wanted:
         return None
     found = _number(block, most)
     if found is None or _bytes(block.count, len(found[1]), size, runs) > wanted:
