@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,7 +18,10 @@ PAGE_BYTES = 8 << 20
 MAX_PAGE_BYTES = 32 << 20
 """Most bytes of values of a page, unless asked otherwise."""
 
-Pages = list[tuple[int, EncodedPage]]
+Deferred = Callable[[], Sequence[EncodedPage]]
+"""Encodes rows that are already set apart, in any thread: one page, or a few."""
+
+Pages = list[tuple[int, EncodedPage | Deferred]]
 """Pages to be written in this order, each with its physical column, counted from the first of the field."""
 
 

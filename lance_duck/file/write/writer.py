@@ -8,9 +8,10 @@ column metadata, its table, table of global buffers, footer
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import cpu_count
 from types import MappingProxyType, TracebackType
@@ -18,10 +19,12 @@ from typing import Final
 
 import pyarrow as pa
 
+from lance_duck.encoding.write.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages
+from lance_duck.file.write.lanes import Encoded, Lane, Lanes, all_done
 from lance_duck.file.write.open_column import open_column_writer
 from lance_duck.file.write.tail import ColumnTail, Contents, write_tail
 from lance_duck.store import Buffer, Sink
@@ -31,6 +34,7 @@ ALIGNMENT: Final = 64
 VERSIONS: Final = MappingProxyType({"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)})
 
 _ROUND_BYTES: Final = 4 << 20
+_BYTES_AHEAD: Final = 32 << 20
 _ZEROS: Final = bytes(ALIGNMENT)
 
 
@@ -95,11 +99,11 @@ class FileWriter:
         self._num_rows = 0
         opened = [open_column_writer(f, version, self._space, page_bytes) for f in schema.fields]
         self._columns = [_Column(w, [ColumnTail() for _ in range(w.num_columns)]) for w in opened]
-        self._threads = min(len(opened), cpu_count() or 1 if threads is None else threads)
-        self._pool: ThreadPoolExecutor | None = None
+        self._threads = cpu_count() or 1 if threads is None else threads
+        self._lanes: Lanes | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
-        self._running: list[tuple[_Column, Future[Pages]]] = []
+        self._rounds: deque[_Round] = deque()
 
     @property
     def num_rows(self) -> int:
@@ -111,7 +115,7 @@ class FileWriter:
 
         The file will be about this large or smaller.
         """
-        return self._sink.position + self._pending_bytes
+        return self._sink.position + self._pending_bytes + sum(later.size for later in self._rounds)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows.
@@ -127,10 +131,13 @@ class FileWriter:
         if not batch.num_rows:
             return
         self._num_rows += batch.num_rows
-        self._pending.append(batch)
-        self._pending_bytes += batch.nbytes
-        if self._pending_bytes >= _ROUND_BYTES:
-            self._encode()
+        size = batch.nbytes
+        rows = max(1, batch.num_rows * _ROUND_BYTES // max(size, _ROUND_BYTES))
+        for start in range(0, batch.num_rows, rows):
+            self._pending.append(batch.slice(start, rows))
+            self._pending_bytes += size * min(rows, batch.num_rows - start) // batch.num_rows
+            if self._pending_bytes >= _ROUND_BYTES:
+                self._encode()
 
     def add_schema_metadata(self, key: str, value: str) -> None:
         """Set an entry of the metadata in the file's descriptor."""
@@ -148,10 +155,10 @@ class FileWriter:
             StoreError: The disk or the service failed; nothing of the file is left.
         """
         try:
-            self._encode()
-            self._each([(column, column.writer.finish) for column in self._columns], self._pool is not None)
-            self._collect()
-            self._close_pool()
+            self._encode(last=True)
+            while self._rounds:
+                self._collect()
+            self._close_lanes()
             schema = replace(self._schema, metadata={**self._schema.metadata, **self._metadata})
             tails = [tail for column in self._columns for tail in column.tails]
             contents = Contents(schema, self._version, tails, self._global_buffers, self._num_rows)
@@ -165,8 +172,8 @@ class FileWriter:
 
     def abort(self) -> None:
         """Leave nothing of the file. Never raises."""
-        self._running = []
-        self._close_pool()
+        self._close_lanes()
+        self._rounds.clear()
         self._space.abort()
 
     def __enter__(self) -> FileWriter:
@@ -177,42 +184,45 @@ class FileWriter:
     ) -> None:
         self.abort()
 
-    def _encode(self) -> None:
-        """Hand the batches that wait to the columns."""
+    def _encode(self, *, last: bool = False) -> None:
+        """Hand the batches that wait to the columns, and write what pages there are."""
         batches, size = self._pending, self._pending_bytes
         self._pending, self._pending_bytes = [], 0
-        if batches:
-            work: list[tuple[_Column, Callable[[], Pages]]] = [
-                (column, partial(_feed, column.writer, [batch.column(i) for batch in batches]))
-                for i, column in enumerate(self._columns)
-            ]
-            self._each(work, size >= _ROUND_BYTES)
-
-    def _each(self, work: list[tuple[_Column, Callable[[], Pages]]], side_by_side: bool) -> None:
-        """Let the columns work; what they give is collected before they work again."""
-        self._collect()
-        if self._threads < 2 or not side_by_side:
-            for column, run in work:
-                self._put(column, run())
+        works = [partial(_feed, c.writer, [b.column(i) for b in batches], last) for i, c in enumerate(self._columns)]
+        if self._threads < 2 or (self._lanes is None and size < _ROUND_BYTES):
+            for column, work in zip(self._columns, works, strict=True):
+                for index, page in work():
+                    self._put(column, index, (page,) if isinstance(page, EncodedPage) else page())
             return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, "lance_duck-encode")
-        self._running = [(column, self._pool.submit(run)) for column, run in work]
+        lanes = self._lanes = self._lanes or Lanes(self._threads)
+        encoded = [lanes.submit(c.lane, work) for c, work in zip(self._columns, works, strict=True)]
+        self._rounds.append(_Round(size, encoded))
+        while sum(r.size for r in self._rounds) > _BYTES_AHEAD or (self._rounds and all_done(self._rounds[0].encoded)):
+            self._collect()
 
     def _collect(self) -> None:
-        running, self._running = self._running, []
-        for column, future in running:
-            self._put(column, future.result())
+        """Write the pages of the oldest round."""
+        for column, future in zip(self._columns, self._rounds.popleft().encoded, strict=True):
+            for index, pages in future.result():
+                self._put(column, index, pages.result())
 
-    def _put(self, column: _Column, pages: Pages) -> None:
-        for index, page in pages:
+    def _put(self, column: _Column, index: int, pages: Iterable[EncodedPage]) -> None:
+        for page in pages:
             extents = [(self._space.append(buffer), len(buffer)) for buffer in page.buffers]
             column.tails[index].add(page, extents)
 
-    def _close_pool(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+    def _close_lanes(self) -> None:
+        if self._lanes is not None:
+            self._lanes.close()
+            self._lanes = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """Batches on their way: their bytes, and for each column its pages."""
+
+    size: int
+    encoded: list[Future[Encoded]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +231,7 @@ class _Column:
 
     writer: ColumnWriter
     tails: list[ColumnTail]
+    lane: Lane = field(default_factory=Lane)
 
 
 class _Space:
@@ -259,5 +270,6 @@ class _Space:
             sink.abort()
 
 
-def _feed(writer: ColumnWriter, arrays: list[pa.Array]) -> Pages:
-    return [page for array in arrays for page in writer.write(array)]
+def _feed(writer: ColumnWriter, arrays: list[pa.Array], last: bool) -> Pages:
+    pages = [page for array in arrays for page in writer.write(array)]
+    return [*pages, *writer.finish()] if last else pages

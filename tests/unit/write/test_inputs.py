@@ -37,10 +37,7 @@ def batches() -> Iterator[pa.RecordBatch]:
     [
         *(TABLE, BATCH, TABLE.to_reader(), pads.dataset(TABLE), pads.dataset(TABLE).scanner(), Stream(), Array()),
         *(batches, batches(), list(batches()), [TABLE], [Array()], TABLE.to_pylist(), iter(TABLE.to_pylist())),
-        *(
-            {"i": [1, 2, None], "s": TABLE["s"]},
-            duckdb.sql("SELECT * FROM (VALUES (1::BIGINT, 'a'), (2, 'b'), (NULL, 'c')) t(i, s)"),
-        ),
+        {"i": [1, 2, None], "s": TABLE["s"]},
     ],
     ids=lambda data: type(data).__name__,
 )
@@ -48,6 +45,13 @@ def test_data_of_many_kinds_become_the_same_rows(data: object) -> None:
     found = to_reader(data)
     assert isinstance(found, pa.RecordBatchReader)
     assert found.read_all().cast(TABLE.schema).equals(TABLE)
+
+
+def test_duckdb_relations_are_taken() -> None:
+    with duckdb.connect() as connection:
+        relation = connection.sql("SELECT * FROM (VALUES (1::BIGINT, 'a'), (2, 'b'), (NULL, 'c')) t(i, s)")
+        assert to_reader(relation).read_all().to_pylist() == TABLE.to_pylist()
+        del relation
 
 
 @pytest.mark.parametrize("frame", [pl.from_arrow(TABLE), pl.LazyFrame(pl.from_arrow(TABLE)).filter(pl.col("s") != "")])
