@@ -14,6 +14,7 @@ import pyarrow.dataset as pads
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.fragment import LanceFragment
+from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.optimize import Upkeep
 from lance_duck.scan.blob_reads import BlobReads
 from lance_duck.scan.filters import FilterLike
@@ -183,7 +184,7 @@ class LanceDataset(
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
-        self._move_to(self._snapshot.checkout())
+        self._go_to(self._snapshot.checkout())
 
     # Rows.
 
@@ -370,6 +371,12 @@ class LanceDataset(
         return self._table.snapshot
 
     def _move_to(self, snapshot: Snapshot) -> None:
+        changed = snapshot.version != self.version
+        self._go_to(snapshot)
+        if changed:
+            auto_cleanup(snapshot)
+
+    def _go_to(self, snapshot: Snapshot) -> None:
         self._adopt(self._uri, TableScan(snapshot, self._table.restriction))
 
 

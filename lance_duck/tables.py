@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.write_dataset import WriteSettings, write_table
 from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
@@ -114,6 +115,7 @@ def write_dataset(
     )
     target = _target(uri)
     snapshot = write_table(data_obj, target, schema, mode, settings)
+    auto_cleanup(snapshot)
     return LanceDataset._on(snapshot, uri.uri if isinstance(uri, LanceDataset) else os.fspath(target))
 
 

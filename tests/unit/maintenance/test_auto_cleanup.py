@@ -1,0 +1,69 @@
+"""Cleanup by the config of a table."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError
+from lance_duck.maintenance.auto_cleanup import parse_duration
+
+ONE = pa.table({"a": [1]})
+
+
+def versions(dataset: ld.LanceDataset) -> list[int]:
+    return [entry["version"] for entry in dataset.version_refs()]
+
+
+def test_old_versions_go_at_each_interval(tmp_path: Path) -> None:
+    dataset = ld.write_dataset(ONE, tmp_path, auto_cleanup_options={"interval": 3, "older_than_seconds": 0})
+    seen = []
+    for _ in range(6):
+        dataset.insert(ONE)
+        seen.append(versions(dataset))
+    assert seen == [[1, 2], [3], [3, 4], [3, 4, 5], [6], [6, 7]]
+
+
+def test_write_dataset_cleans_up_too(tmp_path: Path) -> None:
+    ld.write_dataset(ONE, tmp_path, auto_cleanup_options={"interval": 2, "older_than_seconds": 0})
+    assert versions(ld.write_dataset(ONE, tmp_path, mode="append")) == [2]
+
+
+def test_reading_the_newest_version_cleans_nothing_up(tmp_path: Path) -> None:
+    writer = ld.write_dataset(ONE, tmp_path)
+    reader = ld.dataset(tmp_path)
+    writer.update_config({"lance.auto_cleanup.interval": "5", "lance.auto_cleanup.retain_versions": "1"})
+    for _ in range(2):
+        writer.insert(ONE)
+    reader.checkout_latest()
+    assert versions(reader) == [1, 2, 3, 4]
+
+
+def test_a_setting_that_makes_no_sense_is_a_warning_after_the_commit(tmp_path: Path) -> None:
+    dataset = ld.write_dataset(ONE, tmp_path)
+    with pytest.warns(RuntimeWarning, match=r"lance\.auto_cleanup\.interval"):
+        dataset.update_config({"lance.auto_cleanup.interval": "often"})
+    assert dataset.version == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0s", timedelta(0)),
+        ("1day 1h 1m 1s", timedelta(days=1, hours=1, minutes=1, seconds=1)),
+        ("2weeks", timedelta(weeks=2)),
+        ("90 minutes", timedelta(minutes=90)),
+    ],
+)
+def test_time_spans_are_read(text: str, expected: timedelta) -> None:
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["x", "5", "5 parsecs", "1d -2h", "9" * 30 + "y"])
+def test_texts_that_are_no_time_span_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="not a time span"):
+        parse_duration(text)
