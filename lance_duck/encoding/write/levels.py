@@ -52,7 +52,16 @@ class LeafShape:
         around = [not lists[i] and any(lists[:i]) for i in range(len(lists))]
         if not any(around):
             return cls(lists, (False,) * len(lists))
-        return cls(lists, tuple(is_list or (a and n) for is_list, a, n in zip(lists, around, nullable, strict=True)))
+        below = _inwards(lists, nullable)
+        return cls(lists, tuple(is_list or (a and n) for is_list, a, n in zip(lists, around, below, strict=True)))
+
+
+def _inwards(lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> tuple[bool, ...]:
+    """The layers that may be null, with those items that may be because the items right around them may."""
+    found = list(nullable)
+    for i in reversed(range(len(lists) - 1)):
+        found[i] |= found[i + 1] and not lists[i] and not lists[i + 1]
+    return tuple(found)
 
 
 FLAT = LeafShape((False,), (False,))
@@ -75,14 +84,16 @@ def page_levels(
     if holes is not None:
         levels_present(readonly(holes), present)
     kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
-    mark = sum(1 + is_list for is_list in shape.lists)
-    for is_list, is_fixed in zip(shape.lists, shape.fixed, strict=True):
-        mark -= 1 + is_list
-        found = [is_fixed or bool(there) for there in present[mark + 1 : mark + 2 + is_list]]
+    marks = [1 + sum(1 + is_list for is_list in shape.lists[i + 1 :]) for i in range(len(shape.lists))]
+    used = _inwards(shape.lists, tuple(bool(present[mark]) for mark in marks))
+    for is_list, is_fixed, is_used, mark in zip(shape.lists, shape.fixed, used, marks, strict=True):
+        found = [is_fixed or is_used]
+        if is_list:
+            found.append(is_fixed or bool(present[mark + 1]))
         kinds.append(_LIST_KINDS[found[0], found[1]] if is_list else NULLABLE_ITEM if found[0] else ALL_VALID_ITEM)
         for i, is_there in enumerate(found):
             level += is_there
-            table[mark + 1 + i] = level
+            table[mark + i] = level
     def_ = None
     if level and holes is None:
         def_ = np.zeros(num_slots if begins is None else len(begins), dtype=np.uint8)
