@@ -16,6 +16,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.verbs.bases import known_bases, new_bases
 from lance_duck.verbs.fragment_changes import (
     add_to_fragment,
     delete_in_fragment,
@@ -23,6 +24,7 @@ from lance_duck.verbs.fragment_changes import (
     update_in_fragment,
 )
 from lance_duck.verbs.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
+from lance_duck.verbs.lance_operation import LanceOperation, Transaction
 from lance_duck.verbs.new_columns import NewColumns, joined_columns, new_columns
 from lance_duck.verbs.udf import BatchUDF
 from lance_duck.verbs.write_dataset import WriteSettings
@@ -280,6 +282,7 @@ def write_fragments(
     dataset_uri: str | os.PathLike[str] | HasTable,
     schema: pa.Schema | None = None,
     *,
+    return_transaction: bool = False,
     mode: str = "append",
     max_rows_per_file: int = ROWS_PER_FILE,
     max_rows_per_group: int | None = 1024,
@@ -296,13 +299,14 @@ def write_fragments(
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
-) -> list[FragmentMetadata]:
+) -> list[FragmentMetadata] | Transaction:
     """Write data as fragments without committing them; see `LanceOperation.Append` and `LanceOperation.Overwrite`.
 
     Args:
         data: Data of any kind that `write_dataset` takes.
         dataset_uri: The table, which need not exist, or a handle on it.
         schema: Of data that do not know theirs.
+        return_transaction: Return the transaction that commits them, an Append or an Overwrite.
         mode: "append": the columns of the table, where there is one. "create", "overwrite": columns of their own.
         max_rows_per_file: This and the others are those of `write_dataset`.
         max_rows_per_group: See `write_dataset`.
@@ -321,7 +325,7 @@ def write_fragments(
         allow_external_blob_outside_bases: See `write_dataset`.
 
     Returns:
-        The fragments, without numbers (id 0).
+        The fragments, without numbers (id 0), or a transaction for `LanceDataset.commit`.
 
     Raises:
         InvalidInputError: The data do not fit the table, or arguments that make no sense.
@@ -343,8 +347,15 @@ def write_fragments(
         allow_external_blob_outside_bases=allow_external_blob_outside_bases,
     )
     target = dataset_uri._table.snapshot if isinstance(dataset_uri, HasTable) else dataset_uri
-    staged, _ = stage_fragments(data, target, schema, mode, settings)
-    return [metadata_of(fragment) for fragment in staged.fragments]
+    staged, current = stage_fragments(data, target, schema, mode, settings)
+    found = [metadata_of(fragment) for fragment in staged.fragments]
+    if not return_transaction:
+        return found
+    if current is not None and mode == "append":
+        return Transaction(current.version, LanceOperation.Append(found))
+    bases = known_bases({base.id: base for base in new_bases(initial_bases or (), {}, "initial_bases")})
+    operation = LanceOperation.Overwrite(staged.schema, found, list(bases.values()) or None)
+    return Transaction(0 if current is None else current.version, operation)
 
 
 def _refuse_options(options: Mapping[str, Any]) -> None:

@@ -12,24 +12,24 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.alteration import Altered
-from lance_duck.verbs.column_files import ColumnFiles, read_live, with_file
+from lance_duck.verbs.column_files import ColumnFiles, LiveRows, with_file
 from lance_duck.verbs.schema_change import only, path_of
-from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Field, Schema
 
 
 def cast_columns(snapshot: Snapshot, altered: Altered) -> tuple[ColumnFiles, Callable[[], Operation]]:
     """Return where files for cast columns are written, and what writes them and makes the operation."""
-    table = TableScan(snapshot)
     schema = only(altered.schema, set(altered.casts.values()))
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
     sources = _sources(snapshot.schema, altered)
+    rows = LiveRows(TableScan(snapshot), [_quoted(sources[field.name]) for field in schema.fields])
+    before = [snapshot.schema.by_path(_quoted(sources[field.name])) for field in schema.fields]
 
     def make() -> Operation:
-        fragments = [
-            with_file(fragment, files.write(fragment, _cast(table, fragment, sources, schema, altered)), altered.schema)
-            for fragment in snapshot.fragments
-        ]
+        fragments = []
+        for fragment in snapshot.fragments:
+            file = files.write(fragment, _cast(rows.of(fragment), before, schema, altered))
+            fragments.append(with_file(fragment, file, altered.schema))
         strict = any(not altered.schema.by_id(i).nullable for i in altered.casts.values())
         return Merge(tuple(fragments), altered.schema, preserves_nullability=not strict)
 
@@ -41,8 +41,9 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
     table = TableScan(snapshot)
     for field_id in field_ids:
         steps = path_of(snapshot.schema, field_id)
+        rows = LiveRows(table, [_quoted(steps[0].name)])
         for fragment in snapshot.fragments:
-            for batch in read_live(table, fragment, [_quoted(steps[0].name)]):
+            for batch in rows.of(fragment):
                 if _has_nulls(batch.column(0), steps):
                     raise InvalidInputError(
                         "column has nulls and cannot forbid them", where=".".join(field.name for field in steps)
@@ -58,21 +59,13 @@ def _sources(schema: Schema, altered: Altered) -> dict[str, str]:
 
 
 def _cast(
-    table: TableScan, fragment: Fragment, sources: dict[str, str], schema: Schema, altered: Altered
+    batches: pa.RecordBatchReader, before: Sequence[Field], schema: Schema, altered: Altered
 ) -> Iterator[pa.RecordBatch]:
-    arrow = schema.arrow
     origins = {new: old for old, new in altered.casts.items()}
-    columns = [_quoted(sources[field.name]) for field in arrow]
-    for batch in read_live(table, fragment, columns):
-        arrays = [
-            _cast_array(array, old, new, origins)
-            for array, old, new in zip(batch.columns, _old_fields(table, sources, arrow), schema.fields, strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
-
-
-def _old_fields(table: TableScan, sources: dict[str, str], arrow: pa.Schema) -> list[Field]:
-    return [table.snapshot.schema.by_path(sources[field.name]) for field in arrow]
+    for batch in batches:
+        columns = zip(batch.columns, before, schema.fields, strict=True)
+        arrays = [_cast_array(array, old, new, origins) for array, old, new in columns]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
 
 
 def _cast_array(array: pa.Array, old: Field, new: Field, origins: Mapping[int, int]) -> pa.Array:

@@ -24,18 +24,31 @@ from lance_duck.write.files import discard_fragments, write_columns
 from lance_duck.write.options import WriteOptions
 
 
-def read_live(
-    table: TableScan, fragment: Fragment, columns: ColumnsLike | None, batch_size: int | None = None
-) -> pa.RecordBatchReader:
-    """Stream columns, or SQL expressions by name, of the rows of a fragment that are not deleted."""
-    options = ScanOptions(columns=columns, batch_size=batch_size, blob_handling="all_binary")
-    return table.reader(table.plan(options, fragment))
+class LiveRows:
+    """Columns, or SQL expressions by name, of the rows of fragments that are not deleted; blobs as their bytes.
 
+    Args:
+        table: The version that is read.
+        columns: Names, hidden columns among them, or SQL by name; None: all columns.
+        batch_size: Rows of a batch at most.
 
-def read_schema(table: TableScan, columns: ColumnsLike | None) -> pa.Schema:
-    """Schema of what `read_live` streams, of any fragment."""
-    options = ScanOptions(columns=columns, fragments=[], blob_handling="all_binary")
-    return table.reader(table.plan(options)).schema
+    Raises:
+        InvalidInputError: An unknown column, or a bad expression.
+    """
+
+    def __init__(self, table: TableScan, columns: ColumnsLike | None, batch_size: int | None = None) -> None:
+        self._table = table
+        options = ScanOptions(columns=columns, batch_size=batch_size, fragments=[], blob_handling="all_binary")
+        self._plan = table.plan(options)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches."""
+        return self._table.reader(self._plan).schema
+
+    def of(self, fragment: Fragment) -> pa.RecordBatchReader:
+        """Stream those of a fragment, in order."""
+        return self._table.reader(replace(self._plan, fragments=(fragment,)))
 
 
 def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | None:

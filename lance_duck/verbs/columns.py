@@ -171,8 +171,10 @@ def _add(snapshot: Snapshot, source: NewColumns, properties: Properties) -> Snap
 
     def make() -> Operation:
         fragments = []
+        ids = {field.id for field in added.new.walk()}
         for fragment in snapshot.fragments:
             file = source.kept(table, fragment)
+            file = file if file is not None and ids.issuperset(file.fields) else None
             batches = None if file is not None else source.batches(table, fragment)
             if batches is not None:
                 file = files.write(fragment, batches)

@@ -20,7 +20,7 @@ from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.bases import new_bases, with_base_options
-from lance_duck.verbs.column_files import ColumnFiles, live_rows, read_live, with_file
+from lance_duck.verbs.column_files import ColumnFiles, LiveRows, live_rows, with_file
 from lance_duck.verbs.new_columns import JoinedColumns, NewColumns
 from lance_duck.verbs.schema_change import add_fields, next_field_id
 from lance_duck.verbs.write_dataset import (
@@ -108,7 +108,7 @@ def update_in_fragment(
     matched: list[pa.Array] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in read_live(table, fragment, [left_on, *names]):
+        for batch in LiveRows(table, [left_on, *names]).of(fragment):
             rows = joined.matches(batch.column(0))
             matched.append(rows.is_valid())
             yield _updated(batch.select(range(1, batch.num_columns)), joined.taken(rows), rows.is_valid())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any, Final, Protocol
@@ -13,14 +14,15 @@ import pyarrow.compute as pc
 
 from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.verbs.column_files import read_live, read_schema
+from lance_duck.verbs.column_files import LiveRows
 from lance_duck.verbs.schema_change import check_new_names
 from lance_duck.verbs.udf import BatchUDF, BatchUDFCheckpoint, as_batch
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import DataFile, Fragment
 from lance_duck.write.inputs import to_reader
 
-_HIDDEN: Final = ("_rowid", "_rowaddr")
+_NULL: Final = re.compile(r"null|null\s*::\s*[\w\s(),]+|cast\s*\(\s*null\s+as\s+[\w\s(),]+\)", re.IGNORECASE)
+"""Expressions that are null in every row."""
 
 
 class NewColumns(Protocol):
@@ -33,7 +35,7 @@ class NewColumns(Protocol):
     def schema(self, table: TableScan) -> pa.Schema:
         """The new columns. Raises InvalidInputError when they cannot be made for this table."""
 
-    def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch] | None:
+    def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
         """Values for the rows of a fragment that are not deleted; None: all null, nothing is written."""
 
     def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
@@ -87,23 +89,34 @@ class NullColumns(_Plain):
         return
 
 
-@dataclass
 class SqlColumns(_Plain):
-    """SQL expressions over the columns of the table, by the name of the new column."""
+    """SQL expressions over the columns of the table.
 
-    expressions: Mapping[str, str]
-    batch_size: int | None = None
+    Args:
+        expressions: SQL by the name of the new column.
+        batch_size: Rows that are computed at a time.
+    """
+
+    _rows: LiveRows
+
+    def __init__(self, expressions: Mapping[str, str], batch_size: int | None = None) -> None:
+        self._expressions = expressions
+        self._batch_size = batch_size
 
     def schema(self, table: TableScan) -> pa.Schema:
         """See `NewColumns`."""
-        for name, text in self.expressions.items():
+        for name, text in self._expressions.items():
             if not isinstance(name, str) or not isinstance(text, str):
                 raise InvalidInputError("not SQL text by column name", where="add_columns", found=f"{name!r}: {text!r}")
-        return read_schema(table, self.expressions).remove_metadata()
+        self._rows = LiveRows(table, self._expressions, self._batch_size)
+        return self._rows.schema.remove_metadata()
 
-    def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+    def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
         """See `NewColumns`."""
-        return iter(read_live(table, fragment, self.expressions, self.batch_size))
+        if all(_NULL.fullmatch(text.strip()) for text in self._expressions.values()):
+            return None
+        found: Iterable[pa.RecordBatch] = self._rows.of(fragment)
+        return found
 
 
 class FunctionColumns(_Plain):
@@ -115,6 +128,8 @@ class FunctionColumns(_Plain):
         batch_size: Rows that it is given at most.
     """
 
+    _rows: LiveRows
+
     def __init__(self, function: BatchUDF, read_columns: Sequence[str] | None, batch_size: int | None) -> None:
         self._function = function
         self._columns = read_columns
@@ -122,13 +137,14 @@ class FunctionColumns(_Plain):
         self._schema = function.output_schema
 
     def schema(self, table: TableScan) -> pa.Schema:
+        self._rows = LiveRows(table, self._columns, self._batch_size)
         if self._schema is None:
             self._schema = self._call(self._sample(table), None).schema
         return self._schema.remove_metadata()
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         cache = self._function.cache
-        for index, batch in enumerate(read_live(table, fragment, self._columns, self._batch_size)):
+        for index, batch in enumerate(self._rows.of(fragment)):
             if cache is None:
                 yield self._call(batch, self._schema)
                 continue
@@ -166,7 +182,7 @@ class FunctionColumns(_Plain):
 
     def _sample(self, table: TableScan) -> pa.RecordBatch:
         for fragment in table.snapshot.fragments:
-            for batch in read_live(table, fragment, self._columns, self._batch_size):
+            for batch in self._rows.of(fragment):
                 if batch.num_rows:
                     return batch.slice(0, 1)
         raise InvalidInputError(
@@ -217,6 +233,8 @@ class JoinedColumns(_Plain):
         right_on: Column of the data.
     """
 
+    _rows: LiveRows
+
     def __init__(self, data: pa.Table, left_on: str, right_on: str) -> None:
         if right_on not in data.column_names:
             raise InvalidInputError(f"no column {right_on!r}", where="data", expected=", ".join(data.column_names))
@@ -237,12 +255,13 @@ class JoinedColumns(_Plain):
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """See `NewColumns`."""
-        for batch in read_live(table, fragment, [self._left_on]):
+        for batch in self._rows.of(fragment):
             yield self.taken(self.matches(batch.column(0)))
 
     def check_key(self, table: TableScan) -> None:
         """Refuse a key that the table does not have, or has with another type, with InvalidInputError."""
-        left = read_schema(table, [self._left_on]).field(0).type
+        self._rows = LiveRows(table, [self._left_on])
+        left = self._rows.schema.field(0).type
         if left != self._key.type:
             raise InvalidInputError(
                 "keys of different types", where=f"merge on {self._left_on!r}", expected=left, found=self._key.type

@@ -183,6 +183,10 @@ class Schema:
             return self
         return Schema(tuple(f.with_blob_bytes() for f in self.fields), self.metadata)
 
+    def to_pyarrow(self) -> pa.Schema:
+        """The Arrow schema, `arrow`."""
+        return self.arrow
+
     @cached_property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
