@@ -32,8 +32,8 @@ Do = Callable[[], Any]
 Plan = Callable[["Faults", int, str, Do], Any]
 
 SYSTEM_CALLS = ("replace", "link", "rename", "unlink", "rmdir", "mkdir", "fsync")
-NEED_ROOM = ("open", "write", "flush", "link", "mkdir", "put", "copy", "close")
-LOCAL = (*SYSTEM_CALLS, "open", "write", "flush")
+NEED_ROOM = ("open", "flush", "link", "mkdir", "put", "copy", "close")
+LOCAL = (*SYSTEM_CALLS, "open", "flush")
 
 
 class Crash(BaseException):
@@ -97,7 +97,7 @@ class Faults:
 
     def _open(self, path: str, *arguments: Any, **more: Any) -> Any:
         file = self.step("open", path, lambda: open(path, *arguments, **more))  # noqa: SIM115
-        return _File(self, path, file, ("write", "flush"))
+        return _File(self, path, file, ("flush",))
 
     def _open_writer(self, client: Any, key: str, **more: Any) -> Any:
         return _File(self, key, obstore.open_writer(client, key, **more), ("close",))

@@ -50,14 +50,15 @@ class LocalSink(Sink):
             self._temporary, self._file = _begin(place)
 
     def publish(self, name: Callable[[str, str], None]) -> None:
-        """Close the file and let `name(temporary, place)` give it its name; the temporary one is gone afterwards."""
+        """Close the file and let `name(temporary, place)` give it its name, and take the temporary one away."""
         self._open = False
         try:
             with translated(self.path):
                 self._finish()
                 name(self._temporary, self.path)
-        finally:
+        except BaseException:
             self._abort()
+            raise
 
     def _write(self, data: memoryview) -> None:
         with translated(self.path):
@@ -191,6 +192,8 @@ def _name_if_absent(temporary: str, place: str) -> None:
             where=place,
             remedy='name a manifest_store in storage_options, for example {"manifest_store": "sqlite:///path.db"}',
         ) from error
+    with contextlib.suppress(OSError):
+        os.unlink(temporary)
 
 
 def _same(one: str, other: str) -> bool:
