@@ -96,10 +96,9 @@ class BlobOptions:
         Raises:
             InvalidInputError: It lies outside and may not, or it is no absolute URI.
         """
-        for base_id, base in sorted(self.bases.items(), key=lambda item: -len(item[1])):
-            name = _below(uri, base)
-            if name is not None:
-                return base_id, name
+        below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
+        if below:
+            return min(below, key=lambda found: len(found[1]))
         if not self.allow_outside_bases:
             raise InvalidInputError(
                 "external blob outside of the base paths of the table",

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_duck.file.column import open_column
 from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.store import Sink
 from lance_duck.store.request import Bytes, run
@@ -56,11 +57,20 @@ class WrittenTable:
         sidecars: Files beside it, by blob id.
     """
 
-    def __init__(self, table: pa.Table, version: str, page_bytes: int = 8 << 20, batch: int | None = None) -> None:
+    def __init__(
+        self,
+        table: pa.Table,
+        version: str,
+        page_bytes: int = 8 << 20,
+        batch: int | None = None,
+        blobs: BlobOptions | None = None,
+    ) -> None:
         self.schema: Schema = schema_from_arrow(table.schema, version)
         self.sidecars: dict[int, MemorySink] = {}
         sink = MemorySink()
-        with FileWriter(sink, self.schema, version, page_bytes=page_bytes, open_sidecar=self._sidecar) as writer:
+        with FileWriter(
+            sink, self.schema, version, page_bytes=page_bytes, open_sidecar=self._sidecar, blobs=blobs
+        ) as writer:
             for part in table.to_batches(batch):
                 writer.write(part)
             self.written = writer.finish()
