@@ -12,7 +12,9 @@ import pyarrow as pa
 
 import lance_duck as ld
 from lance_duck.errors import NotFoundError
+from lance_duck.snapshot import open_snapshot
 from lance_duck.store import is_temporary, open_store
+from lance_duck.verbs.lance_operation import Index
 
 Files = dict[str, bytes]
 UNFLUSHED = {"fsync": "false"}
@@ -42,6 +44,8 @@ class State:
     fragments: int
     config: dict[str, str]
     refs: dict[str, Any]
+    indices: dict[str, bytes | None]
+    clone: int | None
 
 
 def rows(first: int, count: int) -> pa.Table:
@@ -82,6 +86,16 @@ def restore(uri: str) -> None:
     ld.dataset(uri, 2, storage_options=UNFLUSHED).restore()
 
 
+def enter_index(uri: str) -> None:
+    """Commit the entry of an index; there are no files of one."""
+    entry = Index(str(uuid.UUID(int=7)), "n_idx", [1], 4, {0, 1, 2}, 0)
+    ld.LanceDataset.commit(uri, ld.LanceOperation.CreateIndex([entry], []), 4, storage_options=UNFLUSHED)
+
+
+def clone(uri: str) -> None:
+    opened(uri).deep_clone(f"{uri}/clone")
+
+
 def clean(uri: str) -> None:
     opened(uri).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False, delete_unverified=True)
 
@@ -102,6 +116,9 @@ VERBS = (
     Verb("drop columns", lambda uri: opened(uri).drop_columns(["s"])),
     Verb("config", lambda uri: opened(uri).update_config({"key": "value"})),
     Verb("restore", restore),
+    Verb("join", lambda uri: opened(uri).merge(pa.table({"id": [1, 2], "m": ["x", "y"]}), "id")),
+    Verb("index", enter_index),
+    Verb("clone", clone, commits=False),
     Verb("compact", lambda uri: opened(uri).optimize.compact_files()),
     Verb("cleanup", clean, commits=False),
     Verb("tag", lambda uri: opened(uri).tags.create("second", 2), commits=False),
@@ -127,7 +144,16 @@ def state(uri: str) -> State | None:
             "tags": {name: tag["version"] for name, tag in dataset.tags.list().items()},
             "branches": sorted(dataset.branches.list()),
         },
+        indices={index.name: index.fragment_bitmap for index in open_snapshot(uri).indices},
+        clone=_count(f"{uri}/clone"),
     )
+
+
+def _count(uri: str) -> int | None:
+    try:
+        return opened(uri).count_rows()
+    except NotFoundError:
+        return None
 
 
 def version(uri: str) -> int:
