@@ -90,3 +90,30 @@ def and_valid(bitmap: NDArray[np.uint8], first: int, mask: Mask) -> None:
     for i in range(len(mask)):
         bit = first + i
         mask[i] &= (bitmap[bit >> 3] >> (bit & 7)) & 1
+
+
+@kernel
+def hash_texts(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: NDArray[np.uint64]) -> None:
+    """A number for each text, of its length and its last eight bytes; 0 where an offset is not inside the data.
+
+    Args:
+        offsets: One more than there are texts.
+        data: Their bytes.
+        hashes: What is found, one for each text.
+    """
+    for i in range(len(hashes)):
+        start, stop = np.int64(offsets[i]), np.int64(offsets[i + 1])
+        if start < 0 or stop < start or stop > len(data):
+            hashes[i] = 0
+            continue
+        found = np.uint64(stop - start)
+        for j in range(max(start, stop - 8), stop):
+            found = (found << np.uint64(8)) ^ (found >> np.uint64(56)) ^ np.uint64(data[j])
+        hashes[i] = found
+
+
+@kernel
+def and_hashed(numbers: NDArray[np.uint64], factor: np.uint64, shift: np.uint64, answers: Mask, mask: Mask) -> None:
+    """What answers[(number * factor mod 2^64) >> shift] says; there are at least 2^(64 - shift) answers."""
+    for i in range(len(mask)):
+        mask[i] &= answers[(numbers[i] * factor) >> shift]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -40,8 +40,7 @@ class Assignment:
     @cached_property
     def sql_type(self) -> str:
         """DuckDB's name of that type."""
-        columns = {"c": pa.nulls(0, duckdb_type(self.type, self.field.name))}
-        return str(describe(f"c FROM {BATCH}", columns)[0][1])
+        return _sql_type(duckdb_type(self.type, self.field.name))
 
     @cached_property
     def value(self) -> str:
@@ -88,7 +87,7 @@ class Assignments:
                 raise InvalidInputError(
                     f"new value of column {name!r}", expected="an SQL expression", found=type(text).__name__
                 )
-            parsed = parse_sql(_TYPED_TEXT.sub(r"\1 '\2'", text), available, f"new value of column {name!r}")
+            parsed = _parsed(_TYPED_TEXT.sub(r"\1 '\2'", text), available, f"new value of column {name!r}")
             field = next(field for field in schema.fields if field.name == name)
             self.columns.append(Assignment(field, parsed))
 
@@ -135,6 +134,16 @@ class Assignments:
         except InvalidInputError as error:
             texts = ", ".join(f"{c.field.name} = {c.expression.text}" for c in self.columns)
             raise InvalidInputError("new values cannot be computed", where=texts, found=error.found) from error
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, schema: pa.Schema, what: str) -> SqlExpression:
+    return parse_sql(text, schema, what)
+
+
+@lru_cache(maxsize=256)
+def _sql_type(type_: pa.DataType) -> str:
+    return str(describe(f"c FROM {BATCH}", {"c": pa.nulls(0, type_)})[0][1])
 
 
 def _refuse_loss(column: Assignment, lost: pa.ChunkedArray) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.rows import split_addresses
+from lance_duck.scan.arrays import row_width
 from lance_duck.scan.blob_copies import written_batches
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
@@ -44,10 +45,18 @@ def find_rows(snapshot: Snapshot, where: FilterLike | None, columns: Sequence[st
 
 def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Stream columns of the rows at some addresses, which ascend, in that order; blobs as they are written."""
-    fragments = np.unique(split_addresses(addresses)[0]).tolist()
-    return written_batches(
-        TableScan(snapshot, AddressSieve(addresses)), ScanOptions(columns=columns, fragments=fragments)
-    )
+    fields = [field for field in snapshot.schema.fields if field.name in columns]
+    if any(field.blob_version for top in fields for field in top.walk()):
+        fragments = np.unique(split_addresses(addresses)[0]).tolist()
+        options = ScanOptions(columns=columns, fragments=fragments)
+        yield from written_batches(TableScan(snapshot, AddressSieve(addresses)), options)
+        return
+    table = TableScan(snapshot)
+    projection = table.projection(columns)
+    width = sum(row_width(field.arrow_type) for field in fields) + 8
+    step = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // width))
+    for start in range(0, len(addresses), step):
+        yield table.taker.by_address(addresses[start : start + step], projection)
 
 
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.arrays import descend
-from lance_duck.scan.kernels import and_lookup
+from lance_duck.scan.kernels import and_hashed, and_lookup, hash_texts
 from lance_duck.scan.predicate import Path
 
 Codes = NDArray[np.int64]
@@ -99,6 +100,10 @@ class KeyIndex:
             numbers = _numbers(values)
             if numbers is not None and len(numbers):
                 return KeySieve(tuple(paths), path, name, _Numbers.of(numbers), values)
+        for values, path, name in zip(self._sets, paths, self.names, strict=True):
+            hashes = _hashes(values)
+            if hashes is not None and len(hashes):
+                return KeySieve(tuple(paths), path, name, _Numbers.of(hashes), values)
         if len(self._sets[0]) <= _MOST_SET:
             return KeySieve(tuple(paths), paths[0], self.names[0], None, self._sets[0])
         return None
@@ -120,10 +125,14 @@ class KeySieve:
 
     def mask(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.BooleanArray:
         """See `scan.filters.Filter`."""
-        array = comparable(descend(columns[self.path[0]], self.path[1:]), self.name)
-        numbers = _numbers(array) if self.numbers is not None else None
+        array = descend(columns[self.path[0]], self.path[1:])
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        numbers = None if self.numbers is None else _numbers(array)
+        if self.numbers is not None and numbers is None:
+            numbers = _hashes(array)
         if self.numbers is None or numbers is None:
-            return pc.is_in(array, value_set=self.values)
+            return pc.is_in(comparable(array, self.name), value_set=self.values)
         answer = self.numbers.mask(numbers)
         return pa.array(answer) if not array.null_count else pc.and_(pa.array(answer), array.is_valid())
 
@@ -148,17 +157,17 @@ class _Numbers:
             answers = np.zeros(span, np.uint8)
             answers[(signed - low)] = 1
             return cls(low.view(np.uint64), answers, None)
-        bits = max(16, int(8 * len(numbers) - 1).bit_length())
+        bits = max(16, int(32 * len(numbers) - 1).bit_length())
         shift = np.uint64(64 - bits)
         answers = np.zeros(1 << bits, np.uint8)
         answers[(numbers * _SPREAD) >> shift] = 1
         return cls(np.uint64(0), answers, shift)
 
     def mask(self, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        if self.shift is not None:
-            hashed: NDArray[np.bool_] = self.answers[(numbers * _SPREAD) >> self.shift].view(np.bool_)
-            return hashed
         mask = np.ones(len(numbers), np.uint8)
+        if self.shift is not None:
+            and_hashed(readonly(numbers), _SPREAD, self.shift, readonly(self.answers), mask)
+            return mask.view(np.bool_)
         # Below `low` the difference wraps around to a place far outside of the table, which answers no.
         and_lookup((numbers - self.low).view(np.int64), self.answers, mask)
         return mask.view(np.bool_)
@@ -195,6 +204,13 @@ _PLAIN: Final[tuple[tuple[Any, pa.DataType], ...]] = (
     (pa.types.is_binary_view, pa.large_binary()),
 )
 
+_TEXTS: Final[tuple[tuple[Any, type], ...]] = (
+    (pa.types.is_string, np.int32),
+    (pa.types.is_binary, np.int32),
+    (pa.types.is_large_string, np.int64),
+    (pa.types.is_large_binary, np.int64),
+)
+
 
 def _codes(indices: pa.Array) -> Codes:
     codes: Codes = indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -204,6 +220,19 @@ def _codes(indices: pa.Array) -> Codes:
 def _pair(left: Codes, right: Codes, count: int) -> Codes:
     """One number for each pair of codes, -1 where either is."""
     return np.where((left < 0) | (right < 0), -1, left * count + right)
+
+
+def _hashes(array: pa.Array) -> NDArray[np.uint64] | None:
+    """Hashes of texts or bytes, equal for equal ones; None for other types."""
+    width = next((width for is_kind, width in _TEXTS if is_kind(array.type)), None)
+    if width is None:
+        return None
+    hashes = np.zeros(len(array), np.uint64)
+    _, offsets, data = array.buffers()
+    if offsets is not None and data is not None and len(array):
+        places: NDArray[Any] = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+        hash_texts(readonly(places), readonly(np.frombuffer(data, np.uint8)), hashes)
+    return hashes
 
 
 def _numbers(array: pa.Array) -> NDArray[np.uint64] | None:

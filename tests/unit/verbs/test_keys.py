@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.kernels import hash_texts
 from lance_duck.verbs.keys import KeyIndex
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
@@ -88,3 +90,19 @@ def test_few_other_rows_pass_the_sieve(step: int) -> None:
 def test_nested_values_are_no_keys(type_: pa.DataType) -> None:
     with pytest.raises(InvalidInputError, match="column_a"):
         KeyIndex([pa.chunked_array([pa.nulls(1, type_)])], ["column_a"])
+
+
+@given(st.lists(st.binary(max_size=12), max_size=20), st.integers(0, 5))
+def test_hashes_of_texts_are_of_their_lengths_and_ends(texts: list[bytes], skip: int) -> None:
+    array = pa.array([b"x" * 3] * skip + texts, pa.binary()).slice(skip)
+    expected = []
+    for text in texts:
+        found = len(text)
+        for byte in text[-8:]:
+            found = ((found << 8) & (2**64 - 1)) ^ (found >> 56) ^ byte
+        expected.append(found)
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    hashes = np.zeros(len(texts), np.uint64)
+    data = b"".join([b"x" * 3] * skip + texts)
+    hash_texts(readonly(offsets), readonly(np.frombuffer(data, np.uint8)), hashes)
+    assert hashes.tolist() == expected
