@@ -15,6 +15,7 @@ from lance_duck.wire import flags
 from lance_duck.wire.pb import table_pb2
 
 _MOST_FRAGMENTS = 1 << 32
+_MOST_CUT_OUT = 1000
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
 
 
@@ -71,10 +72,17 @@ class FragmentList:
     def remove(self, fragment_ids: Iterable[int]) -> None:
         """Drop fragments."""
         gone = set(fragment_ids)
-        if gone:
+        places = [place for place, f in enumerate(self._manifest.fragments) if f.id in gone] if gone else []
+        if len(places) < len(gone):
             for fragment_id in gone:
                 self.get(fragment_id)
+        if len(places) > _MOST_CUT_OUT:
             self._set([f for f in self._manifest.fragments if f.id not in gone])
+        elif places:
+            self.note_id(self._highest)
+            for place in reversed(places):
+                del self._manifest.fragments[place]
+            self._forget_places()
 
     def set_all(self, fragments: Sequence[table_pb2.DataFragment]) -> None:
         """Have these fragments, which carry their ids; those that there were keep row ids that the new ones lack."""

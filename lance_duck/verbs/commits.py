@@ -22,6 +22,7 @@ from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.lance_operation import LanceOperation, Transaction
 from lance_duck.verbs.operation_forms import to_operation
+from lance_duck.versions import latest_version
 
 RETRIES: Final = 20
 TIMEOUT: Final = timedelta(minutes=30)
@@ -200,9 +201,17 @@ def _base(given: str | os.PathLike[str] | Commits, location: Location, read_vers
     try:
         return open_snapshot(location.uri, read_version or None, storage_options=location.storage_options)
     except NotFoundError:
-        if read_version:
+        if read_version and _is_table(location):
             raise
         return None
+
+
+def _is_table(location: Location) -> bool:
+    try:
+        latest_version(location.store())
+    except NotFoundError:
+        return False
+    return True
 
 
 def _create(

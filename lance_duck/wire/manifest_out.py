@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from lance_duck.wire.manifest import FOOTER, LENGTH, MAGIC
@@ -55,6 +56,7 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
     manifest.timestamp.nanos = moment.microsecond * 1000
 
 
+@cache
 def writer_version() -> str:
     """Version of this package, as manifests name it."""
     try:

@@ -1,0 +1,110 @@
+"""Commits of pylance and of this package on one table: which go together, and what comes of them."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+
+import lance
+import pytest
+from oracle.cases import Cases
+from oracle.operations import READ_VERSION, Sample, commit_ours, commit_theirs, ours_of, state, verdict
+
+import lance_duck as ld
+
+CASE_KIND = "written"
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable row ids"])
+def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return Sample(tmp_path_factory.mktemp("commits"), stable=request.param)
+
+
+def test_each_operation_makes_the_same_version(sample: Sample, cases: Cases) -> None:
+    for name, operation in sample.operations.items():
+        path = sample.copy()
+        outcome = commit_theirs(path, operation)
+        expected = None if outcome else state(path)
+        path = sample.copy()
+        mine = commit_ours(path, operation)
+        with cases.case(name):
+            assert bool(mine) == bool(outcome), f"{mine!r} where pylance says {outcome!r}"
+            assert outcome or state(path) == expected
+
+
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
+def test_which_changes_go_together_and_what_comes_of_them(sample: Sample, cases: Cases, step: int) -> None:
+    pairs = [(first, second) for first in sample.operations for second in sample.operations]
+    for first, second in pairs[::step]:
+        with cases.case(f"{second} on top of {first}"):
+            check_pair(sample, first, second)
+
+
+def check_pair(sample: Sample, first: str, second: str) -> None:
+    a, b = sample.operations[first], sample.operations[second]
+    path = sample.copy()
+    if commit_theirs(path, a):
+        return
+    expected = verdict(commit_theirs(path, b))
+    made = state(path)
+    path = sample.copy()
+    commit_theirs(path, a)
+    assert verdict(commit_ours(path, b)) == expected, "ours on top of pylance"
+    assert expected != "." or state(path) == made, "ours on top of pylance"
+    path = sample.copy()
+    commit_ours(path, a)
+    assert verdict(commit_theirs(path, b)) == expected, "pylance on top of ours"
+    assert expected != "." or state(path) == made, "pylance on top of ours"
+
+
+def test_pylance_reads_our_versions_and_goes_on(sample: Sample, cases: Cases) -> None:
+    for name, operation in sample.operations.items():
+        path = sample.copy()
+        if commit_ours(path, operation):
+            continue
+        with cases.case(name):
+            theirs = lance.dataset(path)
+            theirs.validate()
+            expected = theirs.to_table()
+            assert ld.dataset(path).to_table().equals(expected)
+            assert (
+                theirs.read_transaction(theirs.version).uuid == ld.dataset(path).read_transaction(theirs.version).uuid
+            )
+            lance.write_dataset(theirs.to_table(limit=1), path, mode="append")
+            assert ld.dataset(path).count_rows() == expected.num_rows + 1
+
+
+def test_transactions_are_read_alike(sample: Sample, cases: Cases) -> None:
+    for name, operation in sample.operations.items():
+        path = sample.copy()
+        if commit_theirs(path, operation):
+            continue
+        with cases.case(name):
+            theirs = lance.dataset(path).read_transaction(READ_VERSION + 1)
+            mine = ld.dataset(path).read_transaction(READ_VERSION + 1)
+            assert (mine.read_version, mine.uuid) == (theirs.read_version, theirs.uuid)
+            assert type(mine.operation).__name__ == type(theirs.operation).__name__
+            assert mine.operation == ours_of(theirs.operation)
+
+
+def test_clones_and_branches_of_either(sample: Sample, tmp_path: Path) -> None:
+    path = sample.copy()
+    shutil.copytree(path, tmp_path / "t")
+    operation = ld.LanceOperation.Clone(True, None, READ_VERSION, str(tmp_path / "t"), None)
+    mine = ld.LanceDataset.commit(tmp_path / "mine", operation, read_version=READ_VERSION)
+    lance.dataset(str(tmp_path / "t")).shallow_clone(str(tmp_path / "theirs"), READ_VERSION)
+    assert state(str(tmp_path / "mine")) == state(str(tmp_path / "theirs"))
+    assert lance.dataset(str(tmp_path / "mine")).to_table().equals(mine.to_table())
+
+
+def test_detached_versions_of_either(sample: Sample) -> None:
+    path = sample.copy()
+    append = sample.operations["append"]
+    theirs = lance.LanceDataset.commit(path, append, read_version=READ_VERSION, detached=True)
+    mine = ld.LanceDataset.commit(path, ours_of(append), read_version=READ_VERSION, detached=True)
+    assert lance.dataset(path, version=mine.version).to_table().equals(theirs.to_table())
+    assert ld.dataset(path, version=theirs.version).to_table().equals(mine.to_table())
+    assert lance.dataset(path).version == ld.dataset(path).version == READ_VERSION
