@@ -130,11 +130,15 @@ class Fsst:
         values = variable_values(block, "fsst")
         if self.table is None:
             raise no_form("fsst without a trained table", "written")
-        size = int(values.offsets[-1]) - int(values.offsets[0])
-        room = 2 * size + fsst_out.SLACK
+        first, last = int(values.offsets[0]), int(values.offsets[-1])
+        middle = min(int(values.offsets.searchsorted((first + last) // 2)), values.count)
+        room = 2 * (last - first) + fsst_out.SLACK
         ends: NDArray[Any] = np.empty(values.count + 1, np.int32 if room <= MAX_INT32 else np.int64)
-        out = np.empty(room, np.uint8)
-        used = fsst_out.compress(readonly(values.data), readonly(values.offsets), *self.table.places, ends, out)
+        out, spare = (
+            np.empty(size, np.uint8) for size in (room, 2 * (last - int(values.offsets[middle])) + fsst_out.SLACK)
+        )
+        inputs = readonly(values.data), readonly(values.offsets)
+        used = fsst_out.compress(*inputs, self.table.places, middle, ends, out, spare)
         return VariableWidth(ends, out[:used])
 
     def _expand(self, block: Block) -> VariableWidth:

@@ -48,7 +48,7 @@ def train(sample: VariableWidth) -> SymbolTable:
     singles, pairs = np.empty(kernels.KINDS, np.int32), np.empty(kernels.KINDS * kernels.KINDS, np.int32)
     for turn in range(1, ROUNDS + 1):
         singles[:] = pairs[:] = 0
-        kernels.count_codes(readonly(sample.data), readonly(sample.offsets), *table.places, singles, pairs)
+        kernels.count_codes(readonly(sample.data), readonly(sample.offsets), table.places, singles, pairs)
         table = _table(*_best(table, singles, pairs, turn))
     return table
 

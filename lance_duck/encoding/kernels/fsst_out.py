@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lance_duck.encoding.block import Bytes
 from lance_duck.encoding.kernels.fsst import ESCAPE
 from lance_duck.encoding.kernels.jit import kernel
-from lance_duck.encoding.kernels.memory import load_u16, load_u64, store_u16
+from lance_duck.encoding.kernels.memory import copy, load_u16, load_u64, store_u16
 from lance_duck.encoding.kernels.variable import Offsets
 
 SLOTS: Final = 2048
@@ -160,7 +160,10 @@ def _form(
     slot_forms: NDArray[np.uint16],
     short: NDArray[np.uint16],
 ) -> Any:
-    """Form of the longest symbol that begins `word`, of which `left` bytes count, one at least."""
+    """Form of the longest symbol that begins `word`, of which `left` bytes count, one at least.
+
+    There are no branches: which symbol is next cannot be predicted.
+    """
     slot = _slot(word)
     form: Any = np.int64(load_u16(slot_forms, slot * 2))
     place: Any = np.int64(word & _FIRST_TWO) if left > 1 else PAIRS + np.int64(word & _BYTE)
@@ -170,113 +173,161 @@ def _form(
 
 
 @kernel
+def _next_word(data: Bytes, at: int, end: int) -> Any:
+    """Eight bytes at `at`; those from `end` on may be anything."""
+    return load_u64(data, at) if at + 8 <= len(data) else _word(data, at, end)
+
+
+@kernel
+def _skip_empty(offsets: Offsets, value: int, last: int, place: Any, ends: Offsets) -> int:
+    """The first value from `value` on that has bytes; the ends of those before it are written."""
+    while value < last and offsets[value] == offsets[value + 1]:
+        ends[value + 1] = place
+        value += 1
+    return value
+
+
+@kernel
+def _finish(
+    data: Bytes,
+    offsets: Offsets,
+    table: Table,
+    value: int,
+    last: int,
+    at: Any,
+    place: Any,
+    ends: Offsets,
+    out: Bytes,
+) -> Any:
+    """Replaces the bytes from `at` in a value on, up to the value `last`; returns where they end in `out`."""
+    while value < last:
+        end: Any = np.int64(offsets[value + 1])
+        while at < end:
+            word = _next_word(data, at, end)
+            form = _form(word, end - at, *table)
+            store_u16(out, place, np.uint16((form & 0xFF) | np.int64(word & _BYTE) << 8))
+            place += 1 + ((form & 0xFF) == ESCAPE)
+            at += form >> 8
+        value += 1
+        ends[value] = place
+    return place
+
+
+@kernel
 def compress(
     data: Bytes,
     offsets: Offsets,
-    slot_symbols: NDArray[np.uint64],
-    slot_masks: NDArray[np.uint64],
-    slot_forms: NDArray[np.uint16],
-    short: NDArray[np.uint16],
+    table: Table,
+    middle: int,
     ends: Offsets,
     out: Bytes,
+    spare: Bytes,
 ) -> int:
     """Replaces the bytes of each value by codes, at each place the longest symbol.
+
+    Each code waits for the one before it, so that two values at a time, one of each half, take hardly longer than one.
 
     Args:
         data: Bytes of the values; the offsets lie in it.
         offsets: Number of values + 1, ascending.
-        slot_symbols: Of the table, as are the next three.
-        slot_masks: The same.
-        slot_forms: The same.
-        short: The same.
+        table: Of symbols.
+        middle: First value of the second half.
         ends: Number of values + 1, written: offsets into `out`, from 0.
         out: Twice the bytes of the values and SLACK more, written.
+        spare: Twice the bytes of the second half and SLACK more, scratch.
 
     Returns:
         Bytes written.
     """
+    count = len(offsets) - 1
     place: Any = np.int64(0)
+    other_place: Any = np.int64(0)
     ends[0] = 0
-    for i in range(len(offsets) - 1):
-        at: Any = np.int64(offsets[i])
-        end: Any = np.int64(offsets[i + 1])
-        while at + 8 <= end:
-            word: Any = load_u64(data, at)
-            form: Any = _form(word, 8, slot_symbols, slot_masks, slot_forms, short)
+    value: Any = _skip_empty(offsets, 0, middle, place, ends)
+    other: Any = _skip_empty(offsets, middle, count, other_place, ends)
+    at: Any = np.int64(offsets[value])
+    other_at: Any = np.int64(offsets[other])
+    while value < middle and other < count:
+        end: Any = np.int64(offsets[value + 1])
+        other_end: Any = np.int64(offsets[other + 1])
+        while at < end and other_at < other_end:
+            word = _next_word(data, at, end)
+            other_word = _next_word(data, other_at, other_end)
+            form = _form(word, end - at, *table)
+            other_form = _form(other_word, other_end - other_at, *table)
             store_u16(out, place, np.uint16((form & 0xFF) | np.int64(word & _BYTE) << 8))
+            store_u16(spare, other_place, np.uint16((other_form & 0xFF) | np.int64(other_word & _BYTE) << 8))
             place += 1 + ((form & 0xFF) == ESCAPE)
+            other_place += 1 + ((other_form & 0xFF) == ESCAPE)
             at += form >> 8
-        left = end - at
-        word = _word(data, at, end)
-        while left > 0:
-            form = _form(word, left, slot_symbols, slot_masks, slot_forms, short)
-            store_u16(out, place, np.uint16((form & 0xFF) | np.int64(word & _BYTE) << 8))
-            place += 1 + ((form & 0xFF) == ESCAPE)
-            left -= form >> 8
-            word >>= np.uint64(8 * (form >> 8))
-        ends[i + 1] = place
-    return int(place)
+            other_at += other_form >> 8
+        if at == end:
+            ends[value + 1] = place
+            value = _skip_empty(offsets, value + 1, middle, place, ends)
+            at = np.int64(offsets[value])
+        if other_at == other_end:
+            ends[other + 1] = other_place
+            other = _skip_empty(offsets, other + 1, count, other_place, ends)
+            other_at = np.int64(offsets[other])
+    place = _finish(data, offsets, table, value, middle, at, place, ends, out)
+    other_place = _finish(data, offsets, table, other, count, other_at, other_place, ends, spare)
+    copy(out, place, spare, 0, other_place)
+    for i in range(middle, count):
+        ends[i + 1] += place
+    return int(place + other_place)
 
 
 def compress_reference(
     data: Bytes,
     offsets: Offsets,
-    slot_symbols: NDArray[np.uint64],
-    slot_masks: NDArray[np.uint64],
-    slot_forms: NDArray[np.uint16],
-    short: NDArray[np.uint16],
+    table: Table,
+    middle: int,
     ends: Offsets,
     out: Bytes,
+    spare: Bytes,
 ) -> int:
     """The same, with the symbols in a dictionary."""
-    table = _symbols_of(slot_symbols, slot_forms, short)
+    numbers = _symbols_of(table)
     codes = bytearray()
     ends[0] = 0
     for i in range(len(offsets) - 1):
         value = data[offsets[i] : offsets[i + 1]].tobytes()
         while value:
-            size = next((n for n in range(8, 0, -1) if value[:n] in table and len(value) >= n), 0)
-            codes += bytes([table[value[:size]]]) if size else bytes([ESCAPE, value[0]])
+            size = next((n for n in range(8, 0, -1) if value[:n] in numbers and len(value) >= n), 0)
+            codes += bytes([numbers[value[:size]]]) if size else bytes([ESCAPE, value[0]])
             value = value[max(size, 1) :]
         ends[i + 1] = len(codes)
     out[: len(codes)] = np.frombuffer(bytes(codes), np.uint8)
     return len(codes)
 
 
-def _symbols_of(
-    slot_symbols: NDArray[np.uint64], slot_forms: NDArray[np.uint16], short: NDArray[np.uint16]
-) -> dict[bytes, int]:
+def _symbols_of(table: Table) -> dict[bytes, int]:
     """Code of each symbol."""
-    table = {}
+    slot_symbols, _, slot_forms, short = table
+    numbers = {}
     for symbol, form in zip(slot_symbols.tolist(), slot_forms.tolist(), strict=True):
         if form:
-            table[symbol.to_bytes(8, "little")[: form >> 8]] = form & 0xFF
+            numbers[symbol.to_bytes(8, "little")[: form >> 8]] = form & 0xFF
     for word, form in enumerate(short.tolist()):
         if form & 0xFF != ESCAPE:
-            table[(word % PAIRS).to_bytes(2, "little")[: form >> 8]] = form & 0xFF
-    return table
+            numbers[(word % PAIRS).to_bytes(2, "little")[: form >> 8]] = form & 0xFF
+    return numbers
 
 
 @kernel
 def count_codes(
     data: Bytes,
     offsets: Offsets,
-    slot_symbols: NDArray[np.uint64],
-    slot_masks: NDArray[np.uint64],
-    slot_forms: NDArray[np.uint16],
-    short: NDArray[np.uint16],
+    table: Table,
     singles: NDArray[np.int32],
     pairs: NDArray[np.int32],
 ) -> None:
     """Counts what compress would write; a symbol of several bytes counts also as its first byte alone.
 
     Args:
-        data: As for compress, as are the next five.
+        data: As for compress, as are the next two.
         offsets: The same.
-        slot_symbols: The same.
-        slot_masks: The same.
-        slot_forms: The same.
-        short: The same.
+        table: The same.
         singles: KINDS, raised: how often each byte is escaped, and each code comes.
         pairs: KINDS * KINDS, raised: how often one comes behind another, at [before * KINDS + behind].
     """
@@ -286,7 +337,7 @@ def count_codes(
         before: Any = -1
         while at < end:
             word = _word(data, at, end)
-            form = _form(word, end - at, slot_symbols, slot_masks, slot_forms, short)
+            form = _form(word, end - at, *table)
             first = np.int64(word & _BYTE)
             kind: Any = first if form & 0xFF == ESCAPE else 256 + (form & 0xFF)
             singles[kind] += 1
@@ -303,23 +354,20 @@ def count_codes(
 def count_codes_reference(
     data: Bytes,
     offsets: Offsets,
-    slot_symbols: NDArray[np.uint64],
-    slot_masks: NDArray[np.uint64],
-    slot_forms: NDArray[np.uint16],
-    short: NDArray[np.uint16],
+    table: Table,
     singles: NDArray[np.int32],
     pairs: NDArray[np.int32],
 ) -> None:
     """The same, from the codes."""
-    table = {code: symbol for symbol, code in _symbols_of(slot_symbols, slot_forms, short).items()}
+    symbols = {code: symbol for symbol, code in _symbols_of(table).items()}
     ends, out = np.empty(len(offsets), np.int64), np.empty(2 * len(data) + SLACK, np.uint8)
-    compress_reference(data, offsets, slot_symbols, slot_masks, slot_forms, short, ends, out)
+    compress_reference(data, offsets, table, 0, ends, out, out)
     for i in range(len(offsets) - 1):
         codes = iter(out[ends[i] : ends[i + 1]].tolist())
         before = None
         for code in codes:
             kind = next(codes) if code == ESCAPE else 256 + code
-            alone = table[code][0] if code != ESCAPE and len(table[code]) > 1 else None
+            alone = symbols[code][0] if code != ESCAPE and len(symbols[code]) > 1 else None
             for counted in (kind,) if alone is None else (kind, alone):
                 singles[counted] += 1
                 if before is not None:

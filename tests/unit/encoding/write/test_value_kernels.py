@@ -157,12 +157,12 @@ def test_symbols_equal_their_references(table: list[bytes], values: list[bytes],
     fsst_out.fill_table(words, lengths, *places, chosen)
     assert count <= 255
     block = texts(values, skip=1)
-    args = (readonly(block.data), readonly(block.offsets), *places)
+    args = (readonly(block.data), readonly(block.offsets), tuple(places))
     out = np.zeros(2 * len(block.data) + fsst_out.SLACK, np.uint8)
-    results = []
+    results, middle = [], data.draw(st.integers(0, len(values)))
     for compress in (fsst_out.compress, fsst_out.compress_reference):
         ends = np.zeros(len(values) + 1, np.int64)
-        used = compress(*args, ends, out)
+        used = compress(*args, middle, ends, out, np.zeros_like(out))
         results.append((ends.tolist(), out[:used].tobytes()))
     assert results[0] == results[1]
     kinds = [np.zeros(fsst_out.KINDS, np.int32), np.zeros(fsst_out.KINDS**2, np.int32)]
