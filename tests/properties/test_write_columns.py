@@ -59,7 +59,7 @@ def write(path: Path, chunks: list[pa.Array], nullable: bool, version: str, page
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     data=st.data(),
     seed=st.integers(0, 2**32 - 1),

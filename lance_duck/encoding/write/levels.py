@@ -43,16 +43,19 @@ class LeafShape:
     fixed: tuple[bool, ...]
 
     @classmethod
-    def of(cls, lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> LeafShape:
-        """The shape of a column whose layers the schema lets be null.
+    def of(cls, lists: tuple[bool, ...], nullable: tuple[bool, ...], *, in_fixed: bool = False) -> LeafShape:
+        """The shape of a column whose layers the schema lets be null; `in_fixed`: in fixed-size lists of structs.
 
         In columns with structs around lists, these and the lists have all their levels in all pages: pylance 14 cannot
         read the column where pages say different things of such structs, or where a list below one is always valid.
+        The same holds for all layers when there are fixed-size lists of structs.
         """
+        below = _inwards(lists, nullable)
+        if in_fixed:
+            return cls(lists, below)
         around = [not lists[i] and any(lists[:i]) for i in range(len(lists))]
         if not any(around):
             return cls(lists, (False,) * len(lists))
-        below = _inwards(lists, nullable)
         return cls(lists, tuple(is_list or (a and n) for is_list, a, n in zip(lists, around, below, strict=True)))
 
 

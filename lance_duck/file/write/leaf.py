@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -19,7 +20,7 @@ from lance_duck.encoding.write.page import EncodedPage
 from lance_duck.encoding.write.ravel import Outline, unfold_items
 from lance_duck.errors import UnsupportedError
 from lance_duck.file.write.blobs import open_blobs
-from lance_duck.file.write.contract import Space
+from lance_duck.file.write.contract import Deferred, Space
 from lance_duck.file.write.parts import Part, join
 from lance_duck.file.write.stored import stored_array, stored_type
 from lance_duck.wire.schema import Field
@@ -66,7 +67,8 @@ class LeafWriter:
         self.field = field
         self._blobs = open_blobs(field, space, where) if field.blob_version else None
         self._is_empty = field.logical_type == "struct" and not field.children
-        shape = LeafShape.of(tuple(layer.is_list for layer in layers), tuple(layer.nullable for layer in layers))
+        lists, nullable = (tuple(found) for found in zip(*((a.is_list, a.nullable) for a in layers), strict=True))
+        shape = LeafShape.of(lists, nullable, in_fixed=any(layer.dimension != 1 for layer in layers))
         self._shape = FLAT if self._is_empty else shape
         self._stride = prod(layer.dimension for layer in layers)
         if self._stride == 0:
@@ -91,23 +93,23 @@ class LeafWriter:
         self._parts.append(part)
         self._size += part.num_bytes
 
-    def full(self) -> Iterator[EncodedPage]:
-        """Pages of the rows that fill one."""
+    def full(self) -> Iterator[Deferred]:
+        """Pages of the rows that fill one, to be encoded in any thread."""
         while self._size >= self._page_bytes:
             last = self._parts.pop()
             room = self._page_bytes - (self._size - last.num_bytes)
             head, tail = last.cut(room, at_least=0 if self._parts else 1)
             if head is not None:
                 self._parts.append(head)
-            yield from self._flush()
+            yield self._flush()
             if tail is not None:
                 self._parts.append(tail)
                 self._size = tail.num_bytes
 
-    def rest(self) -> Iterator[EncodedPage]:
+    def rest(self) -> Iterator[Deferred]:
         """Pages of all rows that are left."""
         if self._parts:
-            yield from self._flush()
+            yield self._flush()
         if self._blobs is not None:
             self._blobs.close()
 
@@ -121,20 +123,25 @@ class LeafWriter:
             return self._blobs.describe(array)
         return stored_array(array, self.field, self._type, self._where)
 
-    def _flush(self) -> Iterator[EncodedPage]:
+    def _flush(self) -> Deferred:
+        parts, self._parts, self._size = self._parts, [], 0
+        first = self._first_row
+        self._first_row += sum(part.num_rows for part in parts)
+        return partial(self._pages, parts, first)
+
+    def _pages(self, parts: list[Part], first_row: int) -> list[EncodedPage]:
+        pages: list[EncodedPage] = []
         try:
-            yield from self._pages()
+            for part in join(parts):
+                pages += self._encode(part, first_row)
+                first_row += part.num_rows
         except UnsupportedError as error:
             if self._where not in str(error.where):
                 error.where = self._where if error.where is None else f"{self._where}: {error.where}"
             raise
+        return pages
 
-    def _pages(self) -> Iterator[EncodedPage]:
-        parts, self._parts, self._size = self._parts, [], 0
-        for part in join(parts):
-            yield from self._encode(part)
-
-    def _encode(self, part: Part) -> Iterator[EncodedPage]:
+    def _encode(self, part: Part, first_row: int) -> Iterator[EncodedPage]:
         block = FixedWidth(0, _NOTHING, part.num_rows) if self._is_empty else array_to_block(part.values, self._where)
         rows = LeafRows(
             block,
@@ -144,9 +151,7 @@ class LeafWriter:
             part.outline.hidden,
             part.num_rows * self._stride,
         )
-        first = self._first_row
-        self._first_row += part.num_rows
         if self.field.blob_version == 1:
-            yield encode_blobs(rows, first)
+            yield encode_blobs(rows, first_row)
         else:
-            yield from encode_leaf(rows, first, self._choice)
+            yield from encode_leaf(rows, first_row, self._choice)
