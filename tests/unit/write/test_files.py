@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import re
-import resource
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,19 +189,23 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], error: 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     values = rng.random(1 << 17)
-    texts = pa.array([f"{i:032d}" for i in range(1 << 17)])
-    schema = schema_from_arrow(pa.schema([("f", pa.float64()), ("s", pa.string())]))
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(1 << 20, np.float32)), 8)
+    schema = schema_from_arrow(pa.schema([("f", pa.float64()), ("v", vectors.type)]))
+    held: list[int] = []
 
     def batches(count: int) -> Iterator[pa.RecordBatch]:
         for i in range(count):
-            yield pa.record_batch({"f": values + i, "s": texts})
+            held.append(pa.default_memory_pool().bytes_allocated())
+            yield pa.record_batch({"f": values + i, "v": vectors})
 
-    def peak() -> int:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-
-    write_fragments(store(tmp_path / "a"), schema, batches(8), WriteOptions())
-    before = peak()
-    (fragment,) = write_fragments(store(tmp_path / "b"), schema, batches(32), WriteOptions(max_rows_per_file=1 << 30))
-    assert fragment.physical_rows == 32 << 17
-    assert os.path.getsize(tmp_path / "b" / "data" / fragment.files[0].path) > 32 << 20
-    assert peak() - before < 48 << 20
+    tracemalloc.start()
+    before = pa.default_memory_pool().bytes_allocated()
+    try:
+        (fragment,) = write_fragments(store(tmp_path), schema, batches(64), WriteOptions(max_rows_per_file=1 << 30))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert fragment.physical_rows == 64 << 17
+    assert os.path.getsize(tmp_path / "data" / fragment.files[0].path) > 300 << 20
+    assert peak < 128 << 20
+    assert held[-1] - before < 64 << 20

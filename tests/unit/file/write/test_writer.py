@@ -124,22 +124,66 @@ class FakeColumn:
 def test_pages_are_in_the_order_of_columns_whoever_encodes_them(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(module, "open_column_writer", lambda field, *_: FakeColumn(field.name, fails=False))
     sink = MemorySink()
-    big = pa.record_batch({"a": np.zeros(1 << 20), "b": np.zeros(1 << 20)})
+    big = pa.record_batch({"a": np.zeros(1 << 18), "b": np.zeros(1 << 18)})
     with FileWriter(sink, SCHEMA, threads=threads) as writer:
         for _ in range(3):
             writer.write(big)
         written = writer.finish()
     assert sink.data is not None
     assert [sink.data[at : at + 1] for at in range(0, 6 * 64, 64)] == [b"a", b"b"] * 3
-    assert [page.first_row for page in opened(sink).column(1).pages] == [0, 1 << 20, 2 << 20]
-    assert written.num_rows == 3 << 20
+    assert [page.first_row for page in opened(sink).column(1).pages] == [0, 1 << 18, 2 << 18]
+    assert written.num_rows == 3 << 18
+
+
+def test_large_batches_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "open_column_writer", lambda field, *_: FakeColumn(field.name, fails=False))
+    sink = MemorySink()
+    with FileWriter(sink, SCHEMA) as writer:
+        writer.write(pa.record_batch({"a": np.zeros(1 << 20), "b": np.zeros(1 << 20)}))
+        writer.finish()
+    assert [page.num_rows for page in opened(sink).column(0).pages] == [1 << 18] * 4
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_deferred_pages_are_encoded_and_their_errors_end_the_file(
+    monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    class LateColumn(FakeColumn):
+        def __init__(self, name: str, late: bool) -> None:
+            super().__init__(name, fails=False)
+            self.late = late
+
+        def write(self, array: pa.Array) -> Any:
+            pages = FakeColumn.write(self, array)
+
+            def encode() -> list[EncodedPage]:
+                if self.late and pages[0][1].first_row:
+                    raise StoreError("late")
+                return [page for _, page in pages]
+
+            return [(0, encode)]
+
+    big = pa.record_batch({"a": np.zeros(1 << 18), "b": np.zeros(1 << 18)})
+
+    def write_all(fails: bool) -> MemorySink:
+        monkeypatch.setattr(module, "open_column_writer", lambda field, *_: LateColumn(field.name, fails))
+        sink = MemorySink()
+        with FileWriter(sink, SCHEMA, threads=threads) as writer:
+            for _ in range(3):
+                writer.write(big)
+            writer.finish()
+        return sink
+
+    assert [page.first_row for page in opened(write_all(False)).column(1).pages] == [0, 1 << 18, 2 << 18]
+    with pytest.raises(StoreError, match="late"):
+        write_all(True)
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_column_that_fails_stops_the_file(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(module, "open_column_writer", lambda field, *_: FakeColumn(field.name, fails=field.name == "b"))
     sink = MemorySink()
-    big = pa.record_batch({"a": np.zeros(1 << 20), "b": np.zeros(1 << 20)})
+    big = pa.record_batch({"a": np.zeros(1 << 18), "b": np.zeros(1 << 18)})
 
     def write_all() -> None:
         with FileWriter(sink, SCHEMA, threads=threads) as writer:
