@@ -18,7 +18,7 @@ from tenacity.stop import stop_base
 
 from lance_duck import versions
 from lance_duck.commit.change import Change
-from lance_duck.commit.conflicts import check
+from lance_duck.commit.conflicts import check, who
 from lance_duck.commit.manifest_builder import Draft, build_manifest
 from lance_duck.commit.messages import set_operation
 from lance_duck.commit.operations import Operation
@@ -98,15 +98,18 @@ def commit(
     if timeout is not None:
         stop = stop | stop_after_delay(timeout)
     wait = wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT)
+    retrying = Retrying(stop=stop, wait=wait, retry=retry_if_exception_type(AlreadyExistsError), reraise=True)
     try:
-        return Retrying(stop=stop, wait=wait, retry=retry_if_exception_type(AlreadyExistsError), reraise=True)(
-            attempts.attempt
-        )
+        return retrying(attempts.attempt)
     except AlreadyExistsError as error:
-        attempts.clean_up()
-        raise RetryableError(
-            f"{operation.name} lost {retries + 1} races", where=snapshot.uri, remedy="run it again, with more retries"
-        ) from error
+        return attempts.own_or(
+            RetryableError(
+                f"{operation.name} lost {retrying.statistics['attempt_number']} races",
+                where=snapshot.uri,
+                remedy="run it again, with more retries",
+            ),
+            error,
+        )
     except CommitConflictError:
         attempts.clean_up()
         raise
@@ -173,7 +176,8 @@ class _Commit:
         self._read = snapshot
         self._newest = snapshot
         self._transaction = transaction
-        self._left_over: list[str] = []
+        self._overtook: list[tuple[int, Change]] = []
+        self._written: list[str] = []
         if transaction.HasField("update") and snapshot.has_stable_row_ids:
             recall_created_at(transaction, snapshot)
 
@@ -182,25 +186,39 @@ class _Commit:
         name, own = self._catch_up()
         if own is not None:
             return own
+        stale = list(self._written)
         transaction = self._rebased()
         try:
-            return self._publish(transaction, ManifestName(self._newest.version + 1, name.naming))
-        except StoreError:
-            own = self._look_for_own()
-            if own is None:
-                raise
-            return own
+            after = self._publish(transaction, ManifestName(self._newest.version + 1, name.naming))
+        except StoreError as error:
+            return self.own_or(error)
+        with suppress(LanceDuckError):
+            self._read.store.delete(stale)
+        return after
 
     def detached(self) -> Snapshot:
         """Make a detached version."""
         version = paths.detached_version(secrets.randbits(63))
         return self._publish(self._transaction, ManifestName(version, 0))
 
+    def own_or(self, error: LanceDuckError, cause: LanceDuckError | None = None) -> Snapshot:
+        """The version that this change has made after all, though its answer was lost; else the error is raised."""
+        own = None
+        with suppress(LanceDuckError):
+            own = self._catch_up()[1]
+        if own is not None:
+            return own
+        if isinstance(error, RetryableError):
+            self.clean_up()
+            lost = RetryableError(error.what, where=error.where, found=self._winner(), remedy=error.remedy)
+            raise lost from cause
+        raise error
+
     def clean_up(self) -> None:
         """Delete what a change wrote that was given up."""
         file = paths.transaction_name(self._transaction.read_version, self._transaction.uuid)
         with suppress(LanceDuckError):
-            self._read.store.delete([*self._left_over, paths.transaction_file(file)])
+            self._read.store.delete([*self._written, paths.transaction_file(file)])
 
     def _catch_up(self) -> tuple[ManifestName, Snapshot | None]:
         """Read the versions there are by now; returns the newest, and the one that this change has made, if any."""
@@ -217,7 +235,8 @@ class _Commit:
                     f"{ours.kind} may only follow version {known}", where=store.uri, found=f"version {latest.version}"
                 )
             check(ours, theirs, version, store.uri)
-            if newer is not None:
+            if newer is not None and theirs is not None:
+                self._overtook.append((version, theirs))
                 flags.check_writable(newer.manifest.writer_flags, store.uri)
                 self._newest = newer
         if latest.version > known and self.guard is not None:
@@ -234,16 +253,17 @@ class _Commit:
         transaction = newer.transaction()
         return newer, None if transaction is None else Change(transaction.proto)
 
-    def _look_for_own(self) -> Snapshot | None:
-        """The version that this change has made after all, though the store reported a failure."""
-        with suppress(LanceDuckError):
-            return self._catch_up()[1]
-        return None
-
     def _rebased(self) -> transaction_pb2.Transaction:
         if self._newest is self._read:
             return self._transaction
-        return rebase(self._transaction, self._read, self._newest, self.affected, self._left_over.append)
+        return rebase(self._transaction, self._read, self._newest, self.affected, self._written.append, self._winner)
+
+    def _winner(self, fragment_id: int | None = None) -> str | None:
+        """Who came first; of a fragment, who last changed it."""
+        for version, theirs in reversed(self._overtook):
+            if fragment_id is None or fragment_id in theirs.touched:
+                return who(theirs, version)
+        return None
 
     def _publish(self, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot:
         base = self._newest

@@ -34,6 +34,7 @@ def rebase(
     newest: Snapshot,
     affected: Affected | None,
     written: Callable[[str], None],
+    winner: Callable[[int], str | None],
 ) -> transaction_pb2.Transaction:
     """Return a transaction as it must be to go on top of the newest version.
 
@@ -43,6 +44,7 @@ def rebase(
         newest: Version that it goes on top of.
         affected: Rows that it deletes or changes in each fragment; None: not known.
         written: Is told the path of each deletion file that is written.
+        winner: Says who changed a fragment meanwhile.
 
     Raises:
         RetryableError: Both change one row, or the files of one fragment.
@@ -52,12 +54,12 @@ def rebase(
     match rebased.WhichOneof("operation"):
         case "delete":
             removed = rebased.delete.deleted_fragment_ids
-            merger = _Merger(read, newest, affected, written)
+            merger = _Merger(read, newest, affected, written, winner)
             gone = merger.merge(rebased.delete.updated_fragments, removed)
             _drop(rebased.delete.updated_fragments, gone)
             removed.extend(gone)
         case "update":
-            merger = _Merger(read, newest, affected, written)
+            merger = _Merger(read, newest, affected, written, winner)
             gone = merger.merge(rebased.update.updated_fragments, rebased.update.removed_fragment_ids)
             _drop(rebased.update.updated_fragments, gone)
             rebased.update.removed_fragment_ids.extend(gone)
@@ -70,12 +72,18 @@ class _Merger:
     """Merges the fragments that a change updates with what they have become."""
 
     def __init__(
-        self, read: Snapshot, newest: Snapshot, affected: Affected | None, written: Callable[[str], None]
+        self,
+        read: Snapshot,
+        newest: Snapshot,
+        affected: Affected | None,
+        written: Callable[[str], None],
+        winner: Callable[[int], str | None],
     ) -> None:
         self._newest = newest
         self._before, self._now = _by_id(read), _by_id(newest)
         self._affected = affected
         self._written = written
+        self._winner = winner
         self._where = newest.uri
 
     def merge(self, updated: Iterable[table_pb2.DataFragment], removed: Iterable[int]) -> list[int]:
@@ -143,7 +151,7 @@ class _Merger:
         return RetryableError(
             f"{what} fragment {fragment_id}",
             where=self._where,
-            found=f"a change up to version {self._newest.version}",
+            found=self._winner(fragment_id),
             remedy="run it again on the newest version",
         )
 

@@ -174,7 +174,8 @@ def test_deletions_of_other_rows_are_merged(table: Snapshot, kind: type, theirs:
 def test_deletions_of_one_row_are_made_again(table: Snapshot, kind: type) -> None:
     delete(table, 0, 1, 2)
     before = sorted(files(table, "_transactions"))
-    with pytest.raises(RetryableError, match="both change one row of fragment 0"):
+    who = reopened(table).transaction().uuid
+    with pytest.raises(RetryableError, match=f"both change one row of fragment 0: found Delete {who} at version 2"):
         delete(table, 0, 2, 3, kind=kind)
     assert (reopened(table).version, sorted(files(table, "_transactions"))) == (2, before)
 
@@ -340,6 +341,36 @@ def test_a_store_that_fails_leaves_no_version(faulty: Location) -> None:
     with pytest.raises(StoreError, match="no space left"):
         commit(table, Append([NEW]))
     assert table.latest_version() == 1
+
+
+def test_a_commit_that_loses_all_races_says_who_won(table: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rival(*_: Any) -> None:
+        monkeypatch.undo()
+        commit(reopened(table), Append([NEW]))
+        monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
+        raise AlreadyExistsError("taken")
+
+    monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
+    with pytest.raises(RetryableError, match=r"Append lost 3 races: found Append .* at version 4"):
+        commit(table, Append([NEW]), retries=2)
+    monkeypatch.undo()
+    assert len(files(table, "_transactions")) == reopened(table).version == 4
+
+
+def test_deletion_files_of_lost_races_are_deleted(table: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete(table, 0, 1)
+    operation = deleted(table, 0, 5)
+
+    def rival(*_: Any) -> None:
+        monkeypatch.undo()
+        delete(reopened(table), 0, 2)
+        raise AlreadyExistsError("taken")
+
+    monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
+    after = commit(table, operation, affected={0: np.array([5], np.uint32)})
+    assert rows_of(after, 0) == [1, 2, 5]
+    # One of each change, and the one that was merged last.
+    assert len(files(table, "_deletions")) == 4
 
 
 def test_many_writers_lose_nothing(table: Snapshot) -> None:
