@@ -85,7 +85,7 @@ def write_version_hint(store: Store, version: int) -> None:
 
 
 def forget_table(store: Store) -> None:
-    """Drop the claims of a table that was deleted. Raises StoreError."""
+    """Drop the claims of a table or branch that was deleted. Raises StoreError."""
     if store.external is not None:
         store.external.delete(external_key(store))
 

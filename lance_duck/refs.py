@@ -195,6 +195,7 @@ def _write(store: Store, path: str, raw: Mapping[str, Any], what: str, *, new: b
     data = json.dumps(raw, indent=2, ensure_ascii=False).encode()
     if not new:
         store.put(path, data)
+        store.sync()
         return
     try:
         store.put_if_absent(path, data)

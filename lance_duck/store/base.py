@@ -185,7 +185,10 @@ class Store(Protocol):
         """
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files; missing ones are passed over. A local disk also loses the directories that become empty."""
+        """Delete files; missing ones are passed over. A local disk also loses the directories that become empty.
+
+        After a power cut they may be there again, unless `sync` was called.
+        """
 
     def walk(self, directory: str = "") -> Iterator[Entry]:
         """Yield all files below a directory ("": the root), also temporary ones; none when it does not exist.
@@ -197,7 +200,7 @@ class Store(Protocol):
         """Copy a file within the store, in place of one of that name. Raises NotFoundError."""
 
     def sync(self) -> None:
-        """Make the names safe under which files have appeared; to be called before a commit names them."""
+        """Make safe which files have appeared and gone; to be called before a commit names them."""
 
 
 def temporary_name(path: str) -> str:

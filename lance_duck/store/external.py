@@ -48,7 +48,7 @@ class ExternalManifestStore(Protocol):
         """Return the highest claimed version and its path, None for a table without any."""
 
     def delete(self, base_uri: str) -> None:
-        """Forget a table that was dropped."""
+        """Forget a table or branch that was dropped; others whose base URI lies below are not meant."""
 
 
 Opener = Callable[[str], ExternalManifestStore]

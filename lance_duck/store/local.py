@@ -221,7 +221,7 @@ class LocalStore:
         """See `Store.delete`."""
         for path in paths:
             place = self._own_place(path)
-            local_write.delete(place, self._root_of(place) or self._root)
+            local_write.delete(place, self._root_of(place) or self._root, fsync=self._fsync)
 
     def walk(self, directory: str = "") -> Iterator[Entry]:
         """See `Store.walk`."""

@@ -108,7 +108,7 @@ def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
         shutil.copyfileobj(source, _Writer(sink), BUFFERED)
 
 
-def delete(place: str, root: str) -> None:
+def delete(place: str, root: str, *, fsync: bool = True) -> None:
     """Delete a file, and the directories below `root` that become empty. Raises StoreError."""
     with translated(place):
         try:
@@ -120,6 +120,8 @@ def delete(place: str, root: str) -> None:
         while parent.startswith(root.rstrip(os.sep) + os.sep):
             os.rmdir(parent)
             parent = os.path.dirname(parent)
+    if fsync:
+        unflushed.note(parent)
 
 
 @contextmanager

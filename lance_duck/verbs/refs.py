@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from lance_duck import refs
 from lance_duck.errors import InvalidInputError, NotFoundError, ReferencedError
+from lance_duck.publish import forget_table
 from lance_duck.snapshot import Snapshot, Version
 from lance_duck.store import Store
 from lance_duck.wire import paths
@@ -85,7 +86,9 @@ class Tags:
             NotFoundError: There is no such tag.
         """
         refs.read_tag(self._store, tag)
-        self._store.delete([paths.tag_file(tag)])
+        store = self._store
+        store.delete([paths.tag_file(tag)])
+        store.sync()
 
     @property
     def _store(self) -> Store:
@@ -125,6 +128,8 @@ class Branches:
             _refuse_referenced(store, branch, refs.read_branch(store, branch), branches)
             store.delete([paths.branch_file(branch)])
         store.delete(own)
+        store.sync()
+        forget_table(self._snapshot.location.root.at(refs.branch_uri(store.uri, branch)).store())
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Give a branch other metadata, in place of all that it has.

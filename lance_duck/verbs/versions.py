@@ -133,6 +133,7 @@ class VersionChanges(Change):
         for name in all_versions(store):
             if name.naming == 1:
                 store.copy(name.path, ManifestName(name.version, 2).path)
+                store.sync()
                 store.delete([name.path])
         location = self._snapshot.location
         self._move_to(open_snapshot(location.uri, self._snapshot.version, storage_options=location.storage_options))
@@ -195,7 +196,8 @@ def drop_table(
         NotFoundError: There is no table, unless that is to be ignored; a directory without a manifest that can be read
             is none, and is left alone.
     """
-    store = Location.of(uri, storage_options).store()
+    location = Location.of(uri, storage_options)
+    store = location.store()
     is_empty = next(iter(store.walk()), None) is None
     if is_empty and ignore_not_found:
         return
@@ -210,9 +212,11 @@ def drop_table(
         ) from error
     # The manifests go last: what is stopped half-way is still a table that can be dropped.
     names = [entry.path for entry in store.walk()]
+    branches = refs.list_branches(store)
     store.delete([name for name in names if not name.startswith(paths.VERSIONS)])
     store.delete([name for name in names if name.startswith(paths.VERSIONS)])
-    forget_table(store)
+    for branch in (None, *branches):
+        forget_table(location.at(refs.branch_uri(location.uri, branch)).store())
     path = local_path(store.uri)
     if path is not None:
         shutil.rmtree(path, ignore_errors=True)

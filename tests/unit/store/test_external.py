@@ -43,10 +43,12 @@ def test_only_a_claimed_version_can_be_changed(store: ExternalManifestStore) -> 
 
 def test_a_dropped_table_is_forgotten(store: ExternalManifestStore) -> None:
     store.put_if_not_exists(TABLE, 1, "a")
-    store.put_if_not_exists("other", 1, "a")
+    others = ("other", f"{TABLE}2", f"{TABLE}/tree/side", TABLE.upper())
+    for other in others:
+        store.put_if_not_exists(other, 1, "a")
     store.delete(TABLE)
     assert store.get_latest(TABLE) is None
-    assert store.get_latest("other") == (1, "a")
+    assert [store.get_latest(other) for other in others] == [(1, "a")] * 4
 
 
 def test_of_many_threads_one_claims_a_version(store: ExternalManifestStore) -> None:
