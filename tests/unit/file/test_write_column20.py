@@ -96,11 +96,11 @@ def test_what_is_written_is_read_back(
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
 def test_compressed_texts(scheme: str, kind: pa.DataType) -> None:
     metadata = {"lance-encoding:compression": scheme, "lance-encoding:compression-level": "2"}
-    array = pa.array([None if i % 9 == 0 else f"value {i}" for i in range(2000)]).cast(kind)
+    array = pa.array([None if i % 9 == 0 else f"a text that is not short {i}" for i in range(2000)]).cast(kind)
     table = pa.table([array], schema=pa.schema([pa.field("c", kind, metadata=metadata)]))
     written = WrittenTable(table, "2.0")
     assert written.column("c").equals(array)
-    assert (written.written.size < 23_500) == (scheme in ("zstd", "lz4"))
+    assert (written.written.size < 50_000) == (scheme != "none")
 
 
 def test_few_texts_become_a_dictionary() -> None:

@@ -66,7 +66,8 @@ def encode_json(texts: pa.Array, buffers: BuffersOut, compression: Compression, 
     if pa.types.is_binary(texts.type) or pa.types.is_large_binary(texts.type):
         return encode_binary(texts, buffers, compression)
     valid = valid_bytes(texts) if texts.null_count else None
-    return encode_values(encode_jsonb(texts, where), valid, buffers, compression)
+    plain = NO_COMPRESSION if compression.scheme == "fsst" else compression
+    return encode_values(encode_jsonb(texts, where), valid, buffers, plain)
 
 
 def encode_ends(ends: np.ndarray, null: np.ndarray | None, num_items: int, buffers: BuffersOut) -> pb.ArrayEncoding:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes, VariableWidth
+from lance_duck.encoding.fsst import Fsst
 from lance_duck.encoding.v20.write.buffers import BuffersOut, flat, no_nulls, uint64s, valid_bytes, value_bytes
+from lance_duck.encoding.write.choice import Choice
+from lance_duck.encoding.write.texts import LEAST_BYTES, text_bytes, text_codec
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 MOST_ITEMS: Final = 255
@@ -23,6 +27,7 @@ MOST_ITEMS: Final = 255
 _SAMPLE: Final = 4096
 _FEWEST: Final = 100
 _CODECS: Final = {"zstd": ("zstd", "<u8"), "lz4": ("lz4_raw", "<u4")}
+_FSST: Final = Choice(compression="fsst")
 _NONE: Final = np.empty(0, np.uint8)
 
 
@@ -31,7 +36,7 @@ class Compression:
     """What is asked of byte strings.
 
     Attributes:
-        scheme: "zstd" or "lz4"; anything else: none.
+        scheme: "zstd", "lz4" or "fsst"; anything else: none.
         level: Of the scheme; None for its own.
     """
 
@@ -62,7 +67,9 @@ def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression)
 
 
 def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
-    """Byte strings or texts: ends, and the bytes of all of them."""
+    """Byte strings or texts: ends, and the bytes of all of them. Large ones have no symbols: pylance fails on them."""
+    if compression.scheme == "fsst" and not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
+        compression = Compression()
     return encode_values(_values(array), valid_bytes(array) if array.null_count else None, buffers, compression)
 
 
@@ -77,6 +84,12 @@ def encode_values(
         buffers: Of the page.
         compression: Of the bytes.
     """
+    if compression.scheme == "fsst":
+        codec = text_codec(block, _FSST) if text_bytes(block) >= LEAST_BYTES else None
+        if isinstance(codec, Fsst):
+            codes = encode_values(codec.replace(block), valid, buffers, Compression())
+            table = codec.to_proto().fsst.symbol_table
+            return pb.ArrayEncoding(fsst=pb.Fsst(binary=codes, symbol_table=table))
     first, last = int(block.offsets[0]), int(block.offsets[-1])
     ends = block.offsets[1:].astype(np.uint64) - np.uint64(first)
     adjustment = last - first + 1
@@ -95,7 +108,7 @@ def _values(array: pa.Array) -> VariableWidth:
     raw = _NONE if data is None else np.frombuffer(data, np.uint8)
     if offsets is None or len(array) == 0:
         return VariableWidth(np.zeros(1, np.int32), raw)
-    ends = np.frombuffer(offsets, np.int64 if is_large else np.int32)
+    ends: NDArray[Any] = np.frombuffer(offsets, np.int64 if is_large else np.int32)
     return VariableWidth(ends[array.offset : array.offset + len(array) + 1], raw)
 
 
