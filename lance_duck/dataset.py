@@ -370,6 +370,14 @@ class LanceDataset(
     def _snapshot(self) -> Snapshot:
         return self._table.snapshot
 
+    @property
+    def _to_change(self) -> Snapshot:
+        if self._table.restriction is not None:
+            raise InvalidInputError(
+                "this dataset is a part of a table, chosen by a filter", remedy="change the rows of the table itself"
+            )
+        return self._snapshot
+
     def _move_to(self, snapshot: Snapshot) -> None:
         changed = snapshot.version != self.version
         self._go_to(snapshot)

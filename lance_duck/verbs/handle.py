@@ -16,6 +16,11 @@ class Handle:
     def _snapshot(self) -> Snapshot:
         """The version that the handle is on."""
 
+    @property
+    def _to_change(self) -> Snapshot:
+        """The version that a change of rows starts from; refused on a handle that sees a part of the rows."""
+        return self._snapshot
+
     @abstractmethod
     def _move_to(self, snapshot: Snapshot) -> None:
         """Go to another version; other handles stay where they are."""

@@ -49,7 +49,7 @@ class MergeInsertBuilder:
 
     def __init__(self, handle: Handle, on: str | Iterable[str] | None = None) -> None:
         self._handle = handle
-        self._plan = MergePlan(_keys(handle._snapshot.schema, on))
+        self._plan = MergePlan(_keys(handle._to_change.schema, on))
         self._said: dict[str, str] | None = None
 
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
@@ -218,7 +218,7 @@ class MergeInsertBuilder:
                 )
             return after, merged.result
 
-        return run_again(self._handle._snapshot, attempt, self._plan.retries, self._plan.timeout.total_seconds())
+        return run_again(self._handle._to_change, attempt, self._plan.retries, self._plan.timeout.total_seconds())
 
     def _with_source(self, data: Any, schema: pa.Schema | None, work: Callable[[MergeSource], _T]) -> _T:
         self._plan.check()

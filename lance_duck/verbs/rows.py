@@ -67,7 +67,7 @@ class RowChanges(Handle):
         """
         said = properties_of(commit_message, transaction_properties)
         after, count = run_again(
-            self._snapshot,
+            self._to_change,
             lambda snapshot: delete_rows(snapshot, predicate, said),
             conflict_retries,
             retry_timeout.total_seconds(),
@@ -103,7 +103,7 @@ class RowChanges(Handle):
         """
         said = properties_of(commit_message, transaction_properties)
         after, count = run_again(
-            self._snapshot,
+            self._to_change,
             lambda snapshot: update_rows(snapshot, updates, where, data_storage_version, said),
             conflict_retries,
             retry_timeout.total_seconds(),
@@ -135,10 +135,10 @@ class RowChanges(Handle):
             InvalidInputError: The data do not fit the table.
             AlreadyExistsError: mode="create".
         """
-        self._move_to(write_table(data, self._snapshot, schema, mode, WriteSettings(**settings)))
+        self._move_to(write_table(data, self._to_change, schema, mode, WriteSettings(**settings)))
 
     def truncate_table(self) -> None:
         """Delete all rows; the schema stays."""
-        self._move_to(run_again(self._snapshot, delete_all))
+        self._move_to(run_again(self._to_change, delete_all))
 
     truncate = truncate_table

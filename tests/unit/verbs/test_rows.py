@@ -365,3 +365,36 @@ def test_a_merge_of_many_batches_keeps_every_row(tmp_path: Path) -> None:
     found = ds.to_table(columns=["id", "n"])
     assert sorted(found["id"].to_pylist()) == sorted({*ids, *range(50_000, 150_000)})
     assert ds.count_rows("n = -1") == 100_000
+
+
+def test_a_part_of_a_table_that_a_filter_chose_is_not_changed(ds: ld.LanceDataset) -> None:
+    part = ds.filter("id < 5")
+    for change in (
+        lambda: part.delete("true"),
+        lambda: part.update({"n": "0"}),
+        lambda: upsert(part),
+        lambda: part.insert(table([1])),
+        lambda: part.truncate_table(),
+    ):
+        with pytest.raises(InvalidInputError, match="part of a table"):
+            change()
+    assert ds.latest_version == 1
+
+
+def test_merges_go_by_the_primary_key_unless_told_otherwise(tmp_path: Path) -> None:
+    def key(place: int) -> dict[str, str]:
+        return {"lance-schema:unenforced-primary-key:position": str(place)}
+
+    schema = pa.schema(
+        [
+            pa.field("a", pa.int64(), nullable=False, metadata=key(2)),
+            pa.field("b", pa.string(), nullable=False, metadata=key(1)),
+            pa.field("v", pa.int64()),
+        ]
+    )
+    data = pa.table({"a": [1, 1], "b": ["x", "y"], "v": [1, 2]}, schema=schema)
+    ds = ld.write_dataset(data, tmp_path / "t", storage_options=OPTIONS)
+    source = pa.table({"a": [1, 2], "b": ["y", "y"], "v": [20, 30]}, schema=schema)
+    merge = ds.merge_insert().when_matched_update_all().when_not_matched_insert_all()
+    assert merge.execute(source) == {"num_inserted_rows": 1, "num_updated_rows": 1, "num_deleted_rows": 0}
+    assert ds.to_table().sort_by("v")["v"].to_pylist() == [1, 20, 30]
