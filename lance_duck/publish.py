@@ -44,12 +44,15 @@ def publish_manifest(store: Store, name: ManifestName, data: bytes) -> None:
     staged = paths.staged_manifest(name, uuid.uuid4())
     store.put(staged, data)
     store.sync()
+    key = external_key(store)
     try:
-        external.put_if_not_exists(external_key(store), name.version, staged)
+        external.put_if_not_exists(key, name.version, staged)
     except AlreadyExistsError:
-        with contextlib.suppress(LanceDuckError):
-            store.delete([staged])
-        raise
+        # By this very call, perhaps, when an answer was lost and the call repeated.
+        if external.get(key, name.version) != staged:
+            with contextlib.suppress(LanceDuckError):
+                store.delete([staged])
+            raise
     _finish(store, external, name.version, staged)
 
 

@@ -14,6 +14,7 @@ from lance_duck.errors import CommitConflictError, StoreError
 
 KEYS = 8
 COUNTER = -1
+LEAST = 5
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("by", pa.int64())])
 
 
@@ -54,7 +55,7 @@ def hammer(uri: str, options: dict[str, str], who: int, seconds: float, what: di
         uri: The table.
         options: Storage options.
         who: Number of this writer.
-        seconds: How long.
+        seconds: How long; at least `LEAST` changes are made.
         what: Name of each change and how often to choose it.
         stale: Whether one handle is opened for each change at the beginning, and never moved to a newer version by
             another.
@@ -64,7 +65,7 @@ def hammer(uri: str, options: dict[str, str], who: int, seconds: float, what: di
     names = rng.choices(list(what), list(what.values()), k=10_000)
     end = time.monotonic() + seconds
     for turn, name in enumerate(names):
-        if time.monotonic() > end:
+        if turn >= LEAST and time.monotonic() > end:
             break
         dataset = handles[name] if stale else ld.dataset(uri, storage_options=options)
         tally.tried[name] += 1

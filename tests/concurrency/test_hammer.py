@@ -51,7 +51,7 @@ def test_processes_lose_nothing_and_double_nothing(
     uri = str(tmp_path / "t.lance")
     create(uri, options, enable_stable_row_ids=stable_row_ids)
     tried = run(processes, uri, options, MIXED, seconds, stale=False)
-    assert all(tried[name] > tried[f"{name} lost"] for name in ("append", "count", "upsert"))
+    assert sum(tried[name] for name in MIXED) > sum(tried[f"{name} lost"] for name in MIXED)
 
 
 @short_or_long

@@ -162,6 +162,25 @@ def test_a_claimed_version_is_finished_by_whoever_asks_for_it(
     assert finish_claimed(open_store(uri)) is None
 
 
+def test_a_claim_that_was_carried_out_twice_is_our_own(
+    tmp_path: Path, uri: str, manifest: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(uri, claims(tmp_path))
+    once = type(store.external).put_if_not_exists
+
+    def twice(*arguments: Any) -> None:
+        once(*arguments)
+        once(*arguments)
+
+    monkeypatch.setattr(type(store.external), "put_if_not_exists", twice)
+    publish_manifest(store, ManifestName(1, 2), manifest(1))
+    assert latest_version(store).version == 1
+    assert listed(store) == ["18446744073709551614.manifest"]
+    with pytest.raises(AlreadyExistsError):
+        publish_manifest(store, ManifestName(1, 2), manifest(1))
+    assert listed(store) == ["18446744073709551614.manifest"]
+
+
 def test_many_readers_finish_a_version_at_once(tmp_path: Path, uri: str, manifest: Callable[[int], bytes]) -> None:
     store = open_store(uri, claims(tmp_path))
     stopping: Any = Stopping(store, [2])
