@@ -32,7 +32,8 @@ def compress_levels(
     Returns:
         The encoding, the bytes of all chunks one after the other, and int64 (k,), where each chunk's bytes end.
     """
-    counts = np.diff(ends, prepend=0)
+    counts = ends.copy()
+    counts[1:] -= ends[:-1]
     words = levels.astype("<u2")
     block = FixedWidth(LEVEL_BITS, words.view(np.uint8), len(words))
     packed = OutOfLineBitpacking(LEVEL_BITS, max(1, max_level.bit_length()))

@@ -59,12 +59,17 @@ def constant_value(block: Block, valid: Levels | None) -> Block | None:
     return None
 
 
+def _probes(count: int) -> list[int]:
+    """A few places, the first and the last among them."""
+    return sorted({i * (count - 1) // (_PROBES - 1) for i in range(_PROBES)})
+
+
 def _fixed_constant(block: FixedWidth, valid: Levels | None) -> FixedWidth | None:
     width = max(1, block.bits // 8)
     rows = np.ascontiguousarray(block.data[: block.count * width]).view(f"V{width}")
     first = 0 if valid is None else int(valid.argmax())
     value = rows[first].tobytes()
-    for place in np.linspace(0, block.count - 1, _PROBES).astype(np.int64).tolist():
+    for place in _probes(block.count):
         if (valid is None or valid[place]) and rows[place].tobytes() != value:
             return None
     shown = rows if valid is None else rows[valid.view(np.bool_)]
@@ -80,7 +85,7 @@ def _variable_constant(block: VariableWidth, valid: Levels | None) -> VariableWi
     assert isinstance(one, VariableWidth)
     start, stop = int(one.offsets[0]), int(one.offsets[1])
     value, size = block.data[start:stop], stop - start
-    for place in np.linspace(0, block.count - 1, _PROBES).astype(np.int64).tolist():
+    for place in _probes(block.count):
         if valid is None or valid[place]:
             other = block.data[int(block.offsets[place]) : int(block.offsets[place + 1])]
             if not np.array_equal(value, other):

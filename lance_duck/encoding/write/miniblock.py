@@ -73,7 +73,7 @@ def _level_ends(levels: PageLevels, counts: Int64s) -> Int64s:
 
 
 def _most_levels(ends: Int64s) -> int:
-    return int(np.diff(ends, prepend=0).max())
+    return int(_gaps(ends).max())
 
 
 def _assemble(
@@ -85,7 +85,7 @@ def _assemble(
     if any(_sizes(section).max() > _MAX_SECTION for section in sections):
         return None
     has_levels = bool(sections)
-    header = _header(sections, values.buffers, np.diff(ends, prepend=0) if has_levels else None, choice.large)
+    header = _header(sections, values.buffers, _gaps(ends) if has_levels else None, choice.large)
     parts = [header, *sections, *values.buffers]
     sizes = sum(_padded(_sizes(part)) for part in parts)
     assert isinstance(sizes, np.ndarray)
@@ -114,9 +114,10 @@ def _header(sections: list[ChunkBuffer], buffers: tuple[ChunkBuffer, ...], count
     width = 4 if large else 2
     size = small + width * len(buffers)
     out = np.zeros((k, size), dtype=np.uint8)
-    words: list[Any] = [0 if counts is None else counts, *(_sizes(section) for section in sections)]
+    words = [counts, *(_sizes(section) for section in sections)]
     for i, word in enumerate(words):
-        out[:, 2 * i : 2 * i + 2] = np.broadcast_to(word, (k,)).astype("<u2")[:, None].view(np.uint8)
+        if word is not None:
+            out[:, 2 * i : 2 * i + 2] = word.astype("<u2")[:, None].view(np.uint8)
     for i, buffer in enumerate(buffers):
         at = small + width * i
         out[:, at : at + width] = _sizes(buffer).astype(f"<u{width}")[:, None].view(np.uint8)
@@ -141,7 +142,14 @@ def _table(counts: Int64s, sizes: Int64s, large: bool) -> Bytes:
 
 
 def _sizes(part: ChunkBuffer) -> Int64s:
-    return np.diff(part[1], prepend=0)
+    return _gaps(part[1])
+
+
+def _gaps(ends: Int64s) -> Int64s:
+    """From where each part ends to its size."""
+    sizes = ends.copy()
+    sizes[1:] -= ends[:-1]
+    return sizes
 
 
 def _padded(sizes: Int64s) -> Int64s:
