@@ -9,6 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.variable import ascending_within
 from lance_duck.encoding.take import take
 from lance_duck.errors import InvalidInputError, UnsupportedError
 
@@ -37,7 +39,8 @@ def array_to_block(array: pa.Array, where: str) -> Block:
 
     Raises:
         UnsupportedError: A type that no column has.
-        InvalidInputError: Nulls within a packed struct.
+        InvalidInputError: Nulls within a packed struct, offsets that do not ascend within their bytes, or an index that
+            its dictionary does not have.
     """
     kind = array.type
     if pa.types.is_null(kind):
@@ -53,12 +56,10 @@ def array_to_block(array: pa.Array, where: str) -> Block:
         bits = _NOTHING if data is None else np.frombuffer(data, dtype=np.uint8)
         return FixedWidth(1, _unpack(bits, array.offset, len(array)), len(array))
     if is_variable(kind):
-        return _variable(array)
-    try:
-        bits_per_value = kind.bit_width
-    except ValueError:
-        raise UnsupportedError("values of this type", where=where, found=kind) from None
-    return _fixed(array, bits_per_value)
+        return _variable(array, where)
+    if not _is_plain(kind):
+        raise UnsupportedError("values of this type", where=where, found=kind)
+    return _fixed(array, kind.bit_width)
 
 
 def is_variable(kind: pa.DataType) -> bool:
@@ -85,7 +86,7 @@ def _fixed(array: pa.Array, bits: int) -> FixedWidth:
     return FixedWidth(bits, raw[array.offset * width : (array.offset + len(array)) * width], len(array))
 
 
-def _variable(array: pa.Array) -> VariableWidth:
+def _variable(array: pa.Array, where: str) -> VariableWidth:
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     word: Any = np.int64 if large else np.int32
     if len(array) == 0:
@@ -93,6 +94,8 @@ def _variable(array: pa.Array) -> VariableWidth:
     _, places, data = array.buffers()
     offsets = np.frombuffer(places, dtype=word)[array.offset : array.offset + len(array) + 1]
     raw = _NOTHING if data is None else np.frombuffer(data, dtype=np.uint8)
+    if not ascending_within(readonly(offsets), len(raw)):
+        raise InvalidInputError("offsets of values", where=where, expected=f"ascending within {len(raw)} bytes")
     return _without_hidden(VariableWidth(offsets, raw), valid_flags(array))
 
 
@@ -120,6 +123,8 @@ def _dictionary(array: pa.DictionaryArray, where: str) -> Block:
     valid = valid_flags(indices)
     if valid is not None:
         places = np.where(valid.view(np.bool_), places, places.dtype.type(0))
+    if len(places) and int(places.max()) >= items.count and (valid is None or valid.any()):
+        raise InvalidInputError("index of a dictionary", where=where, expected=f"< {items.count}")
     return Dictionary(places, items)
 
 
@@ -128,7 +133,7 @@ def _fixed_size_list(array: pa.FixedSizeListArray, where: str) -> FixedSizeList:
     items = array.values.slice(array.offset * size, len(array) * size)
     while isinstance(items, pa.ExtensionArray):
         items = items.storage
-    if not _is_plain(items.type):
+    if size == 0 or not _is_plain(items.type):
         raise UnsupportedError("fixed-size lists of this type", where=where, found=items.type)
     valid = valid_flags(items)
     if valid is not None:

@@ -91,8 +91,8 @@ def _valid_slots(levels: PageLevels) -> Levels | None:
 def _is_large(block: Block, choice: Choice) -> bool:
     if isinstance(block, Dictionary):
         return False
-    if isinstance(block, PackedStruct) and not all(isinstance(field, FixedWidth) for field in block.fields):
-        return True
+    if isinstance(block, PackedStruct):
+        return not all(isinstance(field, FixedWidth) for field in block.fields)
     if choice.structural in ("miniblock", "fullzip"):
         return choice.structural == "fullzip"
     return value_bits(block) >= 8 * LARGE_VALUE
