@@ -39,6 +39,7 @@ def check_columns(plan: MergePlan, source: MergeSource) -> None:
         "inserts add rows": plan.insert,
         "only matched rows can be updated": plan.matched != UPDATE or plan.by_source_delete,
         "the source has all columns": not source.missing,
+        "the source has parts of structs": bool(source.partial),
         "the source has no column but the keys": not changed,
         "the source has blobs": any(field.blob_version for top in changed for field in top.walk()),
     }

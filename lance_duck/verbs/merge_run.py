@@ -63,11 +63,11 @@ def write_merge(
     stable, in_place = snapshot.has_stable_row_ids, plan.write_mode == REWRITE_COLUMNS
     if in_place:
         check_columns(plan, source)
-    matches = in_order(match_rows(snapshot, plan, source), by_address=stable or bool(source.missing))
+    matches = in_order(match_rows(snapshot, plan, source), by_address=stable or not source.is_whole)
     if in_place:
         update = rewrite_columns(snapshot, plan, source, matches, options, draft)
         return Merged(update, None, None, _result(matches))
-    if any(field.blob_version for top in source.missing for field in top.walk()):
+    if any(field.blob_version for top in (*source.missing, *source.partial) for field in top.walk()):
         options = replace(options, blobs=kept_blobs(snapshot))
     fragments = write_fragments(snapshot.store, snapshot.schema, new_rows(snapshot, source, matches), options)
     draft.note_fragments(fragments)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError, StoreError
@@ -29,6 +30,7 @@ class MergeSource:
         table: The rows.
         schema: The columns of the table that they have.
         missing: Those that they do not have.
+        partial: Structs of which they have some members only.
 
     Args:
         data: Whatever a write takes.
@@ -42,9 +44,8 @@ class MergeSource:
 
     def __init__(self, data: Any, schema: Schema, on: Sequence[str], arrow_schema: pa.Schema | None = None) -> None:
         reader = to_reader(data, arrow_schema)
-        names = reader.schema.names
-        _check_names(names, schema, on)
-        self._names = tuple(names)
+        self._found = reader.schema
+        _check_names(reader.schema.names, schema, on)
         self._on = tuple(on)
         self.fit(schema)
         self._file: _Spill | None = None
@@ -56,9 +57,28 @@ class MergeSource:
         Raises:
             InvalidInputError: A column of the source is not in it.
         """
-        _check_names(self._names, schema, self._on)
-        self.schema = Schema(tuple(f for f in schema.fields if f.name in self._names), schema.metadata)
-        self.missing: tuple[Field, ...] = tuple(f for f in schema.fields if f.name not in self._names)
+        names = self._found.names
+        _check_names(names, schema, self._on)
+        self.schema = Schema(tuple(f for f in schema.fields if f.name in names), schema.metadata)
+        self.missing: tuple[Field, ...] = tuple(f for f in schema.fields if f.name not in names)
+        self.partial: tuple[Field, ...] = tuple(
+            field for field in self.schema.fields if lacks_members(field, self._found.field(field.name).type)
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows have every column, and every member of its structs."""
+        return not self.missing and not self.partial
+
+    def completed(self, field: Field, given: pa.Array, kept: pa.Array) -> pa.Array:
+        """A struct column of the source, with the members that it lacks as other rows have them.
+
+        Args:
+            field: One of `partial`.
+            given: Of the source.
+            kept: The column in the other rows, in the types of the table.
+        """
+        return _completed(field, self._found.field(field.name).type, given, kept)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -133,6 +153,34 @@ class _Spill:
         """Delete the file; what is mapped stays readable."""
         if os.path.exists(self._path):
             os.unlink(self._path)
+
+
+def lacks_members(field: Field, found: pa.DataType) -> bool:
+    """Whether a type has not all members of a struct; what is inside of lists does not count."""
+    if not _has_members(field, found):
+        return False
+    names = [found.field(i).name for i in range(found.num_fields)]
+    return any(
+        child.name not in names or lacks_members(child, found.field(child.name).type) for child in field.children
+    )
+
+
+def _has_members(field: Field, found: pa.DataType) -> bool:
+    return field.logical_type == "struct" and not field.blob_version and bool(pa.types.is_struct(found))
+
+
+def _completed(field: Field, found: pa.DataType, given: pa.Array, kept: pa.Array) -> pa.Array:
+    if not _has_members(field, found):
+        return given
+    names = [found.field(i).name for i in range(found.num_fields)]
+    members = []
+    for i, child in enumerate(field.children):
+        old = pc.struct_field(kept, [i])
+        if child.name in names:
+            old = _completed(child, found.field(child.name).type, pc.struct_field(given, [i]), old)
+        members.append(old)
+    mask = given.is_null() if given.null_count else None
+    return pa.StructArray.from_arrays(members, fields=list(field.storage_type), mask=mask)
 
 
 def _chain(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

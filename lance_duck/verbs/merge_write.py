@@ -15,6 +15,8 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.find import rows_at
 from lance_duck.verbs.merge_match import Matches
 from lance_duck.verbs.merge_source import MergeSource
+from lance_duck.wire.schema import Schema
+from lance_duck.write.coerce import coerce
 
 _ROWS_AT_ONCE: Final = 1 << 16
 
@@ -32,7 +34,7 @@ def new_rows(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Itera
     """
     if len(matches.inserted):
         _refuse_missing(source)
-    if not source.missing:
+    if source.is_whole:
         yield from _pieces(source, np.concatenate([matches.sources, matches.inserted]))
         return
     if len(matches.updated):
@@ -57,13 +59,22 @@ def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordB
 
 def _completed(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:
     """Updated rows, with the columns that the source lacks as they are in the table."""
+    kept = Schema((*source.missing, *source.partial))
     names = [field.name for field in source.missing]
-    for batch in rows_at(snapshot, matches.updated, [*names, ROW_ADDRESS]):
+    for batch in rows_at(snapshot, matches.updated, [*kept.names, ROW_ADDRESS]):
         places = np.searchsorted(matches.updated, batch.column(ROW_ADDRESS).to_numpy())
         columns = {name: batch.column(name) for name in names}
-        given = source.rows(matches.sources[places])
-        columns |= dict(zip(given.column_names, given.columns, strict=True))
-        yield from pa.table(columns).to_batches()
+        given = source.rows(matches.sources[places]).combine_chunks()
+        columns |= {name: _one(column) for name, column in zip(given.column_names, given.columns, strict=True)}
+        if source.partial:
+            (old,) = coerce([batch.select(kept.names)], kept)
+            for field in source.partial:
+                columns[field.name] = source.completed(field, columns[field.name], old.column(field.name))
+        yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _refuse_missing(source: MergeSource) -> None:

@@ -398,3 +398,30 @@ def test_merges_go_by_the_primary_key_unless_told_otherwise(tmp_path: Path) -> N
     merge = ds.merge_insert().when_matched_update_all().when_not_matched_insert_all()
     assert merge.execute(source) == {"num_inserted_rows": 1, "num_updated_rows": 1, "num_deleted_rows": 0}
     assert ds.to_table().sort_by("v")["v"].to_pylist() == [1, 20, 30]
+
+
+def test_members_of_structs_that_the_source_lacks_stay_as_they_are(tmp_path: Path) -> None:
+    deep = pa.struct([("x", pa.int64()), ("y", pa.string()), ("in", pa.struct([("p", pa.int64()), ("q", pa.int64())]))])
+    before = [
+        {"x": 1, "y": "a", "in": {"p": 1, "q": 2}},
+        {"x": 2, "y": "b", "in": {"p": 3, "q": 4}},
+        None,
+        {"x": 4, "y": "d", "in": None},
+        {"x": 5, "y": "e", "in": {"p": 5, "q": 6}},
+    ]
+    data = pa.table({"id": range(5), "s": pa.array(before, deep), "other": range(5)})
+    ds = ld.write_dataset(data, tmp_path / "t", max_rows_per_file=2, storage_options=OPTIONS)
+    part = pa.struct([("in", pa.struct([("q", pa.int64())])), ("x", pa.int64())])
+    new = [{"x": 20, "in": {"q": 40}}, {"x": 30, "in": None}, {"x": 40, "in": {"q": 8}}, None, {"x": 9, "in": None}]
+    source = pa.table({"id": [1, 2, 3, 4, 9], "s": pa.array(new, part)})
+    upsert(ds).execute(source)
+    found = ds.to_table().sort_by("id")
+    assert found["s"].to_pylist() == [
+        before[0],
+        {"x": 20, "y": "b", "in": {"p": 3, "q": 40}},
+        {"x": 30, "y": None, "in": None},
+        {"x": 40, "y": "d", "in": {"p": None, "q": 8}},
+        None,
+        {"x": 9, "y": None, "in": None},
+    ]
+    assert found["other"].to_pylist() == [0, 1, 2, 3, 4, None]
