@@ -17,14 +17,19 @@ from lance_duck.encoding.kernels import fsst_out as kernels
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.take import gather_variable
 
-SAMPLE: Final = 1 << 14
+SAMPLE: Final = 1 << 15
 """Bytes of a sample."""
+SMALL: Final = 1 << 20
+"""Bytes of values below which half a sample and fewer rounds are enough for what can be won."""
 PIECE: Final = 512
 """Bytes of a value that are sampled together."""
-ROUNDS: Final = 5
+ROUNDS: Final = 7
+FEWER_ROUNDS: Final = 5
 MAX_SYMBOL: Final = 8
-ALONE: Final = 8
-"""How much more a symbol of one byte is worth than its bytes: it saves an escape."""
+ALONE: Final = 2
+"""What a symbol of one byte is worth: it saves an escape."""
+LEAST: Final = 3
+"""How often a symbol has to come in the sample."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,14 +47,21 @@ class SymbolTable:
     places: kernels.Table
 
 
-def train(sample: VariableWidth) -> SymbolTable:
+def train_on(values: VariableWidth) -> SymbolTable:
+    """Symbols for the values, from a sample of them."""
+    small = int(values.offsets[-1]) - int(values.offsets[0]) < SMALL
+    sample = sample_values(values, 0, SAMPLE // 2 if small else SAMPLE)
+    return train(sample, FEWER_ROUNDS if small else ROUNDS)
+
+
+def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
     """Symbols for values like those of the sample."""
     table = _table(np.empty(0, np.uint64), np.empty(0, np.uint8))
     singles, pairs = np.empty(kernels.KINDS, np.int32), np.empty(kernels.KINDS * kernels.KINDS, np.int32)
-    for turn in range(1, ROUNDS + 1):
+    for turn in range(rounds):
         singles[:] = pairs[:] = 0
         kernels.count_codes(readonly(sample.data), readonly(sample.offsets), table.places, singles, pairs)
-        table = _table(*_best(table, singles, pairs, turn))
+        table = _table(*_best(table, singles, pairs, turn < rounds - 1))
     return table
 
 
@@ -85,14 +97,13 @@ def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
 
 
 def _best(
-    table: SymbolTable, singles: NDArray[np.int32], pairs: NDArray[np.int32], turn: int
+    table: SymbolTable, singles: NDArray[np.int32], pairs: NDArray[np.int32], grow: bool
 ) -> tuple[NDArray[np.uint64], Bytes]:
-    """Candidates for symbols, those that stand for most bytes first."""
+    """Candidates for symbols, with `grow` also pairs of them, those that stand for most bytes first."""
     symbols = np.concatenate([np.arange(256, dtype=np.uint64), table.symbols])
     lengths = np.concatenate([np.ones(256, np.int64), table.lengths.astype(np.int64)])
-    least = turn
-    alone = np.flatnonzero(singles >= least)
-    joined = np.flatnonzero(pairs >= least) if turn < ROUNDS else np.empty(0, np.int64)
+    alone = np.flatnonzero(singles >= LEAST)
+    joined = np.flatnonzero(pairs >= LEAST) if grow else np.empty(0, np.int64)
     left, right = joined // kernels.KINDS, joined % kernels.KINDS
     grows = lengths[left] < MAX_SYMBOL
     left, right, joined = left[grows], right[grows], joined[grows]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.fsst import Fsst
-from lance_duck.encoding.fsst_train import sample_values, train
+from lance_duck.encoding.fsst_train import SAMPLE, sample_values, train_on
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.variable_out import cut_variable
 from lance_duck.encoding.variable import Variable
@@ -32,8 +32,8 @@ def text_codec(values: VariableWidth, choice: Choice) -> Variable | Fsst:
         return plain
     if not size or (not asked and int(np.diff(values.offsets).max()) < LEAST_LENGTH):
         return plain
-    codec = Fsst.of_symbols(train(sample_values(values, seed=0)), plain)
-    sample = sample_values(values, seed=1)
+    codec = Fsst.of_symbols(train_on(values), plain)
+    sample = sample_values(values, 1, SAMPLE // 2)
     saved = 1 - len(codec.replace(sample).data) / max(1, len(sample.data))
     overhead = values.count * values.offsets.itemsize
     return codec if asked or saved * size > (1 - WORTH) * (size + overhead) else plain

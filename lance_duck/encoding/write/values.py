@@ -96,7 +96,8 @@ def _packed_field(field: Block, choice: Choice) -> packed.PackedField:
 def _single_texts(values: VariableWidth, choice: Choice) -> Codec:
     plain = Variable(values.offsets.itemsize * 8)
     if choice.compression in ("zstd", "lz4"):
-        return General(choice.compression, plain, choice.level)
+        # Nulls have no bytes, and pylance takes that for a broken LZ4 block.
+        return General("zstd", plain, choice.level)
     if choice.compression is None and values.count and int(np.diff(values.offsets).max()) > LARGE_VALUE:
         zstd = General("zstd", plain, choice.level)
         sample = _beginnings(values)
