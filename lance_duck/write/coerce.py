@@ -10,7 +10,8 @@ import pyarrow as pa
 from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.file.write.nulls import check_nulls
 from lance_duck.wire.schema import Field, Schema
-from lance_duck.write.casts import Cast, find_cast, match_names, with_row
+from lance_duck.write.casts import find_cast, match_names
+from lance_duck.write.plain_casts import Cast, with_row
 
 
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:

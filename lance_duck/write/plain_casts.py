@@ -1,0 +1,153 @@
+"""Casts of values that are not nested, each of which stays what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.wire.schema import Field
+
+_MOST_DIGITS: Final = 76
+_INTEGER_DIGITS: Final = 20
+
+Cast = Callable[[pa.Array], pa.Array]
+
+
+def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type may become another where each is kept."""
+    if _is_text(found):
+        return _is_text(wanted)
+    if _is_bytes(found) or pa.types.is_fixed_size_binary(found):
+        return _is_bytes(wanted) or bool(pa.types.is_fixed_size_binary(wanted))
+    if pa.types.is_integer(found):
+        return any((pa.types.is_integer(wanted), pa.types.is_floating(wanted), pa.types.is_decimal(wanted)))
+    if pa.types.is_floating(found):
+        return bool(pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
+    if pa.types.is_timestamp(found):
+        return bool(pa.types.is_timestamp(wanted) and (found.tz is None) == (wanted.tz is None))
+    families = (pa.types.is_decimal, pa.types.is_date, pa.types.is_time, pa.types.is_duration)
+    return any(family(found) and family(wanted) for family in families)
+
+
+def cast_values(array: pa.Array, wanted: pa.DataType, where: str) -> pa.Array:
+    """Cast values one by one.
+
+    Raises:
+        InvalidInputError: A value would change; names the first.
+    """
+    try:
+        cast = _cast(array, wanted)
+    except pa.ArrowException as error:
+        row = _first_failing(array, wanted)
+        raise InvalidInputError(
+            "value does not fit the column", where=f"{where}, row {row}", expected=wanted, found=array[row]
+        ) from error
+    if pa.types.is_floating(array.type) and _narrows(array.type, wanted):
+        back = cast.cast(array.type)
+        same = pc.or_kleene(pc.equal(back, array), pc.is_nan(array)).fill_null(True)
+        if not pc.all(same, min_count=0).as_py():
+            row = pc.index(same, False).as_py()
+            raise InvalidInputError(
+                "value would be rounded",
+                where=f"{where}, row {row}",
+                expected=wanted,
+                found=array[row],
+                remedy="cast it before it is written",
+            )
+    return cast
+
+
+def dictionary_cast(found: pa.DataType, wanted: pa.DictionaryType, where: str) -> Cast:
+    """How values, or another dictionary of them, become a dictionary."""
+    values = found.value_type if pa.types.is_dictionary(found) else found
+    if values != wanted.value_type and not fits(values, wanted.value_type):
+        raise mismatch(found, wanted, where)
+
+    def cast(array: pa.Array) -> pa.Array:
+        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        if plain.type != wanted.value_type:
+            plain = cast_values(plain, wanted.value_type, where)
+        encoded = plain.dictionary_encode()
+        try:
+            indices = encoded.indices.cast(wanted.index_type)
+        except pa.ArrowException as error:
+            raise InvalidInputError(
+                "more distinct values than the index type can count",
+                where=where,
+                expected=wanted,
+                found=len(encoded.dictionary),
+            ) from error
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=wanted.ordered)
+
+    return cast
+
+
+def blob_cast(found: pa.DataType, field: Field, where: str) -> Cast:
+    """Bytes as a blob whose bytes are given."""
+    wanted = field.storage_type
+    if not (_is_bytes(found) or _is_text(found)):
+        raise mismatch(found, wanted, where)
+
+    def cast(array: pa.Array) -> pa.Array:
+        data = array.cast(pa.large_binary())
+        given = {"data": data}
+        columns = [given.get(child.name, pa.nulls(len(array), child.storage_type)) for child in field.children]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=mask)
+
+    return cast
+
+
+def mismatch(found: pa.DataType, wanted: pa.DataType, where: str) -> InvalidInputError:
+    """The error for a type that cannot become another."""
+    return InvalidInputError(
+        "data of another type", where=where, expected=wanted, found=found, remedy="cast it before it is written"
+    )
+
+
+def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidInputError:
+    """The error, with another row in place of the one it names."""
+    where, separator, row = str(error.where or "").rpartition(", row ")
+    if not separator or not row.isdigit():
+        return error
+    return InvalidInputError(
+        error.what,
+        where=f"{where}, row {change(int(row))}",
+        expected=error.expected,
+        found=error.found,
+        remedy=error.remedy,
+    )
+
+
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
+        array = array.cast(pa.decimal256(_MOST_DIGITS, max(0, min(wanted.scale, _MOST_DIGITS - _INTEGER_DIGITS))))
+    return array.cast(wanted)
+
+
+def _first_failing(array: pa.Array, wanted: pa.DataType) -> int:
+    start, stop = 0, len(array)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            _cast(array.slice(start, middle - start), wanted)
+            start = middle
+        except pa.ArrowException:
+            stop = middle
+    return start
+
+
+def _narrows(found: pa.DataType, wanted: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(wanted) and wanted.bit_width < found.bit_width)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
