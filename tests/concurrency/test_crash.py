@@ -170,16 +170,16 @@ def test_what_was_committed_survives_a_power_cut(
     know: Callable[[Verb, str], Known], verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crashing, "UNFLUSHED", {"fsync": "true"})
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    known = know(verb, str(disk))
-    uri = write_files(str(disk / "counted"), known.files)
+    known = know(verb, str(tmp_path))
+    uri = write_files(str(tmp_path / "counted"), known.files)
     with Faults() as faults:
         verb.act(uri)
     for at in range(len(faults.steps) + 1):
-        uri = write_files(str(disk / f"t{at}"), known.files)
+        disk = tmp_path / f"disk {at}"
+        disk.mkdir()
+        uri = write_files(str(disk / "t"), known.files)
         with suppress(Crash), PowerCut(disk, stop_at(at)) as cut:
             verb.act(uri)
-        left = str(cut.after(tmp_path / f"left {at}") / f"t{at}")
+        left = str(cut.after(tmp_path / f"left {at}") / "t")
         visible = assert_old_or_new(left, known, verb)
         assert visible or at < len(faults.steps)

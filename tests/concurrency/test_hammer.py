@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from concurrency import children
-from concurrency.hammer import Tally, check, create, hammer
+from concurrency.hammer import LEAST, Tally, check, create, hammer
 from faults import Faults, now_and_then
 from servers import s3_server
+
+import lance_duck as ld
+from lance_duck.errors import CommitConflictError
 
 MIXED = {"append": 3, "delete": 2, "count": 3, "upsert": 3, "compact": 1}
 WRITERS = 4
@@ -87,3 +93,36 @@ def test_writers_with_an_external_manifest_store_lose_nothing(
     uri = str(tmp_path / "t.lance")
     create(uri, options)
     run(processes, uri, options, MIXED, seconds, stale=True)
+
+
+@short_or_long
+def test_a_reader_never_sees_half_a_commit(tmp_path: Path, seconds: int) -> None:
+    uri, options = str(tmp_path / "t.lance"), {"fsync": "false"}
+    ids = list(range(20))
+    ld.write_dataset(pa.table({"id": ids, "n": [0] * 20}), uri, max_rows_per_file=7, storage_options=options)
+    end = time.monotonic() + seconds
+
+    def move(who: int) -> int:
+        for turn in range(LEAST, 10_000):
+            if turn > 2 * LEAST and time.monotonic() > end:
+                break
+            dataset = ld.dataset(uri, storage_options=options)
+            with suppress(CommitConflictError):
+                dataset.update({"n": f"CASE WHEN id < 10 THEN n + {turn} ELSE n - {turn} END"})
+            if turn % 5 == who:
+                dataset.optimize.compact_files()
+        return turn
+
+    def read(_: int) -> int:
+        times = 0
+        while not times or not all(future.done() for future in writers):
+            table = ld.dataset(uri).to_table()
+            assert sorted(table["id"].to_pylist()) == ids
+            assert sum(table["n"].to_pylist()) == 0
+            times += 1
+        return times
+
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(move, who) for who in range(2)]
+        assert all(pool.map(read, range(2)))
+        assert all(future.result() for future in writers)
