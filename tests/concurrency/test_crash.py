@@ -164,8 +164,13 @@ def test_half_a_branch_can_be_deleted_and_begun_again(prepared: Files) -> None:
     assert dataset.create_branch("side").to_table() == dataset.to_table()
 
 
-@pytest.mark.slow
-@by_name
+@pytest.mark.parametrize(
+    "verb",
+    [
+        pytest.param(verb, id=verb.name, marks=() if verb.name in ("update", "move tag") else pytest.mark.slow)
+        for verb in VERBS
+    ],
+)
 def test_what_was_committed_survives_a_power_cut(
     know: Callable[[Verb, str], Known], verb: Verb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
