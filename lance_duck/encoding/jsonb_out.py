@@ -77,7 +77,7 @@ class _Encoder:
 
     def __init__(self, data: Bytes, where: str) -> None:
         self._data, self._where = data, where
-        self._tape = np.empty((1024, 7), np.int64)
+        self._tape = np.empty((1024, jsonb_parse.NODE), np.int64)
         self._floats = np.empty((1024, 3), np.int64)
         self._stack = np.empty(_MAX_DEPTH, np.int64)
 
@@ -93,7 +93,7 @@ class _Encoder:
             if status != jsonb_parse.NO_ROOM:
                 break
             self._floats = np.concatenate([self._floats, np.empty_like(self._floats)])
-            self._tape = np.empty((2 * len(self._tape), 7), np.int64)
+            self._tape = np.empty((2 * len(self._tape), jsonb_parse.NODE), np.int64)
         if status != jsonb_parse.OK:
             raise self._refusal(status, offsets, first, state)
         self._fill_floats(out, int(state[2]))

@@ -1,7 +1,8 @@
 """Kernel of JSON text: one value into a tape of nodes, in the order of the text.
 
 A node is a row of the tape: its kind, where its payload begins in the scratch, the bytes that its value takes as JSONB,
-its number of children, and the first row after it and all below it. A member of an object is two nodes, key and value.
+its number of children, and the first row after it and all below it; two numbers more are for who writes it. A member of
+an object is two nodes, key and value.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ Int64s = NDArray[np.int64]
 Tape = NDArray[np.int64]
 
 OK, BAD_VALUE, BAD_STRING, BAD_NUMBER, BAD_PLACE, ENDS, TRAILING, DUPLICATE, TOO_DEEP, TOO_LARGE, NO_ROOM = range(11)
-KIND, START, SIZE, COUNT, SKIP = range(5)
-NODE = 5
+KIND, START, SIZE, COUNT, SKIP, PLACE, ORDER = range(7)
+NODE = 7
 NULL, STRING, NUMBER, FALSE, TRUE, ARRAY, OBJECT, FLOAT = range(8)
 MAX_SIZE = (1 << 28) - 1
 _WORDS = np.frombuffer(b"nulltruefalseNaNInfinity-Infinity", dtype=np.uint8)
@@ -208,7 +209,7 @@ def _number(data: Bytes, start: int, stop: int, scratch: Bytes, used: int) -> tu
         value, fits = np.uint64(0), point - first <= 20
         for i in range(first, point):
             digit = np.uint64(data[i] - 48)
-            fits = fits and value <= (np.uint64(0xFFFFFFFFFFFFFFFF) - digit) // np.uint64(10)
+            fits = fits and bool(value <= (np.uint64(0xFFFFFFFFFFFFFFFF) - digit) // np.uint64(10))
             value = value * np.uint64(10) + digit
         if fits and not (negative and value > np.uint64(1 << 63)):
             return OK, end, _put_integer(scratch, used, value, negative), NUMBER
@@ -233,27 +234,26 @@ def _word(data: Bytes, at: int, stop: int) -> int:
 
 
 @kernel
-def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, used: int, node: Int64s) -> tuple[int, int, int]:
-    """The scalar at `at` into `node`, as (status, first byte after it, bytes used)."""
-    status, begin, kind = OK, used, STRING
-    if data[at] == 34:
+def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, used: int, tape: Tape, node: int) -> tuple[int, int, int]:
+    """The scalar at `at` into a node, as (status, first byte after it, bytes used)."""
+    status, begin, kind, byte = OK, used, STRING, data[at]
+    if byte == 34:
         status, at, used = _string(data, at, stop, scratch, used)
+    elif 48 <= byte <= 57 or (byte == 45 and not (at + 1 < stop and data[at + 1] == 73)):
+        status, at, used, kind = _number(data, at, stop, scratch, used)
     else:
         word = _word(data, at, stop)
-        if word >= 0:
-            kind = _WORD_KINDS[word]
-            at += _WORD_ENDS[word + 1] - _WORD_ENDS[word]
-            if kind == NUMBER:
-                scratch[used] = _WORD_TAGS[word]
-                used += 1
-        elif data[at] == 45 or 48 <= data[at] <= 57:
-            status, at, used, kind = _number(data, at, stop, scratch, used)
-        else:
-            status = BAD_VALUE
-    node[KIND], node[START], node[SIZE] = kind, begin, 9 if kind == FLOAT else used - begin
-    if node[SIZE] > MAX_SIZE:
-        status = TOO_LARGE
-    return status, at, used
+        if word < 0:
+            return BAD_VALUE, at, used
+        kind = _WORD_KINDS[word]
+        at += _WORD_ENDS[word + 1] - _WORD_ENDS[word]
+        if kind == NUMBER:
+            scratch[used] = _WORD_TAGS[word]
+            used += 1
+    size = 9 if kind == FLOAT else used - begin
+    tape[node, KIND], tape[node, START], tape[node, SIZE] = kind, begin, size
+    tape[node, COUNT], tape[node, SKIP] = 0, node + 1
+    return (TOO_LARGE if size > MAX_SIZE else status), at, used
 
 
 @kernel
@@ -267,27 +267,28 @@ def _count_in(tape: Tape, stack: Int64s, depth: int, size: int, members: int) ->
 @kernel
 def _close(tape: Tape, nodes: int, stack: Int64s, depth: int) -> int:
     """Complete the container on top of the stack and count it in to the one around it."""
-    node = tape[stack[depth]]
-    node[SKIP] = nodes
-    _count_in(tape, stack, depth - 1, node[SIZE], 1)
-    return TOO_LARGE if node[SIZE] > MAX_SIZE else OK
+    node = stack[depth]
+    tape[node, SKIP] = nodes
+    _count_in(tape, stack, depth - 1, tape[node, SIZE], 1)
+    return TOO_LARGE if tape[node, SIZE] > MAX_SIZE else OK
 
 
 @kernel
-def _open(node: Int64s, is_object: bool, nodes: int, stack: Int64s, depth: int) -> int:
+def _open(tape: Tape, node: int, is_object: bool, stack: Int64s, depth: int) -> int:
     if depth >= len(stack):
         return TOO_DEEP
-    node[KIND], node[START], node[SIZE], node[COUNT] = OBJECT if is_object else ARRAY, 0, 4, 0
-    stack[depth] = nodes
+    tape[node, KIND] = OBJECT if is_object else ARRAY
+    tape[node, START], tape[node, SIZE], tape[node, COUNT] = 0, 4, 0
+    stack[depth] = node
     return OK
 
 
 @kernel
-def _key(data: Bytes, at: int, stop: int, scratch: Bytes, used: int, node: Int64s) -> tuple[int, int, int]:
+def _key(data: Bytes, at: int, stop: int, scratch: Bytes, used: int, tape: Tape, node: int) -> tuple[int, int, int]:
     """The key at `at` and the colon after it, as `_scalar` does."""
     if data[at] != 34:
         return BAD_PLACE, at, used
-    status, at, used = _scalar(data, at, stop, scratch, used, node)
+    status, at, used = _scalar(data, at, stop, scratch, used, tape, node)
     at = _blanks(data, at, stop)
     if status == OK and at == stop:
         status = ENDS
@@ -331,15 +332,15 @@ def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scra
             status = NO_ROOM
         elif not wants_key and (byte == 91 or byte == 123):
             depth += 1
-            status = _open(tape[nodes], byte == 123, nodes, stack, depth)
+            status = _open(tape, nodes, byte == 123, stack, depth)
             at, nodes, wants_key, first = at + 1, nodes + 1, byte == 123, True
         else:
-            node = tape[nodes]
-            node[COUNT], node[SKIP], first = 0, nodes + 1, False
+            first = False
             if wants_key:
-                status, at, used = _key(data, at, stop, scratch, used, node)
+                status, at, used = _key(data, at, stop, scratch, used, tape, nodes)
             else:
-                status, at, used = _scalar(data, at, stop, scratch, used, node)
-            _count_in(tape, stack, depth, node[SIZE], 0 if wants_key else 1)
+                status, at, used = _scalar(data, at, stop, scratch, used, tape, nodes)
+            if status == OK:
+                _count_in(tape, stack, depth, tape[nodes, SIZE], 0 if wants_key else 1)
             nodes, after, wants_key = nodes + 1, not wants_key, False
     return status, at, nodes

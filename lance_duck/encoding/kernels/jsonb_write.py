@@ -16,6 +16,8 @@ from lance_duck.encoding.kernels.jsonb_parse import (
     NO_ROOM,
     OBJECT,
     OK,
+    ORDER,
+    PLACE,
     SIZE,
     SKIP,
     START,
@@ -48,34 +50,38 @@ def _is_less(tape: Tape, scratch: Bytes, one: int, other: int) -> bool:
 
 
 @kernel
-def _sift(keys: Int64s, at: int, count: int, tape: Tape, scratch: Bytes) -> None:
+def _sift(tape: Tape, at: int, count: int, scratch: Bytes) -> None:
     while True:
         child = 2 * at + 1
-        if child + 1 < count and _is_less(tape, scratch, keys[child], keys[child + 1]):
+        if child + 1 < count and _is_less(tape, scratch, tape[child, ORDER], tape[child + 1, ORDER]):
             child += 1
-        if child >= count or not _is_less(tape, scratch, keys[at], keys[child]):
+        if child >= count or not _is_less(tape, scratch, tape[at, ORDER], tape[child, ORDER]):
             return
-        keys[at], keys[child] = keys[child], keys[at]
+        tape[at, ORDER], tape[child, ORDER] = tape[child, ORDER], tape[at, ORDER]
         at = child
 
 
 @kernel
-def _sort(keys: Int64s, tape: Tape, scratch: Bytes) -> int:
-    """Put the nodes of keys in the order of their bytes; DUPLICATE when two are the same."""
-    count = len(keys)
-    for at in range(count // 2 - 1, -1, -1):
-        _sift(keys, at, count, tape, scratch)
-    for last in range(count - 1, 0, -1):
-        keys[0], keys[last] = keys[last], keys[0]
-        _sift(keys, 0, last, tape, scratch)
+def _sort(tape: Tape, count: int, scratch: Bytes) -> int:
+    """Put the nodes of keys, `count` of them in ORDER, in the order of their bytes; DUPLICATE when two are the same."""
     for i in range(1, count):
-        if not _is_less(tape, scratch, keys[i - 1], keys[i]):
+        if not _is_less(tape, scratch, tape[i - 1, ORDER], tape[i, ORDER]):
+            break
+    else:
+        return OK
+    for at in range(count // 2 - 1, -1, -1):
+        _sift(tape, at, count, scratch)
+    for last in range(count - 1, 0, -1):
+        tape[0, ORDER], tape[last, ORDER] = tape[last, ORDER], tape[0, ORDER]
+        _sift(tape, 0, last, scratch)
+    for i in range(1, count):
+        if not _is_less(tape, scratch, tape[i - 1, ORDER], tape[i, ORDER]):
             return DUPLICATE
     return OK
 
 
 @kernel
-def _float_extent(scratch: Bytes, at: int) -> tuple[int, int]:
+def _float_extent(scratch: Bytes, at: int) -> tuple[np.int64, np.int64]:
     start = stop = np.int64(0)
     for i in range(8):
         start |= np.int64(scratch[at + i]) << (8 * i)
@@ -84,13 +90,11 @@ def _float_extent(scratch: Bytes, at: int) -> tuple[int, int]:
 
 
 @kernel
-def _put_payload(
-    tape: Tape, node: int, scratch: Bytes, out: Bytes, at: int, places: Int64s, floats: Int64s, seen: int
-) -> int:
+def _put_payload(tape: Tape, node: int, scratch: Bytes, out: Bytes, at: int, floats: Int64s, seen: int) -> int:
     """Write a scalar, or note where a container goes; returns the floats seen."""
     kind = tape[node, KIND]
     if kind in (ARRAY, OBJECT):
-        places[node] = at
+        tape[node, PLACE] = at
     elif kind == FLOAT:
         if seen < len(floats):
             start, stop = _float_extent(scratch, tape[node, START])
@@ -105,55 +109,45 @@ def _put_payload(
 
 
 @kernel
-def _put_container(
-    tape: Tape, node: int, scratch: Bytes, out: Bytes, places: Int64s, keys: Int64s, floats: Int64s, seen: int
-) -> tuple[int, int]:
+def _put_container(tape: Tape, node: int, scratch: Bytes, out: Bytes, floats: Int64s, seen: int) -> tuple[int, int]:
     """Write a container with the scalars in it, as (status, floats seen)."""
     count, is_object, child = tape[node, COUNT], tape[node, KIND] == OBJECT, node + 1
-    entry = _put_word(out, places[node], 4 if is_object else 8, count)
+    entry = _put_word(out, tape[node, PLACE], 4 if is_object else 8, count)
     for i in range(count):
-        keys[i] = child
+        tape[i, ORDER] = child
         child = tape[child + 1 if is_object else child, SKIP]
     at = entry + 4 * count
     if is_object:
-        if _sort(keys[:count], tape, scratch) != OK:
+        if _sort(tape, count, scratch) != OK:
             return DUPLICATE, seen
         at += 4 * count
         for i in range(count):
-            entry = _put_word(out, entry, 1, tape[keys[i], SIZE])
-            seen = _put_payload(tape, keys[i], scratch, out, at, places, floats, seen)
-            at += tape[keys[i], SIZE]
-            keys[i] += 1
+            key = tape[i, ORDER]
+            entry = _put_word(out, entry, 1, tape[key, SIZE])
+            seen = _put_payload(tape, key, scratch, out, at, floats, seen)
+            at += tape[key, SIZE]
     for i in range(count):
-        size = tape[keys[i], SIZE]
-        entry = _put_word(out, entry, _ENTRY_KINDS[tape[keys[i], KIND]], size)
-        seen = _put_payload(tape, keys[i], scratch, out, at, places, floats, seen)
-        at += size
+        member = tape[i, ORDER] + is_object
+        entry = _put_word(out, entry, _ENTRY_KINDS[tape[member, KIND]], tape[member, SIZE])
+        seen = _put_payload(tape, member, scratch, out, at, floats, seen)
+        at += tape[member, SIZE]
     return OK, seen
 
 
 @kernel
 def _put_value(
-    tape: Tape,
-    nodes: int,
-    scratch: Bytes,
-    out: Bytes,
-    at: int,
-    places: Int64s,
-    keys: Int64s,
-    floats: Int64s,
-    seen: int,
+    tape: Tape, nodes: int, scratch: Bytes, out: Bytes, at: int, floats: Int64s, seen: int
 ) -> tuple[int, int, int]:
     """Write one value, as (status, end of its bytes, floats seen)."""
     status, kind, size = OK, tape[0, KIND], tape[0, SIZE]
     if kind not in (ARRAY, OBJECT):
         entry = _put_word(out, _put_word(out, at, 2, 0), _ENTRY_KINDS[kind], size)
-        seen = _put_payload(tape, 0, scratch, out, entry, places, floats, seen)
+        seen = _put_payload(tape, 0, scratch, out, entry, floats, seen)
         return OK, entry + size, seen
-    places[0] = at
+    tape[0, PLACE] = at
     for node in range(nodes):
         if status == OK and tape[node, KIND] in (ARRAY, OBJECT):
-            status, seen = _put_container(tape, node, scratch, out, places, keys, floats, seen)
+            status, seen = _put_container(tape, node, scratch, out, floats, seen)
     return status, at + size, seen
 
 
@@ -176,7 +170,7 @@ def encode_texts(
         data: The texts.
         offsets: (n + 1,), within `data`.
         skip: (n,), not 0 where a value gets no bytes.
-        tape: (rows, 7), room for the nodes of one value.
+        tape: (rows, NODE), room for the nodes of one value.
         stack: Room for nesting, one number a level.
         scratch: At least 16 bytes, and 4 for each of the longest text.
         out: Receives the values; at least 8 bytes for each of them and 4 for each byte of text.
@@ -190,9 +184,9 @@ def encode_texts(
     for i in range(state[0], len(offsets) - 1):
         start, stop, at, seen = offsets[i], offsets[i + 1], state[1], state[2]
         if not skip[i] and start < stop:
-            status, place, nodes = parse_value(data, start, stop, tape[:, :5], stack, scratch)
+            status, place, nodes = parse_value(data, start, stop, tape, stack, scratch)
             if status == OK:
-                status, at, seen = _put_value(tape, nodes, scratch, out, at, tape[:, 5], tape[:, 6], floats, seen)
+                status, at, seen = _put_value(tape, nodes, scratch, out, at, floats, seen)
             if status == OK and seen > len(floats):
                 status = NO_ROOM
             if status != OK:
