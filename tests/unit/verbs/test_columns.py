@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import CorruptError, IncompatibleError, InvalidInputError
+
+ROWS = pa.table(
+    {
+        "a": [1, 2, 3, 4, 5],
+        "b": ["v", "w", None, "y", "z"],
+        "s": [{"p": 1, "q": 1.5}, None, {"p": 3, "q": None}, {"p": 4, "q": 4.5}, {"p": 5, "q": 5.5}],
+        "l": [[1, 2], [], None, [3], [4]],
+    }
+)
+
+
+@pytest.fixture
+def table(place: str, hasty: dict[str, str]) -> ld.LanceDataset:
+    return ld.write_dataset(ROWS, place, max_rows_per_file=2, storage_options=hasty)
+
+
+def files(table: ld.LanceDataset) -> int:
+    return len(list((Path(table.uri) / "data").iterdir()))
+
+
+def column(table: ld.LanceDataset, name: str) -> list[Any]:
+    found: list[Any] = table.to_table([name]).column(0).to_pylist()
+    return found
+
+
+def test_sql_gives_columns_and_writes_only_them(table: ld.LanceDataset) -> None:
+    before = [f.data_files() for f in table.get_fragments()]
+    table.add_columns({"n": "a * 2", "upper name": "upper(b)", "x": "s.p + len(l)"})
+    assert table.schema.names == ["a", "b", "s", "l", "n", "upper name", "x"]
+    assert column(table, "n") == [2, 4, 6, 8, 10]
+    assert column(table, "upper name") == ["V", "W", None, "Y", "Z"]
+    assert column(table, "x") == [3, None, None, 5, 6]
+    assert [f.data_files()[:-1] for f in table.get_fragments()] == before
+    assert table.to_table(["a", "b", "s", "l"]) == ROWS
+
+
+def test_deleted_rows_are_not_looked_at(table: ld.LanceDataset) -> None:
+    table.delete("a IN (1, 3, 4)")
+    table.add_columns({"n": "10 / (a - 1)", "m": "b || '!'"})
+    assert column(table, "n") == [10.0, 2.5]
+    assert column(table, "m") == ["w!", "z!"]
+    table.alter_columns({"path": "a", "data_type": pa.int8()})
+    table.merge(pa.table({"a": pa.array([2, 5], pa.int8()), "k": ["two", "five"]}), "a")
+    table.add_columns(pa.table({"r": [20, 50]}))
+    assert table.to_table(["a", "k", "r"]).to_pylist() == [
+        {"a": 2, "k": "two", "r": 20},
+        {"a": 5, "k": "five", "r": 50},
+    ]
+
+
+def test_constant_nulls_write_nothing(table: ld.LanceDataset) -> None:
+    before = files(table)
+    table.add_columns({"n": "CAST(NULL AS INT)", "m": " null::varchar ", "k": "NULL"})
+    table.add_columns([pa.field("o", pa.list_(pa.int8())), pa.field("s", pa.struct([("r", pa.int8())]))])
+    assert files(table) == before
+    assert [table.schema.field(n).type for n in "nmko"] == [pa.int32(), pa.string(), pa.null(), pa.list_(pa.int8())]
+    assert column(table, "s")[0] == {"p": 1, "q": 1.5, "r": None}
+
+
+def test_a_function_is_given_batches_and_gives_batches(table: ld.LanceDataset) -> None:
+    seen: list[list[str]] = []
+
+    def double(batch: pa.RecordBatch) -> pa.RecordBatch:
+        seen.append(batch.schema.names)
+        assert batch.num_rows <= 1
+        return pa.record_batch({"twice": pc.multiply(batch["a"], 2), "where": batch["_rowaddr"]})
+
+    table.add_columns(double, read_columns=["_rowaddr", "a"], batch_size=1)
+    assert column(table, "twice") == [2, 4, 6, 8, 10]
+    assert column(table, "where") == [0, 1, 1 << 32, (1 << 32) + 1, 2 << 32]
+    assert seen[0] == ["_rowaddr", "a"]
+
+
+def test_a_function_may_give_frames(table: ld.LanceDataset) -> None:
+    @ld.batch_udf()
+    def triple(batch: pa.RecordBatch) -> pd.DataFrame:
+        return pd.DataFrame({"t": [3 * i.as_py() for i in batch["a"]]})
+
+    table.add_columns(triple, read_columns=["a"])
+    table.add_columns(lambda batch: pa.table({"u": batch["a"]}))
+    assert column(table, "t") == [3, 6, 9, 12, 15]
+    assert table.schema.metadata is None
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda batch: 3, "gave no batch"),
+        (lambda batch: pa.record_batch({"n": [1, 2, 3]}), "another number of rows"),
+        (lambda batch: pa.record_batch({"a": batch["a"]}), "already exists"),
+        (
+            ld.batch_udf(pa.schema({"n": pa.int8()}))(lambda batch: pa.record_batch({"n": batch["a"]})),
+            "other columns than its output_schema",
+        ),
+    ],
+)
+def test_a_function_that_gives_something_else_is_refused(table: ld.LanceDataset, function: Any, message: str) -> None:
+    before = files(table)
+    with pytest.raises(InvalidInputError, match=message):
+        table.add_columns(function)
+    assert (table.version, table.latest_version, files(table)) == (1, 1, before)
+
+
+def test_an_error_of_a_function_comes_through_and_leaves_nothing(table: ld.LanceDataset) -> None:
+    before = files(table)
+
+    def fail(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch["a"][0].as_py() == 5:
+            raise ZeroDivisionError
+        return pa.record_batch({"n": batch["a"]})
+
+    with pytest.raises(ZeroDivisionError):
+        table.add_columns(fail)
+    assert (table.latest_version, files(table)) == (1, before)
+
+
+def test_a_checkpoint_keeps_what_was_computed(table: ld.LanceDataset, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "kept.sqlite"
+    calls: list[int] = []
+
+    def make(fails_at: int) -> ld.BatchUDF:
+        @ld.batch_udf(pa.schema({"n": pa.int64()}), checkpoint_file=checkpoint)
+        def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+            first = batch["a"][0].as_py()
+            if first == fails_at:
+                raise RuntimeError
+            calls.append(first)
+            return pa.record_batch({"n": pc.negate(batch["a"])})
+
+        return compute
+
+    with pytest.raises(RuntimeError):
+        table.add_columns(make(fails_at=5), batch_size=1)
+    table.add_columns(make(fails_at=0), batch_size=1)
+    assert calls == [1, 2, 3, 4, 5]
+    assert column(table, "n") == [-1, -2, -3, -4, -5]
+    assert not checkpoint.exists()
+
+
+def test_a_checkpoint_of_other_columns_is_not_taken(table: ld.LanceDataset, tmp_path: Path) -> None:
+    function = ld.batch_udf(checkpoint_file=tmp_path / "kept.sqlite")(lambda b: pa.record_batch({"n": b["a"]}))
+    assert function.cache is not None
+    other = table.get_fragment(0).data_files()[0]
+    kept = {"path": other.path, "fields": [99], "column_indices": [0], "file_version": [2, 2]}
+    function.cache.insert_fragment(0, json.dumps(kept | {"file_size": other.file_size_bytes, "base_id": None}))
+    table.add_columns(function)
+    assert column(table, "n") == [1, 2, 3, 4, 5]
+    (tmp_path / "kept.sqlite").write_bytes(b"no database, but longer than a header" * 9)
+    with pytest.raises(CorruptError, match="not a checkpoint"):
+        ld.batch_udf(checkpoint_file=tmp_path / "kept.sqlite")(lambda b: b)
+
+
+def test_a_stream_gives_the_rows_one_after_the_other(table: ld.LanceDataset) -> None:
+    batches = (pa.record_batch({"n": [i, i]}) for i in range(3))
+    cut = iter([next(batches), next(batches), next(batches).slice(0, 1)])
+    table.add_columns(cut, reader_schema=pa.schema({"n": pa.int64()}))
+    assert column(table, "n") == [0, 0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("rows", [0, 4, 6])
+def test_a_stream_of_another_length_is_refused(table: ld.LanceDataset, rows: int) -> None:
+    before = files(table)
+    with pytest.raises(InvalidInputError, match="than the table"):
+        table.add_columns(pa.table({"n": pa.array(range(rows), pa.int64())}))
+    assert (table.latest_version, files(table)) == (1, before)
+
+
+def test_a_merge_takes_the_last_of_equal_keys_and_nulls_equal_nulls(table: ld.LanceDataset) -> None:
+    other = pa.table({"k": ["z", "w", "w", None, "none"], "n": [1, 2, 3, 4, 5], "t": list("abcde")})
+    table.merge(other, "b", "k")
+    assert column(table, "n") == [None, 3, 4, None, 1]
+    assert column(table, "t") == [None, "c", "d", None, "a"]
+    table.merge(pa.table({"_rowid": pa.array([1 << 32], pa.uint64()), "at": ["here"]}), "_rowid")
+    assert column(table, "at") == [None, None, "here", None, None]
+
+
+@pytest.mark.parametrize(
+    ("other", "left_on", "right_on", "message"),
+    [
+        (pa.table({"a": ["x"], "n": [1]}), "a", None, "different types"),
+        (pa.table({"a": [1], "b": ["x"]}), "a", None, "already exists"),
+        (pa.table({"k": [1], "n": [1]}), "a", None, "no column 'a'"),
+        (pa.table({"k": [1], "n": [1]}), "z", "k", "no column 'z'"),
+        (pa.table({"a": [1]}), "a", None, "no columns to merge"),
+        (pa.table({"k": [[1]], "n": [1]}), "l", "k", "cannot be compared"),
+    ],
+)
+def test_merges_that_make_no_sense_are_refused(
+    table: ld.LanceDataset, other: pa.Table, left_on: str, right_on: str | None, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        table.merge(other, left_on, right_on)
+    assert table.latest_version == 1
+
+
+@pytest.mark.parametrize(
+    ("transforms", "message"),
+    [
+        ({"a": "b"}, "already exists"),
+        ({"n": "nope + 1"}, "no column 'nope'"),
+        ({"n": "sum(a)"}, "bad expression"),
+        ({"n": 1}, "not SQL text"),
+        ({"n.m": "a"}, "dot in the name"),
+        ({"n": "CAST(b AS INT)"}, "Could not convert"),
+        (pa.field("n", pa.int8(), nullable=False), "must be nullable"),
+        (3, "of this kind"),
+    ],
+)
+def test_new_columns_that_make_no_sense_are_refused(table: ld.LanceDataset, transforms: Any, message: str) -> None:
+    before = files(table)
+    with pytest.raises(InvalidInputError, match=message):
+        table.add_columns(transforms)
+    assert (table.latest_version, files(table)) == (1, before)
+
+
+def test_values_are_cast_wherever_they_lie(table: ld.LanceDataset) -> None:
+    table.alter_columns(
+        {"path": "a", "data_type": pa.int8(), "name": "small"},
+        {"path": "b", "data_type": pa.dictionary(pa.int8(), pa.string())},
+        {"path": "s.p", "data_type": pa.uint16(), "name": "pp"},
+        {"path": "l.item", "data_type": pa.int32()},
+    )
+    types = {field.name: field.type for field in table.schema}
+    assert types["small"] == pa.int8()
+    assert types["l"] == pa.list_(pa.int32())
+    assert types["s"].field("pp").type == pa.uint16()
+    expected = ROWS.rename_columns(["small", "b", "s", "l"]).to_pydict()
+    expected["s"] = [s and {"pp": s["p"], "q": s["q"]} for s in expected["s"]]
+    assert table.to_table().to_pydict() == expected
+
+
+def test_a_value_that_the_new_type_cannot_hold_is_named(table: ld.LanceDataset) -> None:
+    table = ld.write_dataset(pa.table({"a": [1, 300]}), table, mode="append")
+    before = files(table)
+    with pytest.raises(InvalidInputError, match="300"):
+        table.alter_columns({"path": "a", "data_type": pa.int8()})
+    assert (table.latest_version, files(table)) == (2, before)
+
+
+def test_nulls_are_looked_for_before_they_are_forbidden(table: ld.LanceDataset) -> None:
+    for path in ("b", "s", "s.q", "l"):
+        with pytest.raises(InvalidInputError, match=rf"{path}: column has nulls"):
+            table.alter_columns({"path": path, "nullable": False})
+    table.delete("b IS NULL OR s IS NULL")
+    for path in ("b", "s", "s.q", "l", "l.item"):
+        table.alter_columns({"path": path, "nullable": False})
+    assert not table.schema.field("l").type.value_field.nullable
+    with pytest.raises(InvalidInputError, match=r"'b'.* missing and cannot be null"):
+        ld.write_dataset(pa.table({"a": [1]}), table, mode="append")
+
+
+def test_dropping_writes_no_file(table: ld.LanceDataset) -> None:
+    before = files(table)
+    table.drop_columns(["b", "s.q"])
+    assert (table.schema.names, files(table)) == (["a", "s", "l"], before)
+    assert column(table, "s")[0] == {"p": 1}
+    with pytest.raises(InvalidInputError, match="a list of names"):
+        table.drop_columns("a")
+
+
+def test_a_dropped_name_comes_back_with_other_values(table: ld.LanceDataset) -> None:
+    table.drop_columns(["a"])
+    table.add_columns({"a": "b"})
+    assert column(table, "a") == ROWS["b"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.add_columns({"n": "a"}),
+        lambda t: t.add_columns(lambda b: pa.record_batch({"n": b["a"]})),
+        lambda t: t.merge(pa.table({"a": [1, 7], "n": [1, 7]}), "a"),
+    ],
+)
+def test_columns_are_computed_again_for_rows_that_came_meanwhile(
+    table: ld.LanceDataset, change: Callable[[ld.LanceDataset], None]
+) -> None:
+    ld.write_dataset(pa.table({"a": [7]}), table, mode="append")
+    ld.dataset(table.uri).delete("a = 2")
+    change(table)
+    found = dict(zip(column(table, "a"), column(table, "n"), strict=True))
+    assert list(found) == [1, 3, 4, 5, 7]
+    assert (found[1], found[7]) in ((1, 7), (1, None))
+
+
+def test_a_cast_does_not_lose_rows_that_came_meanwhile(table: ld.LanceDataset) -> None:
+    ld.write_dataset(pa.table({"a": [7]}), table, mode="append")
+    table.alter_columns({"path": "a", "data_type": pa.int8()})
+    assert column(table, "a") == [1, 2, 3, 4, 5, 7]
+
+
+def test_nulls_that_came_meanwhile_are_seen(table: ld.LanceDataset) -> None:
+    ld.write_dataset(pa.table({"a": pa.array([None], pa.int64())}), table, mode="append")
+    with pytest.raises(InvalidInputError, match="nulls"):
+        table.alter_columns({"path": "a", "nullable": False})
+
+
+def test_two_columns_of_one_name_cannot_come_at_once(table: ld.LanceDataset) -> None:
+    other = ld.dataset(table.uri)
+    other.add_columns({"n": "a"})
+    with pytest.raises(InvalidInputError, match="already exists"):
+        table.add_columns({"n": "b"})
+    table.checkout_latest()
+    assert column(table, "n") == [1, 2, 3, 4, 5]
+
+
+def test_a_stream_cannot_be_read_again(table: ld.LanceDataset) -> None:
+    ld.dataset(table.uri).alter_columns({"path": "a", "data_type": pa.int8()})
+    with pytest.raises(IncompatibleError, match="read only once"):
+        table.add_columns(pa.table({"n": range(5)}).to_reader())
+    assert "n" not in ld.dataset(table.uri).schema.names
+
+
+def test_columns_of_a_table_without_rows(place: str, hasty: dict[str, str]) -> None:
+    table = ld.write_dataset(pa.table({"a": pa.array([], pa.int64())}), place, storage_options=hasty)
+    table.add_columns({"n": "a + 1"})
+    table.add_columns(pa.table({"m": pa.array([], pa.int8())}))
+    table.merge(pa.table({"a": [1], "k": ["x"]}), "a")
+    table.alter_columns({"path": "a", "data_type": pa.int32()})
+    table.alter_columns({"path": "n", "nullable": False})
+    with pytest.raises(InvalidInputError, match="output_schema"):
+        table.add_columns(lambda batch: batch)
+    assert table.schema.names == ["a", "n", "m", "k"]
+    assert table.count_rows() == 0
+
+
+def test_a_change_says_why(table: ld.LanceDataset) -> None:
+    table.add_columns({"n": "a"}, commit_message="more", transaction_properties={"who": "me"})
+    assert table.get_transactions(1)[0].transaction_properties["who"] == "me"  # type: ignore[union-attr]
+    assert table.get_transactions(1)[0].commit_message == "more"  # type: ignore[union-attr]
+    with pytest.raises(InvalidInputError, match="not a text"):
+        table.drop_columns(["n"], transaction_properties={"n": 1})  # type: ignore[dict-item]
+
+
+def test_other_handles_stay_and_files_of_other_versions_too(table: ld.LanceDataset) -> None:
+    other = ld.dataset(table.uri)
+    table.drop_columns(["b"])
+    table.alter_columns({"path": "a", "data_type": pa.int8()})
+    assert (other.version, other.latest_version, other.to_table()) == (1, 3, ROWS)
