@@ -38,7 +38,10 @@ def value_codec(block: Block, choice: Choice) -> Codec:
         return list_codec(block)
     if isinstance(block, VariableWidth):
         return _single_texts(block, choice)
-    if isinstance(block, PackedStruct) and choice.large:
+    if isinstance(block, PackedStruct):
+        if not choice.large:
+            remedy = "write with data_storage_version='2.2'"
+            raise UnsupportedError("packed struct with fields of no fixed width", where="version 2.1", remedy=remedy)
         return packed.VariablePackedStruct(tuple(_packed_field(field, choice) for field in block.fields))
     raise UnsupportedError("values of this kind", where="full zip", found=type(block).__name__)
 
