@@ -67,10 +67,10 @@ class LanceDataset(
     History,
     Lineage,
     VersionChanges,
+    Upkeep,
     ConfigChanges,
     RowChanges,
     ColumnChanges,
-    Upkeep,
     Commits,
 ):
     """One version of a Lance table; see `dataset` for the arguments.

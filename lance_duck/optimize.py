@@ -9,15 +9,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupStats, cleanup, explain_cleanup
 from lance_duck.maintenance.cleanup_plan import CleanupPolicy
 from lance_duck.maintenance.compact import commit_rewrites, compact, plan_compaction
 from lance_duck.maintenance.options import CompactionOptions, compaction_options
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
 from lance_duck.maintenance.validate import Problem, find_problems, validate
+from lance_duck.verbs.config import ConfigChanges
 from lance_duck.verbs.fragment_metadata import FragmentMetadata, fragment_from, metadata_of
 from lance_duck.verbs.handle import Handle
 
@@ -190,6 +192,13 @@ class Compaction:
         return _metrics(done)
 
 
+class AutoCleanupConfig(TypedDict):
+    """When a table cleans up after itself: each so many versions, of what is older than so many seconds."""
+
+    interval: int
+    older_than_seconds: int
+
+
 class DatasetOptimizer:
     """Upkeep of a table.
 
@@ -197,7 +206,7 @@ class DatasetOptimizer:
         dataset: Handle that moves with each change.
     """
 
-    def __init__(self, dataset: Handle) -> None:
+    def __init__(self, dataset: ConfigChanges) -> None:
         self._dataset = dataset
 
     def compact_files(
@@ -220,8 +229,27 @@ class DatasetOptimizer:
         """
         return _compact(self._dataset, options, transaction_properties, progress)
 
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
+        """Have the table clean up after itself from now on; see `lance_duck.maintenance.auto_cleanup`.
 
-class Upkeep(Handle):
+        Raises:
+            InvalidInputError: Not both numbers are given.
+        """
+        try:
+            interval = int(auto_cleanup_config["interval"])
+            seconds = int(auto_cleanup_config["older_than_seconds"])
+        except (KeyError, TypeError, ValueError):
+            raise InvalidInputError(
+                "auto_cleanup_config", expected="interval and older_than_seconds", found=repr(auto_cleanup_config)
+            ) from None
+        self._dataset.update_config({INTERVAL: str(interval), OLDER_THAN: f"{seconds}s"})
+
+    def disable_auto_cleanup(self) -> None:
+        """Have it no longer do so."""
+        self._dataset.delete_config_keys([INTERVAL, OLDER_THAN, RETAIN])
+
+
+class Upkeep(ConfigChanges):
     """Compaction, cleanup and validation of a table."""
 
     @property

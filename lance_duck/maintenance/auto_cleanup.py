@@ -36,14 +36,14 @@ _UNITS: Final = {
 
 
 def auto_cleanup(snapshot: Snapshot) -> None:
-    """Clean up after a commit, where the config says that it is time to.
+    """Clean up after a commit, where the config says that it is time to; the version before stays for its readers.
 
     The commit has succeeded, so that nothing is raised: what goes wrong is a warning.
     """
     try:
         policy = due_policy(snapshot)
         if policy is not None:
-            cleanup(snapshot, policy)
+            cleanup(snapshot, policy, current=snapshot.version - 1)
     except LanceDuckError as error:
         warnings.warn(f"automatic cleanup: {error}", RuntimeWarning, stacklevel=2)
 

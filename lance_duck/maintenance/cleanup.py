@@ -74,6 +74,7 @@ def cleanup(
     policy: CleanupPolicy,
     delete_rate_limit: int | None = None,
     delete_concurrency: int | None = None,
+    current: int | None = None,
 ) -> CleanupStats:
     """Remove old versions and what only they refer to.
 
@@ -82,6 +83,7 @@ def cleanup(
         policy: What is old.
         delete_rate_limit: Files a second at most.
         delete_concurrency: Accepted; the store decides how many deletions run at once.
+        current: Version that stays in place of that of the snapshot.
 
     Raises:
         ReferencedError: A tagged version is among them, and the policy says that this is an error.
@@ -89,7 +91,7 @@ def cleanup(
     for name, value in (("delete_rate_limit", delete_rate_limit), ("delete_concurrency", delete_concurrency)):
         if value is not None and value < 1:
             raise InvalidInputError(f"{name} must be greater than 0", where="cleanup", found=value)
-    old, files, _ = _plan(snapshot, policy)
+    old, files, _ = _plan(snapshot, policy, snapshot.version if current is None else current)
     store = snapshot.store
     failed = 0
     for batch in _batches([f.path for f in _manifests_first(files)], delete_rate_limit):
@@ -105,7 +107,7 @@ def explain_cleanup(snapshot: Snapshot, policy: CleanupPolicy, max_files: int | 
         policy: What is old.
         max_files: Files to name at most; None: none.
     """
-    old, files, branches = _plan(snapshot, policy)
+    old, files, branches = _plan(snapshot, policy, snapshot.version)
     listed = sorted(files, key=lambda f: f.path)[: max_files or 0]
     stats = _stats(old, files, 0)
     return CleanupExplanation(
@@ -114,7 +116,7 @@ def explain_cleanup(snapshot: Snapshot, policy: CleanupPolicy, max_files: int | 
 
 
 def _plan(
-    snapshot: Snapshot, policy: CleanupPolicy
+    snapshot: Snapshot, policy: CleanupPolicy, current: int
 ) -> tuple[list[int], list[CleanupCandidateFile], list[CleanupReferencedBranch]]:
     now = datetime.now(UTC)
     store = snapshot.store
@@ -128,7 +130,7 @@ def _plan(
             kept.setdefault(tag.version, []).append(name)
     for branch in branches.values():
         kept.setdefault(branch.parent_version, [])
-    old = old_versions({v: m.timestamp for v, m in manifests.items()}, kept, snapshot.version, policy, now)
+    old = old_versions({v: m.timestamp for v, m in manifests.items()}, kept, current, policy, now)
     gone = set(old)
     staying = set().union(*(references(m) for v, m in manifests.items() if v not in gone), _borrowed(snapshot))
     staying |= set().union(*map(references, _detached(store)))

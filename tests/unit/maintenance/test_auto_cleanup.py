@@ -25,12 +25,21 @@ def test_old_versions_go_at_each_interval(tmp_path: Path) -> None:
     for _ in range(6):
         dataset.insert(ONE)
         seen.append(versions(dataset))
-    assert seen == [[1, 2], [3], [3, 4], [3, 4, 5], [6], [6, 7]]
+    assert seen == [[1, 2], [2, 3], [2, 3, 4], [2, 3, 4, 5], [5, 6], [5, 6, 7]]
 
 
 def test_write_dataset_cleans_up_too(tmp_path: Path) -> None:
     ld.write_dataset(ONE, tmp_path, auto_cleanup_options={"interval": 2, "older_than_seconds": 0})
-    assert versions(ld.write_dataset(ONE, tmp_path, mode="append")) == [2]
+    for expected in ([1, 2], [1, 2, 3], [3, 4]):
+        assert versions(ld.write_dataset(ONE, tmp_path, mode="append")) == expected
+
+
+def test_it_is_turned_on_and_off(tmp_path: Path) -> None:
+    dataset = ld.write_dataset(ONE, tmp_path)
+    dataset.optimize.enable_auto_cleanup({"interval": 2, "older_than_seconds": 0})
+    assert dataset.config() == {"lance.auto_cleanup.interval": "2", "lance.auto_cleanup.older_than": "0s"}
+    dataset.optimize.disable_auto_cleanup()
+    assert dataset.config() == {}
 
 
 def test_reading_the_newest_version_cleans_nothing_up(tmp_path: Path) -> None:
