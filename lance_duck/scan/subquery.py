@@ -1,4 +1,4 @@
-"""Conditions with subqueries: DuckDB evaluates them over the whole table, which they call `target`, or by its name."""
+"""SQL with subqueries: DuckDB evaluates it over the whole table, which it calls `target`, or by its name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def has_subquery(text: str) -> bool:
 
 
 def addresses_where(table: TableScan, text: str, parameters: Parameters = None) -> NDArray[np.uint64]:
-    """Addresses of the rows for which a condition with subqueries is true.
+    """Addresses of the rows for which a condition with subqueries is true, ascending.
 
     Args:
         table: The table; in the subqueries it is `target`, and has the name of its directory without ".lance".
@@ -36,25 +36,56 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
         parameters: Values bound to the text.
 
     Raises:
-        InvalidInputError: DuckDB refuses the text, or fails on a value.
+        InvalidInputError: DuckDB refuses the text, or fails on a value; or it is no condition.
     """
-    refuse_loose_ends(text, "condition")
-    schema = readable_schema(table.snapshot.schema)
-    names = _named(text, schema.names)
-    quoted = quote_names(text, schema.names)
-    scanned = _scannable(table, names)
-    stem = re.sub(r"\.lance$", "", table.snapshot.uri.rstrip("/").rpartition("/")[2])
-    tables = dict.fromkeys([TARGET, *([stem] if stem else [])], scanned)
-    try:
-        kind = query_tables(f"SELECT ({quoted}\n) AS answer FROM {TARGET} LIMIT 0", tables, parameters)  # noqa: S608
-        if not pa.types.is_boolean(kind.schema.field(0).type):
-            raise InvalidInputError("no condition", expected="BOOLEAN", found=kind.schema.field(0).type)
-        sql = f'SELECT "{ROW_ADDRESS}" FROM {TARGET} WHERE ({quoted}\n)'  # noqa: S608
-        found = query_tables(sql, tables, parameters)
-    except InvalidInputError as error:
-        raise InvalidInputError("bad condition", where=repr(text), found=error.found) from error
+    target = _Target(table, text)
+    kind = target.run(f"SELECT {target.sql} AS answer FROM {TARGET} LIMIT 0", parameters)  # noqa: S608
+    if not pa.types.is_boolean(kind.schema.field(0).type):
+        raise InvalidInputError("bad condition", where=repr(text), expected="BOOLEAN", found=kind.schema.field(0).type)
+    found = target.run(f'SELECT "{ROW_ADDRESS}" FROM {TARGET} WHERE {target.sql}', parameters)  # noqa: S608
     addresses: NDArray[np.uint64] = found.column(0).to_numpy()
     return np.unique(addresses)
+
+
+def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.uint64], pa.ChunkedArray]:
+    """Addresses of all rows, ascending, and the value of an expression with subqueries for each.
+
+    Args:
+        table: As for `addresses_where`.
+        text: SQL, likewise.
+        sql_type: DuckDB's name of the type to cast to.
+
+    Raises:
+        InvalidInputError: DuckDB refuses the text, or fails on a value.
+    """
+    target = _Target(table, text)
+    sql = f'SELECT "{ROW_ADDRESS}", CAST({target.sql} AS {sql_type}) FROM {TARGET} ORDER BY 1'  # noqa: S608
+    found = target.run(sql)
+    return found.column(0).to_numpy(), found.column(1)
+
+
+class _Target:
+    """A table as SQL text sees it.
+
+    Attributes:
+        sql: The text as one operand.
+    """
+
+    def __init__(self, table: TableScan, text: str) -> None:
+        refuse_loose_ends(text, "expression")
+        names = readable_schema(table.snapshot.schema).names
+        self.sql = f"({quote_names(text, names)}\n)"
+        self._text = text
+        stem = re.sub(r"\.lance$", "", table.snapshot.uri.rstrip("/").rpartition("/")[2])
+        scanned = _scannable(table, _named(text, names))
+        self._tables = dict.fromkeys([TARGET, *([stem] if stem else [])], scanned)
+
+    def run(self, sql: str, parameters: Parameters = None) -> pa.Table:
+        """Run a query."""
+        try:
+            return query_tables(sql, self._tables, parameters)
+        except InvalidInputError as error:
+            raise InvalidInputError("bad expression", where=repr(self._text), found=error.found) from error
 
 
 def _named(text: str, names: list[str]) -> list[str]:

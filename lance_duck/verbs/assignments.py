@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb_eval import BATCH, describe, duckdb_type, evaluate_sql
 from lance_duck.scan.predicate import Path
-from lance_duck.scan.projection import readable_schema
+from lance_duck.scan.projection import ROW_ADDRESS, readable_schema
 from lance_duck.scan.sql_text import SqlExpression, parse_sql
+from lance_duck.scan.subquery import has_subquery, values_of
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.schema import Field, Schema
 
 _TYPED_TEXT: Final = re.compile(r'\b(timestamp|date|time)\s+"([^"]*)"', re.IGNORECASE)
@@ -24,10 +28,22 @@ _APPROXIMATE: Final = re.compile(r"FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR")
 
 @dataclass(frozen=True)
 class Assignment:
-    """A column and the expression that gives its new values."""
+    """A column and the expression that gives its new values.
+
+    Attributes:
+        text: The expression, as the user wrote it.
+        parsed: The same, vetted; None: it has subqueries, and is evaluated over the whole table.
+    """
 
     field: Field
-    expression: SqlExpression
+    text: str
+    parsed: SqlExpression | None
+
+    @property
+    def expression(self) -> SqlExpression:
+        """The expression, which has no subqueries."""
+        assert self.parsed is not None
+        return self.parsed
 
     @cached_property
     def type(self) -> pa.DataType:
@@ -77,7 +93,8 @@ class Assignments:
                 "no updates", where="update", expected="SQL expressions by column", found=repr(updates)
             )
         available = readable_schema(schema)
-        self.columns = []
+        self.columns: list[Assignment] = []
+        self._looked_up: dict[str, tuple[NDArray[np.uint64], pa.ChunkedArray]] = {}
         for name, text in updates.items():
             if name not in schema.names:
                 raise InvalidInputError(
@@ -87,9 +104,10 @@ class Assignments:
                 raise InvalidInputError(
                     f"new value of column {name!r}", expected="an SQL expression", found=type(text).__name__
                 )
-            parsed = _parsed(_TYPED_TEXT.sub(r"\1 '\2'", text), available, f"new value of column {name!r}")
+            text = _TYPED_TEXT.sub(r"\1 '\2'", text)
+            parsed = None if has_subquery(text) else _parsed(text, available, f"new value of column {name!r}")
             field = next(field for field in schema.fields if field.name == name)
-            self.columns.append(Assignment(field, parsed))
+            self.columns.append(Assignment(field, text, parsed))
 
     @property
     def names(self) -> list[str]:
@@ -97,30 +115,50 @@ class Assignments:
         return [assignment.field.name for assignment in self.columns]
 
     @cached_property
+    def _plain(self) -> list[Assignment]:
+        return [column for column in self.columns if column.parsed is not None]
+
+    def over(self, table: TableScan) -> None:
+        """Evaluate the expressions with subqueries over a table, for `values` to look them up.
+
+        Raises:
+            InvalidInputError: DuckDB refuses one, or fails on a value.
+        """
+        for column in self.columns:
+            if column.parsed is None:
+                self._looked_up[column.field.name] = values_of(table, column.text, column.sql_type)
+
+    @cached_property
     def reads(self) -> list[str]:
         """Top-level columns that the expressions read, hidden ones among them."""
-        paths: list[Path] = [path for column in self.columns for path in column.expression.paths]
+        paths: list[Path] = [path for column in self._plain for path in column.expression.paths]
         return list(dict.fromkeys(path[0] for path in paths))
 
     def values(self, columns: Mapping[str, pa.Array], num_rows: int) -> dict[str, pa.ChunkedArray]:
         """Return the new values by column.
 
         Args:
-            columns: At least those of `reads`.
+            columns: At least those of `reads`, and `_rowaddr`.
             num_rows: Rows of the batch.
 
         Raises:
             InvalidInputError: An expression fails on a value, or a value does not fit its column.
         """
+        asked = columns[ROW_ADDRESS].to_numpy()
+        found = {
+            name: values.take(pa.array(np.searchsorted(addresses, asked)))
+            for name, (addresses, values) in self._looked_up.items()
+        }
+        if not self._plain:
+            return found
         parts = []
-        for i, column in enumerate(self.columns):
+        for i, column in enumerate(self._plain):
             parts.append(f"{column.value} AS v{i}")
             if column.loss is not None:
                 parts.append(f"{column.loss} AS x{i}")
         used = {name: columns[name] for name in self.reads}
         answer = self._evaluate(", ".join(parts), used, num_rows)
-        found = {}
-        for i, column in enumerate(self.columns):
+        for i, column in enumerate(self._plain):
             if column.loss is not None:
                 _refuse_loss(column, answer.column(f"x{i}"))
             values = answer.column(f"v{i}")
@@ -132,7 +170,7 @@ class Assignments:
         try:
             return evaluate_sql(select, columns, num_rows)
         except InvalidInputError as error:
-            texts = ", ".join(f"{c.field.name} = {c.expression.text}" for c in self.columns)
+            texts = ", ".join(f"{c.field.name} = {c.text}" for c in self._plain)
             raise InvalidInputError("new values cannot be computed", where=texts, found=error.found) from error
 
 

@@ -14,6 +14,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.scan.blob_copies import kept_blobs
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.assignments import Assignments
 from lance_duck.verbs.draft import Draft
@@ -47,6 +48,7 @@ def update_rows(
         RetryableError: Another change came first.
     """
     assignments = Assignments(snapshot.schema, updates)
+    assignments.over(TableScan(snapshot))
     version = data_storage_version or snapshot.data_storage_version
     options = WriteOptions(data_storage_version=version, blobs=kept_blobs(snapshot))
     rows = _Rows(snapshot, assignments, where)

@@ -204,3 +204,25 @@ def test_kept_columns_of_all_kinds_survive_updates_and_merges(tmp_path: Path) ->
     assert found["blob"].to_pylist() == [b"one", None, b"x" * 100_000, b"", b"five", b"six"]
     assert [str(v).replace(" ", "") for v in found["json"].to_pylist()] == [f'{{"x":{i}}}' for i in range(6)]
     assert found.equals(ds.to_table(blob_handling="all_binary").sort_by("id"))
+
+
+@pytest.mark.parametrize("kind", ["branch", "clone"])
+def test_rows_of_branches_and_clones_change_without_those_of_the_table(kind: str, tmp_path: Path) -> None:
+    theirs = lance.write_dataset(START, tmp_path / "t", max_rows_per_file=7)
+    theirs.delete("a = 1")
+    if kind == "branch":
+        theirs.create_branch("other")
+        ours = lance_duck.dataset(tmp_path / "t", version=("other", None))
+    else:
+        theirs.shallow_clone(tmp_path / "other", 2)
+        ours = lance_duck.dataset(tmp_path / "other")
+    ours.delete("a = 2")
+    ours.update({"c": "-1"}, where="a = 3")
+    upsert(NEW)(ours)
+    again = theirs.checkout_version(("other", None)) if kind == "branch" else lance.dataset(tmp_path / "other")
+    again.validate()
+    assert shown(again, stable=False).equals(shown(ours, stable=False))
+    assert again.count_rows() == 20
+    again.delete("a = 5")
+    again.validate()
+    assert lance.dataset(tmp_path / "t").count_rows() == 19

@@ -158,6 +158,16 @@ def test_hidden_columns_can_be_read_by_conditions_and_expressions(ds: ld.LanceDa
     assert ds.delete("_rowid = 0") == {"num_deleted_rows": 1}
 
 
+def test_new_values_may_come_from_subqueries(ds: ld.LanceDataset) -> None:
+    ranks = "(SELECT count(*) FROM target AS other WHERE other.id > target.id)"
+    ds.update({"n": f"{ranks} * 10", "name": "name || (SELECT max(id) FROM t)"}, where="id >= 7")
+    assert content(ds) == {**{i: i for i in range(7)}, 7: 20, 8: 10, 9: 0}
+    assert content(ds, "name")[8] == "s89"
+    for text in ("(SELECT nope FROM target)", "(SELECT 'x')", "(SELECT 1"):
+        with pytest.raises(InvalidInputError):
+            ds.update({"n": text})
+
+
 # Merges.
 
 
