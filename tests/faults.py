@@ -143,6 +143,8 @@ def lose_answer(at: int) -> Plan:
     def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
         found = do()
         if now == at:
+            if name == "open":
+                found.close()
             raise _error(name, errno.EIO)
         return found
 
