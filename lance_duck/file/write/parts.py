@@ -43,17 +43,25 @@ class Part:
 
     def cut(self, room: int, at_least: int) -> tuple[Part | None, Part | None]:
         """The rows that take at most `room` bytes, but `at_least` so many, and the others."""
-        entries, slots = self._bounds()
-        costs = slot_costs(self.values, slots) + entries * self._marks + np.arange(len(entries)) // 8
-        rows = max(int(costs.searchsorted(room, side="right")) - 1, at_least)
+        rows, entry, slot = self._fitting(room, at_least)
         if rows <= 0:
             return None, self
         if rows >= self.num_rows:
             return self, None
-        entry, slot = int(entries[rows]), int(slots[rows])
         return self._slice(0, entry, 0, slot, rows), self._slice(
             entry, self.outline.count, slot, len(self.values), self.num_rows - rows
         )
+
+    def _fitting(self, room: int, at_least: int) -> tuple[int, int, int]:
+        """Rows that take at most `room` bytes, but `at_least` so many, and the entries and slots before the next."""
+        if self.outline.begins is None and not is_variable(self.values.type):
+            each = self.stride * (values_bytes(self.values) / max(1, len(self.values)) + self._marks) + 1 / 8
+            rows = min(max(int(room / each), at_least), self.num_rows)
+            return rows, rows * self.stride, rows * self.stride
+        entries, slots = self._bounds()
+        costs = slot_costs(self.values, slots) + entries * self._marks + np.arange(len(entries)) // 8
+        rows = min(max(int(costs.searchsorted(room, side="right")) - 1, at_least), self.num_rows)
+        return rows, int(entries[rows]), int(slots[rows])
 
     def owned(self) -> Part:
         """The same rows, in memory of which they use most."""
