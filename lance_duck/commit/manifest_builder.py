@@ -200,6 +200,9 @@ def _reserve(draft: Draft, operation: transaction_pb2.Transaction.ReserveFragmen
 
 
 def _create_index(draft: Draft, operation: transaction_pb2.Transaction.CreateIndex, version: int) -> None:
+    for segment in operation.new_indices:
+        if segment.name not in coverage.SYSTEM:
+            _check_fields(draft.manifest, segment.fields, f"index {segment.name!r}")
     gone = {i.uuid.uuid for i in (*operation.removed_indices, *operation.new_indices)}
     draft.segments[:] = [s for s in draft.segments if s.uuid.uuid not in gone]
     draft.segments.extend(_copy(i) for i in operation.new_indices)
@@ -211,6 +214,7 @@ def _replace_data(draft: Draft, operation: transaction_pb2.Transaction.DataRepla
         fragment, new = fragments.get(group.fragment_id), group.new_file
         _check_files(draft.manifest, [table_pb2.DataFragment(files=[new])])
         wanted = {i for i in new.fields if i >= 0}
+        _check_fields(draft.manifest, wanted, f"new file of fragment {fragment.id}")
         same = [f for f in fragment.files if {i for i in f.fields if i >= 0} == wanted]
         if same:
             same[0].CopyFrom(new)
@@ -336,6 +340,13 @@ def _add_bases(manifest: table_pb2.Manifest, bases: Sequence[table_pb2.BasePath]
         base.id = given.id or max((b.id for b in known), default=0) + 1
         if sum(b.id == base.id for b in known) > 1:
             raise IncompatibleError(f"base path id {base.id} is taken", found=given.path)
+
+
+def _check_fields(manifest: table_pb2.Manifest, field_ids: Iterable[int], where: str) -> None:
+    present = {f.id for f in manifest.fields}
+    gone = sorted(set(field_ids) - present)
+    if gone:
+        raise IncompatibleError("field is not in the table", where=where, found=", ".join(map(str, gone)))
 
 
 def _refuse_tree(manifest: table_pb2.Manifest) -> None:

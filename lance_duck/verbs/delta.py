@@ -15,8 +15,9 @@ from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.lance_operation import Transaction
+from lance_duck.verbs.operation_forms import from_transaction
 from lance_duck.wire.fragment import Fragment
-from lance_duck.wire.transaction import Transaction
 
 _IDS = pa.schema([pa.field(ROW_ID, pa.uint64())])
 
@@ -74,7 +75,8 @@ class DatasetDelta:
         Raises:
             NotFoundError: A version was cleaned up.
         """
-        return [self._snapshot.checkout(n).transaction() for n in range(self._begin + 1, self._end + 1)]
+        found = (self._snapshot.checkout(n).transaction() for n in range(self._begin + 1, self._end + 1))
+        return [None if transaction is None else from_transaction(transaction) for transaction in found]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """Rows of the newer version that are new, with `_rowid` and the versions of their creation and last update.

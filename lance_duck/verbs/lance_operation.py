@@ -102,6 +102,8 @@ class LanceOperation:
             fields_for_preserving_frag_bitmap: Fields that changed in rows that moved.
             update_mode: "rewrite_rows", which is the default, or "rewrite_columns".
             updated_fragment_offsets: By fragment, the rows that changed in place, as portable roaring bitmaps.
+            inserted_rows: Keys of inserted rows, as a serialized `KeyExistenceFilter`: of two changes that insert one
+                key only one is committed.
         """
 
         removed_fragment_ids: Sequence[int] = field(default_factory=list)
@@ -111,6 +113,7 @@ class LanceOperation:
         fields_for_preserving_frag_bitmap: Sequence[int] = field(default_factory=list)
         update_mode: str = ""
         updated_fragment_offsets: Mapping[int, bytes] | None = None
+        inserted_rows: bytes | None = None
 
     @dataclass
     class Merge(BaseOperation):

@@ -9,8 +9,10 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from lance_duck import commit as op
+from lance_duck.commit.operations import KeyExistenceFilter
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.rows import roaring_bytes, roaring_values
 from lance_duck.verbs.bases import DatasetBasePath
@@ -102,9 +104,16 @@ def _update(given: LanceOperation.Update, _: Schema | None) -> op.Update:
         tuple(given.fields_modified),
         tuple(given.fields_for_preserving_frag_bitmap),
         given.update_mode or op.REWRITE_ROWS,
-        None,
+        None if given.inserted_rows is None else _keys(given.inserted_rows),
         dict(given.updated_fragment_offsets or {}),
     )
+
+
+def _keys(data: bytes) -> KeyExistenceFilter:
+    try:
+        return KeyExistenceFilter.FromString(data)
+    except DecodeError as error:
+        raise InvalidInputError("inserted_rows is no filter", where="Update") from error
 
 
 def _rewrite(given: LanceOperation.Rewrite, _: Schema | None) -> op.Rewrite:
@@ -228,6 +237,7 @@ def _shown_update(o: op.Update) -> LanceOperation.Update:
         list(o.fields_for_preserving_frag_bitmap),
         o.update_mode,
         dict(o.updated_fragment_offsets) or None,
+        None if o.inserted_rows is None else o.inserted_rows.SerializeToString(),
     )
 
 

@@ -152,7 +152,9 @@ def verdict(outcome: str) -> str:
     if not outcome:
         return "."
     text = outcome.lower()
-    return "R" if "preempted" in text else "X" if "incompatible" in text else "?"
+    if "preempted" in text or outcome.startswith("RetryableError"):
+        return "R"
+    return "X" if "incompatible" in text else "?"
 
 
 def state(path: str) -> tuple[table_pb2.Manifest, list[table_pb2.IndexMetadata]]:

@@ -15,6 +15,11 @@ import lance_duck as ld
 
 CASE_KIND = "written"
 
+# (first, second) -> what we say, where pylance leaves an index over a column that is gone, or fails otherwise.
+STRICTER = {("project away b", "index b"): "X", ("project away b", "field metadata b"): "X"}
+# A projection by pylance takes back metadata of the schema that were set meanwhile; ours does not.
+KEPT = {("schema metadata", name) for name in ("project", "project that keeps", "project away b")}
+
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable row ids"])
 def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sample:
@@ -52,8 +57,9 @@ def check_pair(sample: Sample, first: str, second: str) -> None:
     made = state(path)
     path = sample.copy()
     commit_theirs(path, a)
-    assert verdict(commit_ours(path, b)) == expected, "ours on top of pylance"
-    assert expected != "." or state(path) == made, "ours on top of pylance"
+    assert verdict(commit_ours(path, b)) == STRICTER.get((first, second), expected), "ours on top of pylance"
+    same = (first, second) in KEPT or (first, second) in STRICTER or state(path) == made
+    assert expected != "." or same, "ours on top of pylance"
     path = sample.copy()
     commit_ours(path, a)
     assert verdict(commit_theirs(path, b)) == expected, "pylance on top of ours"

@@ -218,15 +218,11 @@ def test_indices_do_not_cover_what_changed_in_place() -> None:
         index("b", 1, covers=(0, 1), number=2),
         index("u", 1, covers=None, number=3),
     )
-    for operation in (OPERATIONS["UpdateCols(b) f0"], replacement_of_own_file()):
+    for operation in (OPERATIONS["UpdateCols(b) f0"], replacement(0)):
         base = table(fragment(0, *rewritten_column(0).files), fragment(1), indices=indices)
         draft = after(base, operation)
         assert coverage(draft) == {"a": [0, 1], "b": [1]}
         assert not draft.segments[2].fragment_bitmap
-
-
-def replacement_of_own_file() -> Operation:
-    return replacement(0)
 
 
 def test_indices_over_parents_and_children_of_what_changed_do_not_cover_it_either() -> None:
@@ -348,6 +344,13 @@ def test_a_replacement_takes_the_place_of_the_file_with_its_fields_or_adds_some(
     assert paths(after(base, replacement(1)), 1) == ["1.lance", "r.lance"]
     with pytest.raises(InvalidInputError, match="no data file with just these fields"):
         after(table(), replacement(0))
+
+
+@pytest.mark.parametrize("operation", [replacement(0), OPERATIONS["CreateIndex b"]], ids=["file", "index"])
+def test_what_is_made_for_a_field_that_is_gone_is_a_conflict(operation: Operation) -> None:
+    base = after(table(fragment(0, *rewritten_column(0).files)), Project(schema("ac")))
+    with pytest.raises(IncompatibleError, match="field is not in the table: found 1"):
+        after(base, operation, 3)
 
 
 def test_index_segments_are_added_and_removed() -> None:
