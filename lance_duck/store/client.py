@@ -79,7 +79,7 @@ def call(where: str, do: Callable[[], _T]) -> _T:
         raise NotFoundError("no such object", where=where) from error
     except ExistsError as error:
         raise AlreadyExistsError("the name is taken", where=where) from error
-    except NotSupportedError as error:
+    except (NotSupportedError, NotImplementedError) as error:
         raise StoreError(
             _first_line(error),
             where=where,

@@ -276,6 +276,13 @@ def test_an_unreachable_service_is_a_store_error() -> None:
             write()
 
 
+def test_a_service_without_conditional_put_asks_for_a_manifest_store(options: dict[str, str]) -> None:
+    store = open_store("s3://bucket/plain", options | {"aws_conditional_put": "disabled"})
+    with pytest.raises(StoreError, match="manifest_store"):
+        store.put_if_absent("a", b"1")
+    assert files(store) == {}
+
+
 def test_what_a_killed_writer_leaves_is_known_as_temporary(local: Store, tmp_path: Path) -> None:
     sink = local.create("data/a.lance")
     sink.write(b"x" * 100)
