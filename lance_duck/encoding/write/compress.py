@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -35,8 +36,8 @@ LARGEST_VALUE: Final = 32 * 1024 - 256
 TEXT_RATIO: Final = 0.6
 """Part of their size that texts take as codes, as long as nobody has tried."""
 WORTH: Final = 0.95
-DICTIONARY_BITS: Final = (64, 128)
-"""Numbers that may have a dictionary."""
+DICTIONARY_BITS: Final = MappingProxyType({"2.1": (128,), "2.2": (64, 128)})
+"""Bits of numbers that may have a dictionary."""
 
 
 def as_dictionary(block: Block, choice: Choice) -> Block:
@@ -48,7 +49,7 @@ def as_dictionary(block: Block, choice: Choice) -> Block:
     if isinstance(block, VariableWidth) and block.count:
         otherwise = text_bytes(block) * TEXT_RATIO + block.count * block.offsets.itemsize
         found = find_dictionary(block, choice, otherwise, block.count)
-    elif isinstance(block, FixedWidth) and block.count and choice.large and block.bits in DICTIONARY_BITS:
+    elif isinstance(block, FixedWidth) and block.count and block.bits in DICTIONARY_BITS[choice.version]:
         seen = look_at(block)
         least, runs = (seen.least, seen.runs) if seen else (len(block.data), block.count)
         found = find_dictionary(block, choice, least, runs)
