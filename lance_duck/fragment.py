@@ -27,7 +27,7 @@ from lance_duck.verbs.fragment_metadata import DataFile, DeletionFile, FragmentM
 from lance_duck.verbs.lance_operation import LanceOperation, Transaction
 from lance_duck.verbs.new_columns import NewColumns, joined_columns, new_columns
 from lance_duck.verbs.udf import BatchUDF
-from lance_duck.verbs.write_dataset import WriteSettings
+from lance_duck.verbs.write_settings import WriteSettings
 from lance_duck.wire.schema import Schema
 from lance_duck.write.inputs import to_reader
 from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress

@@ -13,7 +13,8 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.write_dataset import WriteSettings, write_table
+from lance_duck.verbs.write_dataset import write_table
+from lance_duck.verbs.write_settings import WriteSettings
 from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
 
 

@@ -26,12 +26,12 @@ from lance_duck.verbs.schema_change import add_fields, next_field_id
 from lance_duck.verbs.write_dataset import (
     MODES,
     Staged,
-    WriteSettings,
     current_version,
     new_location,
     stage_append,
     stage_new,
 )
+from lance_duck.verbs.write_settings import WriteSettings
 from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.deletions import write_deletions

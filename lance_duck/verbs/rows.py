@@ -15,7 +15,8 @@ from lance_duck.verbs.delete import delete_all, delete_rows
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.merge import MergeInsertBuilder
 from lance_duck.verbs.update import update_rows
-from lance_duck.verbs.write_dataset import WriteSettings, write_table
+from lance_duck.verbs.write_dataset import write_table
+from lance_duck.verbs.write_settings import WriteSettings
 
 RETRIES: Final = 10
 TIMEOUT: Final = timedelta(seconds=30)

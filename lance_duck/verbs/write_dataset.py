@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,83 +14,26 @@ from lance_duck.commit.operations import Append, Operation, Overwrite
 from lance_duck.errors import (
     AlreadyExistsError,
     CommitConflictError,
-    IncompatibleError,
     InvalidInputError,
     NotFoundError,
     UnsupportedError,
 )
-from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.scan.projection import HIDDEN
 from lance_duck.snapshot import Location, Snapshot, open_snapshot
-from lance_duck.store import open_source
 from lance_duck.verbs.bases import new_bases, snapshot_bases, target_bases, with_base_options
-from lance_duck.verbs.change import transaction_properties
+from lance_duck.verbs.fitting import check_still_fits, fitting
 from lance_duck.verbs.new_columns import without_pandas
+from lance_duck.verbs.write_settings import WriteSettings, auto_cleanup_config
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.manifest import BasePath
-from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_out import schema_from_arrow
 from lance_duck.write.files import discard_fragments, write_fragments
 from lance_duck.write.inputs import to_reader
-from lance_duck.write.options import Base, WriteOptions, WriteProgress, storage_version
-
-_UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 3600, "m": 60, "s": 1}
+from lance_duck.write.options import Base, storage_version
 
 MODES: Final = ("create", "append", "overwrite")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WriteSettings:
-    """Arguments of `write_dataset`, by its names; see there."""
-
-    max_rows_per_file: int = WriteOptions.max_rows_per_file
-    max_rows_per_group: int | None = WriteOptions.max_rows_per_group
-    max_bytes_per_file: int = WriteOptions.max_bytes_per_file
-    data_cache_bytes: int | None = None
-    max_page_bytes: int | None = None
-    progress: Callable[[WriteProgress], None] | bool | None = None
-    storage_options: Mapping[str, str] | None = None
-    data_storage_version: str | None = None
-    enable_v2_manifest_paths: bool = True
-    enable_stable_row_ids: bool = False
-    auto_cleanup_options: Mapping[str, int] | None = None
-    commit_message: str | None = None
-    transaction_properties: Mapping[str, str] | None = None
-    initial_bases: Sequence[Any] | None = None
-    target_bases: Sequence[str] | None = None
-    target_all_bases: bool | None = None
-    base_store_params: Mapping[str, Mapping[str, str]] | None = None
-    external_blob_mode: str = "reference"
-    allow_external_blob_outside_bases: bool = False
-    blob_pack_file_size_threshold: int | None = None
-
-    @property
-    def properties(self) -> dict[str, str] | None:
-        """What the transaction says of itself."""
-        return transaction_properties(self.commit_message, self.transaction_properties)
-
-    def blobs(self, location: Location, bases: Mapping[int, BasePath]) -> BlobOptions:
-        """What becomes of blobs, in a table with these base paths."""
-        return BlobOptions(
-            self.external_blob_mode,
-            bool(self.allow_external_blob_outside_bases),
-            {i: location.base_uri(base) for i, base in bases.items() if not base.is_dataset_root},
-            self.blob_pack_file_size_threshold,
-            lambda uri: open_source(uri, location.options_for(uri)),
-        )
-
-    def options(self, version: str | None, bases: Sequence[Base | None], blobs: BlobOptions) -> WriteOptions:
-        """How the files are written, in a version where the caller did not choose one."""
-        return WriteOptions(
-            max_rows_per_file=self.max_rows_per_file,
-            max_rows_per_group=self.max_rows_per_group or WriteOptions.max_rows_per_group,
-            max_bytes_per_file=self.max_bytes_per_file,
-            data_storage_version=self.data_storage_version or version,
-            bases=bases,
-            blobs=blobs,
-            progress=_progress(self.progress),
-        )
 
 
 def write_table(
@@ -196,37 +138,6 @@ def stage_new(
     return _stage(reader, schema, location, bases, settings, version)
 
 
-def fitting(schema: Schema, found: pa.Schema) -> Schema:
-    """The columns of a table that data have; members of structs likewise.
-
-    Raises:
-        InvalidInputError: The data have other columns, or lack some that may not be null.
-    """
-    unknown = [name for name in found.names if name not in schema.names]
-    missing = [field.name for field in schema.fields if field.name not in found.names and not field.nullable]
-    if unknown or missing:
-        what = f"columns {', '.join(map(repr, unknown))} are not in the table" if unknown else ""
-        lack = f"columns {', '.join(map(repr, missing))} are missing and cannot be null" if missing else ""
-        raise InvalidInputError(
-            " and ".join(filter(None, (what, lack))), where="data", expected=", ".join(schema.names) or "none"
-        )
-    present = {field.name: field for field in found}
-    kept = tuple(_prune(field, present[field.name].type) for field in schema.fields if field.name in present)
-    return replace(schema, fields=kept)
-
-
-def _prune(field: Field, kind: pa.DataType) -> Field:
-    if field.logical_type != "struct" or field.is_packed or field.blob_version or not pa.types.is_struct(kind):
-        return field
-    members = {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
-    children = tuple(
-        _prune(child, members[child.name]) if child.name in members else child
-        for child in field.children
-        if child.name in members or not child.nullable
-    )
-    return replace(field, children=children) if children else field
-
-
 def _stage(
     reader: pa.RecordBatchReader,
     schema: Schema,
@@ -244,8 +155,9 @@ def _stage(
 def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings) -> Snapshot:
     bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
     location = new_location(target, with_base_options(settings.storage_options, settings.base_store_params, bases))
+    config, properties = auto_cleanup_config(settings), settings.properties
     staged = stage_new(reader, location, bases, settings)
-    operation = Overwrite(staged.schema, staged.fragments, _auto_cleanup(settings), tuple(bases.values()))
+    operation = Overwrite(staged.schema, staged.fragments, config, tuple(bases.values()))
     return staged.commit(
         lambda: create_table(
             location,
@@ -253,49 +165,33 @@ def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings) 
             data_storage_version=storage_version(settings.data_storage_version),
             stable_row_ids=settings.enable_stable_row_ids,
             v2_manifest_paths=settings.enable_v2_manifest_paths,
-            properties=settings.properties,
+            properties=properties,
         )
     )
 
 
 def _append(reader: pa.RecordBatchReader, current: Snapshot, settings: WriteSettings) -> Snapshot:
+    properties = settings.properties
     staged = stage_append(reader, current, settings)
+    operation = Append(staged.fragments)
+
+    def guard(newest: Snapshot) -> None:
+        check_still_fits(staged.schema, newest)
 
     def attempt(snapshot: Snapshot) -> Snapshot:
-        if snapshot.version != current.version:
-            check_still_fits(staged.schema, snapshot)
-        return commit(snapshot, Append(staged.fragments), properties=settings.properties)
+        guard(snapshot)
+        return commit(snapshot, operation, guard=guard, properties=properties)
 
     return staged.commit(lambda: run_again(current, attempt))
 
 
 def _overwrite(reader: pa.RecordBatchReader, current: Snapshot, settings: WriteSettings) -> Snapshot:
+    properties = settings.properties
     staged = stage_new(reader, current.location, current.base_paths, settings, current)
     operation: Operation = Overwrite(staged.schema, staged.fragments)
     return staged.commit(
-        lambda: run_again(current, lambda snapshot: commit(snapshot, operation, properties=settings.properties))
+        lambda: run_again(current, lambda snapshot: commit(snapshot, operation, properties=properties))
     )
-
-
-def check_still_fits(written: Schema, snapshot: Snapshot) -> None:
-    """Refuse to add rows to a version whose columns are not those that they were written for.
-
-    Raises:
-        IncompatibleError: A column is gone or has another type, or one that may not be null is new.
-    """
-    now = {field.id: field for field in snapshot.schema.walk()}
-    have = {field.id: field for field in written.walk()}
-    for field_id, field in have.items():
-        other = now.get(field_id)
-        if other is None or other.logical_type != field.logical_type or (field.nullable and not other.nullable):
-            raise IncompatibleError(
-                f"column {field.name!r} was dropped or changed meanwhile", where=snapshot.uri, remedy="write again"
-            )
-    for field_id, field in now.items():
-        if field_id not in have and not field.nullable and (field.parent_id < 0 or field.parent_id in have):
-            raise IncompatibleError(
-                f"column {field.name!r}, which cannot be null, came meanwhile", where=snapshot.uri, remedy="write again"
-            )
 
 
 def new_location(target: Any, storage_options: Mapping[str, str]) -> Location:
@@ -322,30 +218,6 @@ def current_version(target: Any, settings: WriteSettings) -> Snapshot | None:
     return open_snapshot(target, storage_options=options) if settings.base_store_params else found
 
 
-def _auto_cleanup(settings: WriteSettings) -> dict[str, str]:
-    given = settings.auto_cleanup_options
-    if given is None:
-        return {}
-    try:
-        interval, seconds = int(given["interval"]), int(given["older_than_seconds"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInputError(
-            "auto_cleanup_options", expected="interval and older_than_seconds", found=repr(given)
-        ) from error
-    return {"lance.auto_cleanup.interval": str(interval), "lance.auto_cleanup.older_than": _duration(seconds)}
-
-
-def _duration(seconds: int) -> str:
-    """Text for a time span, as in "2days 1h 1m 1s"."""
-    parts = []
-    for name, size in _UNITS.items():
-        count, seconds = divmod(seconds, size)
-        if count:
-            plural = "s" if count > 1 and len(name) > 1 else ""
-            parts.append(f"{count}{name}{plural}")
-    return " ".join(parts) or "0s"
-
-
 def _check_metadata(schema: pa.Schema) -> None:
     for metadata in [schema.metadata, *(field.metadata for field in schema)]:
         for key, value in (metadata or {}).items():
@@ -355,19 +227,3 @@ def _check_metadata(schema: pa.Schema) -> None:
                 raise InvalidInputError(
                     f"metadata {key!r} is not valid utf8", where="schema", remedy="encode it, for example as base64"
                 ) from None
-
-
-def _progress(given: Any) -> Callable[[WriteProgress], None] | None:
-    if given is None or given is False:
-        return None
-    if given is True:
-        return _print_progress
-    if not callable(given):
-        raise InvalidInputError("progress", expected="True or a function", found=repr(given))
-    found: Callable[[WriteProgress], None] = given
-    return found
-
-
-def _print_progress(progress: WriteProgress) -> None:
-    text = f"\r{progress.rows:,} rows, {progress.bytes:,} bytes, {progress.files:,} files "
-    print(text, end="", file=sys.stderr, flush=True)
