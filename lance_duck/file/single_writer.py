@@ -123,7 +123,7 @@ class LanceFileWriter:
 
     def _begin(self, arrow: pa.Schema) -> FileWriter:
         self._arrow = arrow
-        self._schema = schema_from_arrow(arrow, self._version)
+        self._schema = schema_from_arrow(arrow, self._version, old_blobs=True)
         each = page_bytes(len(arrow), *self._limits)
         sink = self._store.create(self._name)
         try:

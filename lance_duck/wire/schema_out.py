@@ -38,7 +38,12 @@ _MAX_DEPTH = 64
 
 
 def schema_from_arrow(
-    arrow: pa.Schema, version: str = "2.2", first_id: int = 0, existing: Schema | None = None
+    arrow: pa.Schema,
+    version: str = "2.2",
+    first_id: int = 0,
+    existing: Schema | None = None,
+    *,
+    old_blobs: bool = False,
 ) -> Schema:
     """Build the schema of a table whose columns are those of an Arrow schema.
 
@@ -50,13 +55,14 @@ def schema_from_arrow(
         version: Version of the data files that will hold them: "2.0", "2.1" or "2.2".
         first_id: Lowest id that may be given out.
         existing: Fields that are found in it by their names keep their ids; others get ids above all of its own.
+        old_blobs: Leave blobs what they are in 2.2 too, as files have them that belong to no table.
 
     Raises:
         UnsupportedError: A type that Lance, or this version of its files, does not have; names column and type.
         InvalidInputError: A name comes twice, or a column has a dot in its name, or a key cannot be one.
     """
     above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0
-    builder = _Builder(version, max(first_id, above))
+    builder = _Builder(version, max(first_id, above), old_blobs)
     known = existing.fields if existing is not None else ()
     for name in arrow.names:
         if "." in name:
@@ -111,8 +117,9 @@ def primary_key(schema: Schema) -> tuple[Field, ...]:
 class _Builder:
     """Gives out ids, depth first."""
 
-    def __init__(self, version: str, first_id: int) -> None:
+    def __init__(self, version: str, first_id: int, old_blobs: bool) -> None:
         self._version = version
+        self._new_blobs = version >= "2.2" and not old_blobs
         self._next = first_id
 
     def fields(
@@ -160,7 +167,7 @@ class _Builder:
                 f"{BLOB_V2} in data files of version {self._version}", where=where, remedy="write version 2.2"
             )
         is_bytes = pa.types.is_binary(storage) or pa.types.is_large_binary(storage) or pa.types.is_binary_view(storage)
-        if is_bytes and metadata.get(BLOB_KEY, "").lower() == "true" and self._version >= "2.2":
+        if is_bytes and metadata.get(BLOB_KEY, "").lower() == "true" and self._new_blobs:
             del metadata[BLOB_KEY]
             metadata[EXTENSION_NAME] = BLOB_V2
             storage = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from itertools import chain
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.wire.schema import BLOB_KEY, Field
+from lance_duck.wire.schema_out import schema_from_arrow
 
 ROWS_AT_ONCE: Final = 8192
 """Rows of a batch, where the source lets us choose."""
@@ -54,7 +57,7 @@ def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if isinstance(data, pads.Scanner):
         return data.to_reader()
     if isinstance(data, pads.Dataset):
-        return data.scanner().to_reader()
+        return _from_dataset(data)
     module = type(data).__module__.partition(".")[0]
     known = _BY_MODULE.get((module, type(data).__name__))
     if known is not None:
@@ -70,6 +73,33 @@ def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _from_items(data, schema)
     raise InvalidInputError("data of this kind", where="data", expected=_KINDS, found=type(data).__name__)
+
+
+def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
+    """A dataset; blobs of a Lance table as their bytes, in fields that say so."""
+    if "nearest" not in signature(data.scanner).parameters:  # only Lance tables search by it
+        return data.scanner().to_reader()
+    fields = schema_from_arrow(data.schema).fields
+    if not any(below.blob_version for f in fields for below in f.walk()):
+        return data.scanner().to_reader()
+    reader = data.scanner(blob_handling="all_binary").to_reader()
+    marked = [_marked(found, f) for found, f in zip(reader.schema, fields, strict=True)]
+    schema = pa.schema(marked, reader.schema.metadata)
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _marked(found: pa.Field, f: Field) -> pa.Field:
+    """The field of a scan, where bytes are marked that were blobs."""
+    kind = found.type
+    if f.blob_version:
+        return found.with_metadata({**(found.metadata or {}), BLOB_KEY: "true"})
+    if pa.types.is_struct(kind):
+        return found.with_type(pa.struct([_marked(kind.field(i), child) for i, child in enumerate(f.children)]))
+    if f.children and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return found.with_type(make(_marked(kind.value_field, f.children[0])))
+    return found
 
 
 def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:

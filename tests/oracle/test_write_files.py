@@ -72,6 +72,15 @@ def test_single_files(tmp_path: Path, version: str) -> None:
     assert LanceFileReader(tmp_path / "ours").read_global_buffer(0) == bytes(expected.read_global_buffer(0))
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_single_files_with_blobs(tmp_path: Path, version: str) -> None:
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table([[b"ab", None, b"", b"x" * 100_000], [1, 2, 3, 4]], schema=pa.schema([blob, ("i", pa.int64())]))
+    with LanceFileWriter(tmp_path / "ours", version=version) as ours:
+        ours.write_batch(table)
+    assert_tables_same(table, Theirs(str(tmp_path / "ours")).read_all().to_table())
+
+
 @pytest.mark.parametrize(
     ("rows", "limit", "batch"), [(10, 10, 4), (10, 3, 4), (11, 5, 11), (2500, 1000, 1024), (2000, 1000, 700)]
 )

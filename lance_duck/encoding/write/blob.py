@@ -1,4 +1,4 @@
-"""Blob pages of 2.1: what says where values lie, and the levels of nulls in their place; see `encoding.blob_layout`."""
+"""Blob pages: what says where values lie, and the levels of nulls in their place; see `encoding.blob_layout`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 _DEF_SHIFT = np.uint64(16)
 
 
-def encode_blobs(rows: LeafRows, first_row: int) -> EncodedPage:
+def encode_blobs(rows: LeafRows, first_row: int, version: str = "2.1") -> EncodedPage:
     """A blob page.
 
     Args:
         rows: Their block has positions and sizes, 64 bits each; (0, 0) for a value without bytes.
         first_row: First row of the page.
+        version: Of the file.
 
     Raises:
         UnsupportedError: Blobs in lists.
     """
     if rows.begins is not None:
-        raise UnsupportedError("blobs in lists in a data file of version 2.1", remedy="write data_storage_version 2.2")
+        raise UnsupportedError("blobs in lists of files of this kind", remedy="write a table, of data_storage_version 2.2")
     levels = page_levels(rows.shape, None, rows.holes, rows.block.count, rows.num_rows)
     block = rows.block
     assert isinstance(block, PackedStruct)
@@ -42,7 +43,7 @@ def encode_blobs(rows: LeafRows, first_row: int) -> EncodedPage:
         parts = tuple(FixedWidth(64, part.view(np.uint8), block.count) for part in (folded, left))
         block = PackedStruct(parts, block.count)
     plain = page_levels(FLAT, None, None, block.count, rows.num_rows)
-    page = encode_mini_block(block, plain, Choice(version="2.1"), first_row)
+    page = encode_mini_block(block, plain, Choice(version=version), first_row)
     assert page is not None
     layout = pb.BlobLayout(inner_layout=pb.PageLayout.FromString(page.encoding.value), layers=levels.kinds)
     description = EncodingDescription(PAGE_LAYOUT_URL, pb.PageLayout(blob_layout=layout).SerializeToString())

@@ -152,6 +152,6 @@ class LeafWriter:
             part.num_rows * self._stride,
         )
         if self.field.blob_version == 1:
-            yield encode_blobs(rows, first_row)
+            yield encode_blobs(rows, first_row, self._choice.version)
         else:
             yield from encode_leaf(rows, first_row, self._choice)

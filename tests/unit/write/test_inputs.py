@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
+import lance_duck as ld
 from lance_duck.errors import InvalidInputError, StoreError
 from lance_duck.write.inputs import to_reader
 
@@ -57,6 +59,22 @@ def test_duckdb_relations_are_taken() -> None:
 @pytest.mark.parametrize("frame", [pl.from_arrow(TABLE), pl.LazyFrame(pl.from_arrow(TABLE)).filter(pl.col("s") != "")])
 def test_polars_frames_are_taken(frame: object) -> None:
     assert to_reader(frame).read_all().to_pylist() == TABLE.to_pylist()
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_tables_with_blobs_give_their_bytes(tmp_path: Path, version: str) -> None:
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    fields = [blob, pa.field("i", pa.int64())]
+    values = [[b"ab", None, b"", b"x" * 100_000], [1, 2, 3, 4]]
+    if version != "2.0":
+        fields.append(pa.field("s", pa.struct([blob, ("k", pa.int8())])))
+        values.append([{"b": b"in", "k": 1}, None, {"b": None, "k": 2}, {"b": b"", "k": 3}])
+    table = pa.table(values, schema=pa.schema(fields))
+    source = ld.write_dataset(table, tmp_path / "a", data_storage_version=version)
+    assert to_reader(source).read_all().to_pylist() == table.to_pylist()
+    copy = ld.write_dataset(source, tmp_path / "b", data_storage_version=version)
+    assert copy.schema.equals(source.schema, check_metadata=True)
+    assert copy.to_table(blob_handling="all_binary").to_pylist() == table.to_pylist()
 
 
 def test_pandas_frames_are_taken() -> None:

@@ -44,6 +44,16 @@ def test_views_and_extension_types_are_taken(tmp_path: Path) -> None:
     assert LanceFileReader(tmp_path / "f.lance").read_all().to_table().to_pylist() == table.to_pylist()
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_blobs_and_json_are_taken(tmp_path: Path, version: str) -> None:
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([blob, ("j", pa.json_())])
+    table = pa.table([[b"ab", None, b""], pa.array(["[1]", None, "{}"], pa.json_())], schema=schema)
+    with LanceFileWriter(tmp_path / "f.lance", version=version) as writer:
+        writer.write_batch(table)
+    assert LanceFileReader(tmp_path / "f.lance").read_all().to_table().to_pylist() == table.to_pylist()
+
+
 def test_small_caches_make_small_pages(tmp_path: Path) -> None:
     for name, limits in {"a": {"data_cache_bytes": 8000}, "b": {"max_page_bytes": 8000}}.items():
         with LanceFileWriter(tmp_path / name, **limits) as writer:
