@@ -342,10 +342,11 @@ class Snapshot:
         return _open(self.location, version, asof)
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
-        """Another version of the same branch, whose manifest is at hand; files that are open stay so."""
+        """Another version of the same branch, whose manifest is at hand; files and stores that are open stay so."""
         snapshot = Snapshot(self.location, manifest)
         if snapshot.base_paths == self.base_paths:
             snapshot._files, snapshot._deletions = self._files, self._deletions
+            snapshot._bases.root, snapshot._bases.stores = self._bases.root, self._bases.stores
         return snapshot
 
     def latest_version(self) -> int:
@@ -400,7 +401,7 @@ class _Bases:
     def __init__(self, location: Location, manifest: Manifest) -> None:
         self._location = location
         self._manifest = manifest
-        self._stores: dict[int, Store] = {}
+        self.stores: dict[int, Store] = {}
 
     @cached_property
     def root(self) -> Store:
@@ -414,10 +415,10 @@ class _Bases:
         base = self._manifest.base_paths.get(base_id)
         if base is None:
             raise CorruptError(f"no base path {base_id}", where=self._manifest.path)
-        store = self._stores.get(base_id)
+        store = self.stores.get(base_id)
         if store is None:
             allowed = (self._location.uri, *self._uris())
-            store = self._stores[base_id] = self._location.store(self._location.base_uri(base), base_id, allowed)
+            store = self.stores[base_id] = self._location.store(self._location.base_uri(base), base_id, allowed)
         return store, base
 
     def open_external(self, base_id: int, name: str) -> ByteSource:

@@ -34,7 +34,8 @@ from lance_duck.errors import (
     StoreError,
 )
 from lance_duck.publish import publish_manifest, write_version_hint
-from lance_duck.snapshot import Location, Snapshot
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import Store
 from lance_duck.wire import flags, paths
 from lance_duck.wire.manifest import Manifest
 from lance_duck.wire.manifest_out import manifest_file, stamp_writer
@@ -132,7 +133,7 @@ def draft_of(snapshot: Snapshot) -> Draft:
 
 
 def publish(
-    location: Location,
+    store: Store,
     draft: Draft,
     transaction: transaction_pb2.Transaction,
     name: ManifestName,
@@ -141,7 +142,7 @@ def publish(
     """Write a version that is built, and make it visible.
 
     Args:
-        location: Where its branch lies.
+        store: Root of its branch, which also flushes what was written below its base paths.
         draft: The version; writer, time and transaction file are set here.
         transaction: What made it.
         name: Its number, and how its manifest is called.
@@ -151,7 +152,6 @@ def publish(
         AlreadyExistsError: There is such a version.
         StoreError: It failed, or its outcome is not known.
     """
-    store = location.store()
     file = paths.transaction_name(transaction.read_version, transaction.uuid)
     draft.manifest.transaction_file = file
     now = datetime.now(UTC)
@@ -273,4 +273,4 @@ class _Commit:
             flags.check_writable(old.manifest.writer_flags, base.uri)
             restored = draft_of(old)
         draft = build_manifest(draft_of(base), transaction, name.version, restored)
-        return base.followed_by(publish(base.location, draft, transaction, name, base.timestamp))
+        return base.followed_by(publish(base.store, draft, transaction, name, base.timestamp))

@@ -10,7 +10,9 @@ from lance_duck.commit.manifest_builder import Draft, first_manifest
 from lance_duck.commit.operations import Clone, Overwrite
 from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError
 from lance_duck.snapshot import Location, Snapshot
+from lance_duck.store import Store
 from lance_duck.wire import flags
+from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.paths import ManifestName
 from lance_duck.wire.pb import transaction_pb2
 
@@ -137,7 +139,7 @@ def _publish_first(
     location: Location, draft: Draft, transaction: transaction_pb2.Transaction, name: ManifestName
 ) -> Snapshot:
     try:
-        return Snapshot(location, publish(location, draft, transaction, name))
+        return Snapshot(location, publish(_store(location, draft), draft, transaction, name))
     except (AlreadyExistsError, StoreError) as error:
         own = _own_version(location, transaction, name)
         if own is not None:
@@ -147,6 +149,11 @@ def _publish_first(
         raise AlreadyExistsError(
             "another one has just created the table", where=location.uri, remedy="append or overwrite"
         ) from error
+
+
+def _store(location: Location, draft: Draft) -> Store:
+    bases = [BasePath(b.id, None, b.is_dataset_root, b.path) for b in draft.manifest.base_paths]
+    return location.store(allowed=tuple(location.base_uri(base) for base in bases))
 
 
 def _own_version(location: Location, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot | None:
