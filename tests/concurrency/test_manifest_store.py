@@ -9,9 +9,10 @@ import pytest
 from concurrency import crashing
 from concurrency.crashing import VERBS, Verb, fresh, read_files, rows, state, version, write_files
 from faults import Crash, Faults, stop_at
+from servers import s3_server
 
 import lance_duck as ld
-from lance_duck.errors import NotFoundError
+from lance_duck.errors import NotFoundError, StoreError
 from lance_duck.store import open_store
 
 
@@ -37,6 +38,21 @@ def test_a_table_lives_in_it_and_can_be_read_without(uri: str, options: dict[str
     assert open_store(uri).exists(path)
     assert ld.dataset(uri).to_table() == dataset.to_table()
     assert dataset.checkout_version(2).count_rows() == 16
+
+
+def test_a_service_without_conditional_put_is_enough(tmp_path: Path) -> None:
+    with s3_server() as service:
+        plain = service | {"aws_conditional_put": "disabled"}
+        uri = "s3://bucket/plain.lance"
+        with pytest.raises(StoreError, match="manifest_store"):
+            ld.write_dataset(rows(0, 8), uri, storage_options=plain)
+        options = plain | {"manifest_store": f"sqlite://{tmp_path}/claims.db"}
+        dataset = ld.write_dataset(rows(0, 8), uri, storage_options=options)
+        stale = ld.dataset(uri, storage_options=options)
+        dataset.insert(rows(8, 8))
+        stale.insert(rows(16, 8))
+        assert stale.version == ld.dataset(uri, storage_options=service).version == 3
+        assert ld.dataset(uri, storage_options=plain).count_rows() == 24
 
 
 def test_a_table_and_its_branches_can_be_dropped_and_made_again(uri: str, options: dict[str, str]) -> None:
