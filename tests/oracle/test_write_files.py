@@ -17,7 +17,8 @@ from oracle.kinds import VERSIONS
 from lance_duck.file import LanceFileReader, LanceFileWriter
 from lance_duck.store import open_store
 from lance_duck.wire.fragment import Fragment
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.pb import table_pb2
+from lance_duck.wire.schema_out import metadata_to_proto, schema_from_arrow, schema_to_proto
 from lance_duck.write import WriteOptions, to_reader, write_fragments
 
 
@@ -101,3 +102,38 @@ def test_our_files_grow_columns_and_are_compacted_by_pylance(tmp_path: Path, ver
     expected = [{"i": i, "s": str(i), "j": i + 1} for i in range(1000) if i % 3]
     assert dataset.to_table().sort_by("i").to_pylist() == expected
     dataset.validate()
+
+
+PACKED = {"lance-encoding:packed": "true"}
+KEY = {"lance-schema:unenforced-primary-key": "true", "lance-schema:unenforced-primary-key:position": "2"}
+INNER = pa.struct([pa.field("x", pa.int32(), nullable=False), ("y", pa.list_(pa.string()))])
+FIELDS = [
+    *(pa.field(str(kind), kind) for kind in (pa.null(), pa.bool_(), pa.float16(), pa.large_string(), pa.binary_view())),
+    *(pa.field(str(kind), kind) for kind in (pa.binary(3), pa.date64(), pa.time64("ns"), pa.duration("ms"))),
+    *(pa.field(str(kind), kind) for kind in (pa.timestamp("us", "UTC"), pa.timestamp("s"), pa.decimal256(50, -3))),
+    *(pa.field(f"list {i}", pa.list_(kind)) for i, kind in enumerate((pa.int8(), INNER, pa.list_(pa.int8())))),
+    *(
+        pa.field(f"vector {i}", pa.list_(kind, 2))
+        for i, kind in enumerate((pa.float32(), INNER, pa.list_(pa.int8(), 2)))
+    ),
+    *(pa.field("struct", INNER, metadata={"b": "1", "a": "2"}), pa.field("no fields", pa.struct([]))),
+    *(pa.field("map", pa.map_(pa.string(), INNER)), pa.field("packed", pa.struct([("a", pa.int8())]), metadata=PACKED)),
+    *(pa.field("uuid", pa.uuid()), pa.field("json", pa.json_()), pa.field("bool8", pa.bool8())),
+    pa.field("tensor", pa.fixed_shape_tensor(pa.float32(), (2, 2))),
+    pa.field("own", pa.int32(), metadata={"ARROW:extension:name": "my.own", "ARROW:extension:metadata": "{}"}),
+    pa.field("key", pa.int32(), nullable=False, metadata=KEY),
+    pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true", "k": "v"}),
+]
+
+
+def test_schemas_are_theirs_byte_for_byte(tmp_path: Path) -> None:
+    arrow = pa.schema(FIELDS, metadata={"k": "v", "a": "ü"})
+    lance.write_dataset(arrow.empty_table(), tmp_path)
+    (path,) = (tmp_path / "_versions").glob("*.manifest")
+    data = path.read_bytes()
+    start = int.from_bytes(data[-16:-8], "little") + 4
+    manifest = table_pb2.Manifest.FromString(data[start : start + int.from_bytes(data[start - 4 : start], "little")])
+    ours = schema_from_arrow(arrow)
+    for theirs, field in zip(manifest.fields, schema_to_proto(ours), strict=True):
+        assert field.SerializeToString(deterministic=True) == theirs.SerializeToString(deterministic=True), theirs.name
+    assert metadata_to_proto(ours.metadata) == dict(manifest.schema_metadata)
