@@ -172,7 +172,7 @@ def read_files(uri: str) -> Files:
 
 def write_files(uri: str, files: Files) -> str:
     """Write files below a URI, and return it."""
-    store = open_store(uri, UNFLUSHED)
+    store = open_store(uri, {"fsync": "false"})
     for path, data in files.items():
         store.put(path, data)
     return uri
