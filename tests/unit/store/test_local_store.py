@@ -9,7 +9,8 @@ import pytest
 
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store import Entry, local_path, open_store
-from lance_duck.store.local import LocalStore, MappedFile, Residency
+from lance_duck.store.local import LocalStore
+from lance_duck.store.mapped import MappedFile, Residency
 
 
 def test_reads_are_views_of_the_file(tmp_path: Path) -> None:
