@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.rows import DeletionVector, RowIdSequence, VersionSequence, split_addresses
+from lance_duck.rows import DeletionVector, RowIdSequence, VersionSequence
 from lance_duck.scan.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.draft import Draft
@@ -65,9 +64,17 @@ def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Draft) -> 
 
 def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
     """Offsets of rows by the id of their fragment, ascending, in the order of the ids."""
-    ids, offsets = split_addresses(np.sort(addresses))
-    edges = np.flatnonzero(np.diff(ids, prepend=-1, append=-2)).tolist()
-    return {int(ids[begin]): offsets[begin:end].astype(np.uint32) for begin, end in pairwise(edges)}
+    if not bool(np.all(addresses[1:] >= addresses[:-1])):
+        addresses = np.sort(addresses)
+    found: dict[int, NDArray[np.uint32]] = {}
+    start = 0
+    while start < len(addresses):
+        fragment_id = int(addresses[start]) >> 32
+        last = np.uint64(fragment_id << 32 | 0xFFFFFFFF)
+        stop = int(np.searchsorted(addresses, last, side="right"))
+        found[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half is the offset
+        start = stop
+    return found
 
 
 def moved_rows(
