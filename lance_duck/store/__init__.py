@@ -1,8 +1,9 @@
 """Bytes: local disks and object stores, the plan of a read, and writes."""
 
-from lance_duck.store.base import Buffer, Entry, Sink, Store, copy_bytes, is_temporary
+from lance_duck.store.base import Entry, Store, is_temporary
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
+from lance_duck.store.sink import Buffer, Sink, copy_bytes
 from lance_duck.store.uri import boolean_option, join_uri, local_path, open_source, open_store
 
 __all__ = [

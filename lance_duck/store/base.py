@@ -9,20 +9,16 @@ from __future__ import annotations
 import posixpath
 import re
 import secrets
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Protocol
 
-from lance_duck.errors import CorruptError, InternalError, InvalidInputError
+from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.request import ByteSource
+from lance_duck.store.sink import Buffer, Sink
 
-Buffer: TypeAlias = Any  # whatever memoryview() takes: bytes, numpy arrays, pyarrow buffers; contiguous
-
-COPIED_AT_ONCE: Final = 8 << 20
 _TEMPORARY = re.compile(r"#[0-9]+$|^\.tmp")
 
 
@@ -39,73 +35,6 @@ class Entry:
     path: str
     size: int
     modified: datetime
-
-
-class Sink(ABC):
-    """A new file that is being written, by one thread at a time.
-
-    As a context manager it is closed at the end, or aborted when the block fails.
-
-    Args:
-        path: Name for messages.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.position = 0
-        self._open = True
-
-    def write(self, data: Buffer) -> None:
-        """Append bytes. The buffer may be reused afterwards.
-
-        Raises:
-            StoreError: The disk or the service failed. The sink can only be aborted then.
-        """
-        if not self._open:
-            raise InternalError("write to a file that is closed", where=self.path)
-        view = memoryview(data)
-        if view.nbytes:
-            self._write(view.cast("B"))
-            self.position += view.nbytes
-
-    def close(self) -> None:
-        """Make the file appear under its name, whole and safe on the disk; the second time does nothing.
-
-        Raises:
-            StoreError: It could not, and has left nothing.
-        """
-        if self._open:
-            self._open = False
-            self._close()
-
-    def abort(self) -> None:
-        """Give the file up and leave nothing of it; does nothing once it is closed. Never raises."""
-        if self._open:
-            self._open = False
-            self._abort()
-
-    def __enter__(self) -> Sink:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
-
-    @abstractmethod
-    def _write(self, data: memoryview) -> None:
-        """Append bytes, at least one."""
-
-    @abstractmethod
-    def _close(self) -> None:
-        """Publish; after an error nothing is left."""
-
-    @abstractmethod
-    def _abort(self) -> None:
-        """Leave nothing; errors are swallowed."""
 
 
 class Store(Protocol):
@@ -211,14 +140,6 @@ def temporary_name(path: str) -> str:
 def is_temporary(path: str) -> bool:
     """Whether a file is one that this or another implementation was still writing."""
     return _TEMPORARY.search(posixpath.basename(path)) is not None
-
-
-def copy_bytes(source: ByteSource, sink: Sink) -> None:
-    """Write all of a source to a sink and close it; the sink is aborted on failure."""
-    with sink:
-        for at in range(0, source.size, COPIED_AT_ONCE):
-            for piece in source.read([(at, min(COPIED_AT_ONCE, source.size - at))]):
-                sink.write(piece)
 
 
 def normal_path(path: str, where: str) -> str:

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 from lance_duck.errors import NotFoundError
 from lance_duck.store import local_write
-from lance_duck.store.base import Buffer, Entry, Sink, leaves_root
+from lance_duck.store.base import Entry, leaves_root
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.flush import unflushed
 from lance_duck.store.mapped import MappedFile, open_regular, translated
+from lance_duck.store.sink import Buffer, Sink
 
 
 class LocalStore:

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final
 
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, StoreError
-from lance_duck.store.base import Buffer, Sink, temporary_name
+from lance_duck.store.base import temporary_name
 from lance_duck.store.flush import unflushed
+from lance_duck.store.sink import Buffer, Sink
 
 BUFFERED: Final = 1 << 20
 

@@ -14,11 +14,12 @@ import numpy as np
 import obstore
 
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
-from lance_duck.store.base import Buffer, Entry, Sink, check_range, copy_bytes, normal_path
+from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.object_sink import ObjectSink
 from lance_duck.store.request import Bytes
+from lance_duck.store.sink import Buffer, Sink, copy_bytes
 
 COALESCE = 256 << 10
 MOST_IN_ONE_DELETE = 1000

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import obstore
 
-from lance_duck.store.base import Sink
 from lance_duck.store.client import call
+from lance_duck.store.sink import Sink
 
 PART: Final = 10 << 20  # services allow 10,000 parts: 97 GiB
 PARTS_AT_ONCE: Final = 4
