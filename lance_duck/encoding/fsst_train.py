@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes, VariableWidth
-from lance_duck.encoding.kernels import fsst_out as kernels
+from lance_duck.encoding.kernels import fsst_table as kernels
+from lance_duck.encoding.kernels.fsst_count import KINDS, count_codes
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.take import gather_variable
 
@@ -39,7 +40,7 @@ class SymbolTable:
     Attributes:
         symbols: uint64 (n,), little-endian, n <= 255: the symbol of each code.
         lengths: uint8 (n,), its bytes.
-        places: Where kernels find them: see `kernels/fsst_out.py`.
+        places: Where kernels find them: see `kernels/fsst_table.py`.
     """
 
     symbols: NDArray[np.uint64]
@@ -57,10 +58,10 @@ def train_on(values: VariableWidth) -> SymbolTable:
 def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
     """Symbols for values like those of the sample."""
     table = _table(np.empty(0, np.uint64), np.empty(0, np.uint8))
-    singles, pairs = np.empty(kernels.KINDS, np.int32), np.empty(kernels.KINDS * kernels.KINDS, np.int32)
+    singles, pairs = np.empty(KINDS, np.int32), np.empty(KINDS * KINDS, np.int32)
     for turn in range(rounds):
         singles[:] = pairs[:] = 0
-        kernels.count_codes(readonly(sample.data), readonly(sample.offsets), table.places, singles, pairs)
+        count_codes(readonly(sample.data), readonly(sample.offsets), table.places, singles, pairs)
         table = _table(*_best(table, singles, pairs, turn < rounds - 1))
     return table
 
@@ -104,7 +105,7 @@ def _best(
     lengths = np.concatenate([np.ones(256, np.int64), table.lengths.astype(np.int64)])
     alone = np.flatnonzero(singles >= LEAST)
     joined = np.flatnonzero(pairs >= LEAST) if grow else np.empty(0, np.int64)
-    left, right = joined // kernels.KINDS, joined % kernels.KINDS
+    left, right = joined // KINDS, joined % KINDS
     grows = lengths[left] < MAX_SYMBOL
     left, right, joined = left[grows], right[grows], joined[grows]
     size = np.minimum(lengths[left] + lengths[right], MAX_SYMBOL)

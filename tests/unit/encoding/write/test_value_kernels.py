@@ -13,7 +13,9 @@ from lance_duck.encoding.kernels import (
     byte_stream_split,
     distinct_out,
     flat_out,
+    fsst_count,
     fsst_out,
+    fsst_table,
     look,
     packed_struct_out,
     rle_out,
@@ -146,15 +148,15 @@ def test_symbols_equal_their_references(table: list[bytes], values: list[bytes],
     words = np.array([int.from_bytes(symbol, "little") for symbol in table], np.uint64)
     lengths = np.array([len(symbol) for symbol in table], np.uint8)
     places = [
-        np.zeros(fsst_out.SLOTS, np.uint64),
-        np.zeros(fsst_out.SLOTS, np.uint64),
-        np.zeros(fsst_out.SLOTS, np.uint16),
-        np.zeros(fsst_out.SHORT, np.uint16),
+        np.zeros(fsst_table.SLOTS, np.uint64),
+        np.zeros(fsst_table.SLOTS, np.uint64),
+        np.zeros(fsst_table.SLOTS, np.uint16),
+        np.zeros(fsst_table.SHORT, np.uint16),
     ]
-    chosen = np.zeros(fsst_out.MAX_SYMBOLS, np.int64)
-    fill = (fsst_out.fill_table, fsst_out.fill_table_reference)
+    chosen = np.zeros(fsst_table.MAX_SYMBOLS, np.int64)
+    fill = (fsst_table.fill_table, fsst_table.fill_table_reference)
     count = same(*fill, (words, lengths), [*places, chosen])
-    fsst_out.fill_table(words, lengths, *places, chosen)
+    fsst_table.fill_table(words, lengths, *places, chosen)
     assert count <= 255
     block = texts(values, skip=1)
     args = (readonly(block.data), readonly(block.offsets), tuple(places))
@@ -165,5 +167,5 @@ def test_symbols_equal_their_references(table: list[bytes], values: list[bytes],
         used = compress(*args, middle, ends, out, np.zeros_like(out))
         results.append((ends.tolist(), out[:used].tobytes()))
     assert results[0] == results[1]
-    kinds = [np.zeros(fsst_out.KINDS, np.int32), np.zeros(fsst_out.KINDS**2, np.int32)]
-    same(fsst_out.count_codes, fsst_out.count_codes_reference, args, kinds)
+    kinds = [np.zeros(fsst_count.KINDS, np.int32), np.zeros(fsst_count.KINDS**2, np.int32)]
+    same(fsst_count.count_codes, fsst_count.count_codes_reference, args, kinds)
