@@ -32,6 +32,7 @@ class Node:
         arrow_type: What it gives.
         leaf: Place of its physical column among the leaves, for a leaf that is there.
         guide: Leaf and layer that tell its structure; None when no leaf is there below it.
+        others: The same of leaves in other files, for a struct in no list: it is there where one of the files has it.
         children: Fields below it.
         is_valid: Whether a struct without a guide is there: empty structs have no levels and are never null.
     """
@@ -41,6 +42,7 @@ class Node:
     guide: tuple[int, int] | None
     children: tuple[Node, ...]
     is_valid: bool = False
+    others: tuple[tuple[int, int], ...] = ()
 
 
 class NestedColumn:
@@ -51,7 +53,7 @@ class NestedColumn:
         self.num_rows = num_rows
         self._where = f"column {field.name}"
         self._leaves: list[LeafColumn] = []
-        self._root = _Builder(locate, num_rows, self._leaves).build(field, arrow_type, ())
+        self._root = _Builder(locate, num_rows, self._leaves, []).build(field, arrow_type, ())
 
     def is_dictionary(self) -> bool:
         """Whether the column is one leaf all of whose pages are dictionary-encoded."""
@@ -82,6 +84,10 @@ class NestedColumn:
         leaf, layer = node.guide or (0, 0)
         count, valid = item_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
         self._expect(count, slots)
+        for leaf, layer in node.others if valid is not None else ():
+            there, flags = item_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
+            self._expect(there, slots)
+            valid = None if valid is None or flags is None else valid | flags
         inner = count * storage.list_size if pa.types.is_fixed_size_list(storage) else count
         children = [self._assemble(child, found, inner) for child in node.children]
         return pa.Array.from_buffers(storage, count, [validity_buffer(valid)], children=children)
@@ -140,6 +146,7 @@ class _Builder:
     locate: Locate
     num_rows: int
     leaves: list[LeafColumn]
+    files: list[LanceFile]
 
     def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> Node:
         """Node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
@@ -158,8 +165,14 @@ class _Builder:
         children = tuple(self.build(child, child_type, inside) for child, child_type in parts)
         if len(self.leaves) == first:
             return Node(arrow_type, None, None, children, is_valid=any(child.is_valid for child in children))
-        depth = len(self.leaves[first].structure.lists)
-        return Node(arrow_type, None, (first, depth - 1 - len(around)), children)
+        guide, *others = self._guides(first, len(around), several=layer == (False, 1) and not any(a for a, _ in around))
+        return Node(arrow_type, None, guide, children, others=tuple(others))
+
+    def _guides(self, first: int, around: int, *, several: bool) -> list[tuple[int, int]]:
+        """The first of the leaves from `first` on, or the first in each file, with the layer of the field."""
+        by_file = {id(self.files[i]): i for i in reversed(range(first, len(self.files)))}
+        chosen = sorted(by_file.values()) if several else [first]
+        return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in chosen]
 
     def _leaf(
         self, field: Field, place: tuple[LanceFile, int], arrow_type: pa.DataType, layers: tuple[tuple[bool, int], ...]
@@ -170,6 +183,7 @@ class _Builder:
         is_json = field.is_json and not pa.types.is_binary(storage) and not pa.types.is_large_binary(storage)
         stored = storage_type(field.to_arrow(scan=True).type)
         check_form(field, stored, storage)
+        self.files.append(file)
         self.leaves.append(LeafColumn(file, column, structure, self.num_rows, storage, stored, is_json))
         return Node(arrow_type, len(self.leaves) - 1, (len(self.leaves) - 1, 0), ())
 

@@ -179,6 +179,18 @@ def test_a_stream_of_another_length_is_refused(table: ld.LanceDataset, rows: int
     assert (table.latest_version, files(table)) == (1, before)
 
 
+def test_a_struct_is_there_where_one_of_its_files_has_it(table: ld.LanceDataset) -> None:
+    table.add_columns(pa.table({"s": [{"r": 1}, {"r": 2}, None, None, {"r": None}]}))
+    assert column(table, "s") == [
+        {"p": 1, "q": 1.5, "r": 1},
+        {"p": None, "q": None, "r": 2},
+        {"p": 3, "q": None, "r": None},
+        {"p": 4, "q": 4.5, "r": None},
+        {"p": 5, "q": 5.5, "r": None},
+    ]
+    assert table.count_rows("s IS NULL") == 0
+
+
 def test_a_merge_takes_the_last_of_equal_keys_and_nulls_equal_nulls(table: ld.LanceDataset) -> None:
     other = pa.table({"k": ["z", "w", "w", None, "none"], "n": [1, 2, 3, 4, 5], "t": list("abcde")})
     table.merge(other, "b", "k")
