@@ -22,7 +22,7 @@ from lance_duck.store.sink import Buffer, Sink
 
 BUFFERED: Final = 1 << 20
 
-_TRIES = 16
+_TRIES = 1000
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _REMEDIES = {
     errno.ENOSPC: "the disk is full: free some space and run it again",
@@ -110,7 +110,7 @@ def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
 
 
 def delete(place: str, root: str, *, fsync: bool = True) -> None:
-    """Delete a file, and the directories below `root` that become empty. Raises StoreError."""
+    """Delete a file, and the directories that become empty, but for those directly below `root`. Raises StoreError."""
     with translated(place):
         try:
             os.unlink(place)
@@ -118,7 +118,7 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
             return
     parent = os.path.dirname(place)
     with contextlib.suppress(OSError):  # not empty, as a rule
-        while parent.startswith(root.rstrip(os.sep) + os.sep):
+        while os.sep in os.path.relpath(parent, root):
             os.rmdir(parent)
             parent = os.path.dirname(parent)
     if fsync:
@@ -171,7 +171,7 @@ def _make_directories(directory: str) -> None:
         try:
             os.mkdir(made)
         except FileExistsError:
-            if not os.path.isdir(made):
+            if os.path.exists(made) and not os.path.isdir(made):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), made) from None
         except FileNotFoundError:
             return  # deleted this moment; the caller tries again
