@@ -116,7 +116,7 @@ class Store(Protocol):
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; missing ones are passed over.
 
-        On a local disk directories that become empty go, too, but for those directly below the root.
+        On a local disk directories that become empty go, too, but for the root.
 
         After a power cut they may be there again, unless `sync` was called.
         """

@@ -110,7 +110,7 @@ def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
 
 
 def delete(place: str, root: str, *, fsync: bool = True) -> None:
-    """Delete a file, and the directories that become empty, but for those directly below `root`. Raises StoreError."""
+    """Delete a file, and the directories below `root` that become empty. Raises StoreError."""
     with translated(place):
         try:
             os.unlink(place)
@@ -118,7 +118,7 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
             return
     parent = os.path.dirname(place)
     with contextlib.suppress(OSError):  # not empty, as a rule
-        while os.sep in os.path.relpath(parent, root):
+        while parent.startswith(root.rstrip(os.sep) + os.sep):
             os.rmdir(parent)
             parent = os.path.dirname(parent)
     if fsync:

@@ -230,13 +230,13 @@ def test_a_local_link_out_of_the_root_is_not_followed(tmp_path: Path) -> None:
     assert sorted(os.listdir(outside)) == ["file"]
 
 
-def test_directories_that_become_empty_go_but_not_those_of_the_root(local: Store, tmp_path: Path) -> None:
+def test_directories_that_become_empty_go_but_not_the_root(local: Store, tmp_path: Path) -> None:
     local.put("data/a/1", b"")
     local.put("data/b/2", b"")
     local.delete(["data/a/1"])
     assert os.listdir(tmp_path / "t.lance" / "data") == ["b"]
     local.delete(["data/b/2"])
-    assert os.listdir(tmp_path / "t.lance" / "data") == []
+    assert os.listdir(tmp_path / "t.lance") == []
     other = open_store(tmp_path / "u")
     other.put("a", b"")
     other.delete(["a"])
