@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -25,8 +27,16 @@ class CacheFile(IndexDataCacheFile):
 
     numba numbers its files and writes the index first, so that two processes can give two kernels one file. Here a
     file is named after what it holds and written before the index; what the index of another process leaves out is
-    compiled again.
+    compiled again. Kernels take in the code of those that they call, so that one is stale as soon as any source has
+    changed, not only its own.
     """
+
+    @classmethod
+    def adopt(cls, compiled: Any) -> None:
+        """Make a compiled function use this kind of cache."""
+        file = compiled._cache._cache_file
+        file.__class__ = cls
+        file._source_stamp = (file._source_stamp, stamp_of_sources())
 
     def save(self, key: Any, data: Any) -> None:
         """Keep a compiled kernel."""
@@ -43,10 +53,20 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles `function` on its first call for the types that it is called with."""
     try:
         compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-        compiled._cache._cache_file.__class__ = CacheFile
+        CacheFile.adopt(compiled)
     except RuntimeError:  # no folder can be written to: each process compiles for itself
         compiled = numba.njit(nogil=True, error_model="numpy")(function)
     return cast("Callable[P, R]", compiled)
+
+
+@cache
+def stamp_of_sources(folder: Path = Path(__file__).parent) -> str:
+    """Digest of all Python sources in a folder; of the kernels' by default."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        source = path.read_bytes()
+        digest.update(f"{path.name} {len(source)} ".encode() + source)
+    return digest.hexdigest()
 
 
 def readonly(array: NDArray[S]) -> NDArray[S]:
