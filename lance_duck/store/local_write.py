@@ -171,7 +171,7 @@ def _make_directories(directory: str) -> None:
         try:
             os.mkdir(made)
         except FileExistsError:
-            if os.path.exists(made) and not os.path.isdir(made):
+            if os.path.isfile(made):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), made) from None
         except FileNotFoundError:
             return  # deleted this moment; the caller tries again
