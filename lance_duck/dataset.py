@@ -33,9 +33,9 @@ from lance_duck.verbs.commits import Commits
 from lance_duck.verbs.config import ConfigChanges
 from lance_duck.verbs.delta import Lineage
 from lance_duck.verbs.history import History
+from lance_duck.verbs.lance_schema import LanceSchema
 from lance_duck.verbs.rows import RowChanges
 from lance_duck.verbs.versions import VersionChanges
-from lance_duck.wire.schema import Schema
 
 
 def dataset(
@@ -125,9 +125,9 @@ class LanceDataset(
         return self._snapshot.schema.arrow
 
     @property
-    def lance_schema(self) -> Schema:
-        """Columns with their field ids and types on disk."""
-        return self._snapshot.schema
+    def lance_schema(self) -> LanceSchema:
+        """Columns with their field ids."""
+        return LanceSchema(self._snapshot.schema)
 
     @property
     def max_field_id(self) -> int:

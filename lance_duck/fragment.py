@@ -25,10 +25,10 @@ from lance_duck.verbs.fragment_changes import (
 )
 from lance_duck.verbs.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
 from lance_duck.verbs.lance_operation import LanceOperation, Transaction
+from lance_duck.verbs.lance_schema import LanceSchema
 from lance_duck.verbs.new_columns import NewColumns, joined_columns, new_columns
 from lance_duck.verbs.udf import BatchUDF
 from lance_duck.verbs.write_settings import WriteSettings
-from lance_duck.wire.schema import Schema
 from lance_duck.write.inputs import to_reader
 from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
 
@@ -205,7 +205,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         columns: list[str] | None = None,
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
-    ) -> tuple[FragmentMetadata, Schema]:
+    ) -> tuple[FragmentMetadata, LanceSchema]:
         """Write new columns of this fragment; the arguments are those of `LanceDataset.add_columns`.
 
         Returns:
@@ -222,7 +222,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
-    ) -> tuple[FragmentMetadata, Schema]:
+    ) -> tuple[FragmentMetadata, LanceSchema]:
         """Write the columns of other data for this fragment, by a key; see `LanceDataset.merge`, `merge_columns`."""
         return self._extended(joined_columns(data_obj, left_on, right_on, schema))
 
@@ -262,9 +262,9 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         changed = delete_in_fragment(self._scan.snapshot, self._fragment, predicate)
         return None if changed is None else metadata_of(changed)
 
-    def _extended(self, source: NewColumns) -> tuple[FragmentMetadata, Schema]:
+    def _extended(self, source: NewColumns) -> tuple[FragmentMetadata, LanceSchema]:
         changed, schema = add_to_fragment(self._scan.snapshot, self._fragment, source)
-        return metadata_of(changed), schema
+        return metadata_of(changed), LanceSchema(schema)
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -354,7 +354,7 @@ def write_fragments(
     if current is not None and mode == "append":
         return Transaction(current.version, LanceOperation.Append(found))
     bases = known_bases({base.id: base for base in new_bases(initial_bases or (), {}, "initial_bases")})
-    operation = LanceOperation.Overwrite(staged.schema, found, list(bases.values()) or None)
+    operation = LanceOperation.Overwrite(LanceSchema(staged.schema), found, list(bases.values()) or None)
     return Transaction(0 if current is None else current.version, operation)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_duck.verbs.bases import DatasetBasePath
 from lance_duck.verbs.fragment_metadata import DataFile, FragmentMetadata
-from lance_duck.wire.schema import Schema
+from lance_duck.verbs.lance_schema import LanceSchema
 from lance_duck.wire.transaction import COMMIT_MESSAGE
 
 
@@ -85,7 +85,7 @@ class LanceOperation:
             initial_bases: Base paths of a table that is created.
         """
 
-        new_schema: Schema | pa.Schema
+        new_schema: LanceSchema | pa.Schema
         fragments: Sequence[FragmentMetadata]
         initial_bases: Sequence[DatasetBasePath] | None = None
 
@@ -126,7 +126,7 @@ class LanceOperation:
         """
 
         fragments: Sequence[FragmentMetadata]
-        schema: Schema | pa.Schema
+        schema: LanceSchema | pa.Schema
         preserves_nullability: bool = False
 
     @dataclass
@@ -204,7 +204,7 @@ class LanceOperation:
             preserves_nullability: Rows written for the schema before fit the new one.
         """
 
-        schema: Schema | pa.Schema
+        schema: LanceSchema | pa.Schema
         preserves_nullability: bool = False
 
     @dataclass

@@ -24,6 +24,7 @@ from lance_duck.verbs.fragment_metadata import (
     metadata_of,
 )
 from lance_duck.verbs.lance_operation import Index, IndexFile, LanceOperation, Transaction
+from lance_duck.verbs.lance_schema import LanceSchema, known_schema
 from lance_duck.wire import transaction as wire
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import IndexMetadata, index_from_proto
@@ -82,10 +83,10 @@ def _metadata(fragments: Iterable[Fragment]) -> list[FragmentMetadata]:
 
 
 def _schema(given: Any, existing: Schema | None, fragments: Iterable[Fragment] = ()) -> Schema:
-    if isinstance(given, Schema):
-        return given
+    if isinstance(given, Schema | LanceSchema):
+        return known_schema(given)
     if not isinstance(given, pa.Schema):
-        raise InvalidInputError("schema", expected="a pyarrow.Schema or a lance schema", found=type(given).__name__)
+        raise InvalidInputError("schema", expected="a pyarrow.Schema or a LanceSchema", found=type(given).__name__)
     version = next((file.version for f in fragments for file in f.files), "2.2")
     return schema_from_arrow(given, version, existing=existing)
 
@@ -270,11 +271,11 @@ _FROM: Mapping[type, Callable[[Any], LanceOperation.BaseOperation]] = {
     op.Append: lambda o: _FORMS.Append(_metadata(o.fragments)),
     op.Delete: lambda o: _FORMS.Delete(_metadata(o.updated_fragments), list(o.deleted_fragment_ids), o.predicate),
     op.Overwrite: lambda o: _FORMS.Overwrite(
-        o.new_schema, _metadata(o.fragments), [_shown_base(b) for b in o.initial_bases] or None
+        LanceSchema(o.new_schema), _metadata(o.fragments), [_shown_base(b) for b in o.initial_bases] or None
     ),
     op.Update: _shown_update,
-    op.Merge: lambda o: _FORMS.Merge(_metadata(o.fragments), o.schema, o.preserves_nullability),
-    op.Project: lambda o: _FORMS.Project(o.schema, o.preserves_nullability),
+    op.Merge: lambda o: _FORMS.Merge(_metadata(o.fragments), LanceSchema(o.schema), o.preserves_nullability),
+    op.Project: lambda o: _FORMS.Project(LanceSchema(o.schema), o.preserves_nullability),
     op.Rewrite: _shown_rewrite,
     op.ReserveFragments: lambda o: _FORMS.ReserveFragments(o.num_fragments),
     op.Restore: lambda o: _FORMS.Restore(o.version),

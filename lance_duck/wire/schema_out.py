@@ -114,6 +114,17 @@ def primary_key(schema: Schema) -> tuple[Field, ...]:
     return tuple(sorted(found, key=lambda f: (not _position(f, PRIMARY_KEY_POSITION), _place(f), f.id)))
 
 
+def clustering_key(schema: Schema) -> tuple[Field, ...]:
+    """Fields of the unenforced clustering key, by their positions."""
+    found = [(key_position(f, clustering=True), f) for f in schema.walk()]
+    return tuple(f for _, f in sorted(((p, f) for p, f in found if p is not None), key=lambda pair: pair[0]))
+
+
+def key_position(f: Field, *, clustering: bool) -> int | None:
+    """Place of a field in the clustering key, or in the primary key; None: it has none."""
+    return _position(f, CLUSTERING_KEY_POSITION if clustering else PRIMARY_KEY_POSITION)
+
+
 class _Builder:
     """Gives out ids, depth first."""
 

@@ -40,7 +40,7 @@ def read(uri: str) -> None:
     if table.num_rows:
         check(dataset.take([table.num_rows - 1, 0, table.num_rows // 2]))
     check(dataset.to_table(limit=5, offset=3, with_row_id=True))
-    blobs = [field.name for field in dataset.lance_schema.fields if field.blob_version]
+    blobs = [field.name for field in dataset._snapshot.schema.fields if field.blob_version]
     if blobs:
         check(dataset.to_table(blobs, blob_handling="all_binary"))
 

@@ -81,7 +81,7 @@ def test_columns_of_an_arrow_schema_are_known_by_their_names(tmp_path: Path) -> 
     table = ld.write_dataset(pa.table({"a": [1], "b": [2]}), tmp_path / "t")
     only_b = pa.schema([("b", pa.int64())])
     after = ld.LanceDataset.commit(table, LanceOperation.Project(only_b), read_version=1)
-    assert (after.to_table().to_pydict(), after.lance_schema.by_path("b").id) == ({"b": [2]}, 1)
+    assert (after.to_table().to_pydict(), after.lance_schema.fields()[0].id()) == ({"b": [2]}, 1)
 
 
 def test_a_transaction_is_committed_once(table: ld.LanceDataset) -> None:
