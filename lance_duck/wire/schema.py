@@ -74,6 +74,10 @@ class Field:
     children: tuple[Field, ...] = ()
     blob_bytes: bool = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.id, self.name, self.parent_id, self.logical_type, self.nullable, dict(self.metadata))
+        return Field, (*parts, self.children, self.blob_bytes)
+
     @cached_property
     def arrow_type(self) -> pa.DataType:
         """Arrow type of the values; a registered extension type where the field declares one.
@@ -162,6 +166,9 @@ class Schema:
 
     fields: tuple[Field, ...]
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema, (self.fields, dict(self.metadata))
 
     @cached_property
     def arrow(self) -> pa.Schema:

@@ -34,7 +34,8 @@ def test_fields_have_names_ids_and_children() -> None:
 def test_fields_are_found_by_path() -> None:
     schema = LanceSchema.from_pyarrow(ARROW)
     found = schema.field("Place.town")
-    assert found is not None and found.id() == 2
+    assert found is not None
+    assert found.id() == 2
     assert schema.field("place.town") is None
     anyhow = schema.field_case_insensitive("PLACE.Town")
     assert anyhow == found
