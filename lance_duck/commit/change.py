@@ -86,6 +86,13 @@ class Change:
         """Fields whose values an Update changes in place."""
         return frozenset(self._message.fields_modified) if self.kind == "Update" else frozenset()
 
+    @property
+    def changes_values_in_place(self) -> bool:
+        """Whether an Update gives rows that stay where they are other values."""
+        if self.kind != "Update":
+            return False
+        return bool(self.fields_modified) or self._message.update_mode == _T.REWRITE_COLUMNS
+
     @cached_property
     def replaced(self) -> Mapping[int, frozenset[int]]:
         """By fragment, the fields for which a DataReplacement brings a file."""

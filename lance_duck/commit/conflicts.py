@@ -44,6 +44,11 @@ def same_fragments_unknown_rows(ours: Change, theirs: Change) -> bool:
     return not ours.has_affected_rows and same_fragments(ours, theirs)
 
 
+def same_fragments_in_place(ours: Change, theirs: Change) -> bool:
+    """Theirs gave rows of a fragment that ours touches other values without moving them."""
+    return theirs.changes_values_in_place and same_fragments(ours, theirs)
+
+
 def target_gone(ours: Change, theirs: Change) -> bool:
     """Theirs removed a fragment that ours touches."""
     return not ours.touched.isdisjoint(theirs.removed)
@@ -130,7 +135,10 @@ def same_keys(ours: Change, theirs: Change) -> bool:
 
 
 _SAME_FRAGMENTS: Rule = ((same_fragments, RETRY),)
-_SAME_ROWS: Rule = ((same_fragments_unknown_rows, RETRY),)
+_SAME_ROWS: tuple[tuple[Condition, Verdict], ...] = (
+    (same_fragments_unknown_rows, RETRY),
+    (same_fragments_in_place, RETRY),
+)
 _THEIR_SCHEMA: Rule = ((they_change_nullability, RETRY),)
 _OUR_SCHEMA: Rule = ((we_change_nullability, RETRY),)
 _REPLACED_INDEX: Rule = ((replaced_is_indexed, RETRY),)
@@ -156,7 +164,7 @@ MATRIX: Mapping[str, Mapping[str, Rule]] = {
         **_REPLACES_TABLE,
         "Append": ((inserts_by_key, RETRY),),
         "Delete": _SAME_ROWS,
-        "Update": ((same_keys, RETRY), (same_fragments_unknown_rows, RETRY)),
+        "Update": ((same_keys, RETRY), *_SAME_ROWS),
         "DataReplacement": _SAME_FRAGMENTS,
         "Rewrite": _SAME_FRAGMENTS,
         "Merge": RETRY,

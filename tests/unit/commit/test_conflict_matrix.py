@@ -117,6 +117,12 @@ def test_changes_of_one_fragment_are_left_to_the_rebase_when_their_rows_are_know
     assert judge(change(ours, rows_known=True), change(theirs)) is Verdict.REBASE
 
 
+@pytest.mark.parametrize("ours", ["Delete f0", "UpdateRows f0"])
+def test_rows_that_are_known_are_looked_at_again_when_values_of_their_fragment_changed_in_place(ours: str) -> None:
+    assert judge(change(ours, rows_known=True), change("UpdateCols(b) f0")) is Verdict.RETRY
+    assert judge(change(ours.replace("f0", "f1"), rows_known=True), change("UpdateCols(b) f0")) is Verdict.REBASE
+
+
 def test_there_is_a_rule_for_every_operation() -> None:
     assert set(MATRIX) == {kind.__name__ for kind in _BUILDERS}
 
