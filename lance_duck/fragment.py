@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.progress import FragmentWriteProgress
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
@@ -175,7 +176,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
         max_rows_per_group: int | None = 1024,
-        progress: Callable[[WriteProgress], None] | bool | None = None,
+        progress: Callable[[WriteProgress], None] | FragmentWriteProgress | bool | None = None,
         mode: str = "append",
         *,
         data_storage_version: str | None = None,
@@ -190,6 +191,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             max_rows_per_file=MOST_ROWS,
             max_rows_per_group=max_rows_per_group,
             progress=progress,
+            fragment_id=fragment_id or 0,
             data_storage_version=data_storage_version,
             storage_options=storage_options,
         )
@@ -289,7 +291,7 @@ def write_fragments(
     max_bytes_per_file: int = BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    progress: Callable[[WriteProgress], None] | bool | None = None,
+    progress: Callable[[WriteProgress], None] | FragmentWriteProgress | bool | None = None,
     data_storage_version: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     enable_stable_row_ids: bool = False,

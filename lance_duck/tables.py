@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
+from lance_duck.progress import FragmentWriteProgress
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.write_dataset import write_table
 from lance_duck.verbs.write_settings import WriteSettings
@@ -29,7 +30,7 @@ def write_dataset(
     max_bytes_per_file: int = BYTES_PER_FILE,
     data_cache_bytes: int | None = None,
     max_page_bytes: int | None = None,
-    progress: Callable[[WriteProgress], None] | bool | None = None,
+    progress: Callable[[WriteProgress], None] | FragmentWriteProgress | bool | None = None,
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
     use_legacy_format: bool | None = None,
@@ -63,7 +64,7 @@ def write_dataset(
         max_bytes_per_file: Size after which a file is ended.
         data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns.
         max_page_bytes: Bytes of values of a page at most.
-        progress: Called with `WriteProgress` now and then; True prints it.
+        progress: Called with `WriteProgress` now and then; True prints it. Or an observer, told of each fragment.
         storage_options: Settings of the object store.
         data_storage_version: "2.2", which is the default and "stable", "2.1" or "2.0". A table that there is keeps its
             own unless told otherwise.

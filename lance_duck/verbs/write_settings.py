@@ -4,30 +4,44 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, runtime_checkable
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.snapshot import Location
 from lance_duck.store import open_source
 from lance_duck.verbs.change import transaction_properties
+from lance_duck.verbs.fragment_metadata import FragmentMetadata, metadata_of
+from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.manifest import BasePath
 from lance_duck.write.options import Base, WriteOptions, WriteProgress
 
 _UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
+@runtime_checkable
+class FragmentProgress(Protocol):
+    """An observer of writes; see `FragmentWriteProgress`."""
+
+    def begin(self, fragment: FragmentMetadata) -> None:
+        """A file is begun."""
+
+    def complete(self, fragment: FragmentMetadata) -> None:
+        """A file is whole."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class WriteSettings:
-    """Arguments of `write_dataset`, by its names; see there."""
+    """Arguments of `write_dataset`, by its names, see there; and the number by which `progress` knows fragments."""
 
     max_rows_per_file: int = WriteOptions.max_rows_per_file
     max_rows_per_group: int | None = WriteOptions.max_rows_per_group
     max_bytes_per_file: int = WriteOptions.max_bytes_per_file
     data_cache_bytes: int | None = None
     max_page_bytes: int | None = None
-    progress: Callable[[WriteProgress], None] | bool | None = None
+    progress: Callable[[WriteProgress], None] | FragmentProgress | bool | None = None
+    fragment_id: int = 0
     storage_options: Mapping[str, str] | None = None
     data_storage_version: str | None = None
     enable_v2_manifest_paths: bool = True
@@ -70,6 +84,7 @@ class WriteSettings:
             data_cache_bytes=self.data_cache_bytes,
             max_page_bytes=self.max_page_bytes,
             progress=_progress(self.progress),
+            watch=_Watch(self.progress, self.fragment_id) if isinstance(self.progress, FragmentProgress) else None,
         )
 
 
@@ -99,14 +114,28 @@ def _duration(seconds: int) -> str:
 
 
 def _progress(given: Any) -> Callable[[WriteProgress], None] | None:
-    if given is None or given is False:
+    if given is None or given is False or isinstance(given, FragmentProgress):
         return None
     if given is True:
         return _print_progress
     if not callable(given):
-        raise InvalidInputError("progress", expected="True or a function", found=repr(given))
+        raise InvalidInputError("progress", expected="True, a function or a FragmentWriteProgress", found=repr(given))
     found: Callable[[WriteProgress], None] = given
     return found
+
+
+class _Watch:
+    """Tells an observer of fragments in the form that users know."""
+
+    def __init__(self, observer: FragmentProgress, fragment_id: int) -> None:
+        self._observer = observer
+        self._id = fragment_id
+
+    def begin(self, fragment: Fragment) -> None:
+        self._observer.begin(replace(metadata_of(fragment), id=self._id))
+
+    def complete(self, fragment: Fragment) -> None:
+        self._observer.complete(replace(metadata_of(fragment), id=self._id))
 
 
 def _print_progress(progress: WriteProgress) -> None:

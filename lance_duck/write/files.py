@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.file.write.contract import page_bytes
-from lance_duck.file.write.writer import FileWriter, WrittenFile
+from lance_duck.file.write.writer import VERSIONS, FileWriter, WrittenFile
 from lance_duck.store import Sink, Store
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import DataFile, Fragment
@@ -136,10 +136,7 @@ class _Run:
         self._tell()
         for store in {id(file.store): file.store for file, _ in self._done}.values():
             store.sync()  # whoever commits them may be another process, and know nothing of a base path
-        return [
-            Fragment(0, (file.described(written),), None, written.num_rows, None, None, None)
-            for file, written in self._done
-        ]
+        return [_fragment(file, written) for file, written in self._done]
 
     def discard(self) -> None:
         """Delete all that was written. Never raises."""
@@ -152,6 +149,9 @@ class _Run:
     def _begin(self) -> None:
         store, base = next(self._places)
         self._open = _OpenFile(store, base, self._schema, self._options)
+        if self._options.watch is not None:
+            version = VERSIONS[self._options.version]
+            self._options.watch.begin(_fragment(self._open, WrittenFile(0, 0, version, (), ())))
 
     def _is_full(self, writer: FileWriter) -> bool:
         return writer.num_rows >= self._options.max_rows_per_file or writer.tell() >= self._options.max_bytes_per_file
@@ -160,6 +160,8 @@ class _Run:
         if self._open is not None:
             self._done.append((self._open, self._open.writer.finish()))
             self._open = None
+            if self._options.watch is not None:
+                self._options.watch.complete(_fragment(*self._done[-1]))
 
     def _tell(self) -> None:
         if self._options.progress is not None:
@@ -198,6 +200,10 @@ class _OpenFile:
 
     def _sidecar(self, blob_id: int) -> Sink:
         return self.store.create(paths.blob_file(self._name, blob_id, is_dataset_root=self._is_root))
+
+
+def _fragment(file: _OpenFile, written: WrittenFile) -> Fragment:
+    return Fragment(0, (file.described(written),), None, written.num_rows, None, None, None)
 
 
 def _delete(store: Store, name: str, is_root: bool) -> None:

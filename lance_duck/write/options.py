@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import page_bytes
 from lance_duck.store import Store
+from lance_duck.wire.fragment import Fragment
 
 ROWS_PER_FILE: Final = 1024 * 1024
 BYTES_PER_FILE: Final = 90 << 30
@@ -27,6 +28,16 @@ class WriteProgress:
     rows: int
     bytes: int
     files: int
+
+
+class Watch(Protocol):
+    """Is told of the fragments of a write."""
+
+    def begin(self, fragment: Fragment) -> None:
+        """Its file is begun: named, and without fields yet."""
+
+    def complete(self, fragment: Fragment) -> None:
+        """Its file is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,7 @@ class WriteOptions:
         max_page_bytes: Most bytes of values of a page; None: 32 MiB.
         blobs: Where blobs go, and what becomes of references to external files.
         progress: Called now and then, at least after each file.
+        watch: Told when files are begun, and when they are whole.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
 
     Raises:
@@ -74,6 +86,7 @@ class WriteOptions:
     max_page_bytes: int | None = None
     blobs: BlobOptions = field(default_factory=BlobOptions)
     progress: Callable[[WriteProgress], None] | None = None
+    watch: Watch | None = None
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:

@@ -1,0 +1,77 @@
+"""Observers of writes: told of each fragment when its file is begun, and when it is complete.
+
+`FileSystemFragmentWriteProgress` writes, for a fragment with number {id}, into the directory that it is given:
+
+    fragment_{id}.json           the metadata of the fragment, as they were when its file was begun
+    fragment_{id}.in_progress    {"fragment_id": id, "metadata": {…}}, while the fragment is not complete
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyarrow import fs
+
+from lance_duck.verbs.fragment_metadata import FragmentMetadata
+
+
+class FragmentWriteProgress(ABC):
+    """Base of observers, for the argument `progress` of what writes fragments."""
+
+    @abstractmethod
+    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """A file is begun; the fragment names it, and has neither rows nor, where that comes later, a number."""
+
+    @abstractmethod
+    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """The file is whole; it is not committed yet."""
+
+
+class NoopFragmentWriteProgress(FragmentWriteProgress):
+    """Takes no notice."""
+
+    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Do nothing."""
+
+    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Do nothing."""
+
+
+class FileSystemFragmentWriteProgress(FragmentWriteProgress):
+    """Writes files by which others see what is written, and what was not finished.
+
+    Args:
+        base_uri: Directory of the files, a path or a URI that pyarrow knows; made when it is not there.
+        metadata: Kept with each fragment that is not complete, for example who writes it.
+    """
+
+    PROGRESS_EXT: ClassVar[str] = ".in_progress"
+
+    def __init__(self, base_uri: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
+        place = os.fspath(base_uri)
+        self._files, self._directory = fs.FileSystem.from_uri(place if "://" in place else os.path.abspath(place))
+        self._metadata = dict(metadata or {})
+
+    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Write both files of a fragment."""
+        self._files.create_dir(self._directory, recursive=True)
+        self._write(fragment.id, self.PROGRESS_EXT, {"fragment_id": fragment.id, "metadata": self._metadata})
+        self._write(fragment.id, ".json", fragment.to_json())
+
+    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Delete the file that says that the fragment is not complete."""
+        self._files.delete_file(self._path(fragment.id, self.PROGRESS_EXT))
+
+    def _write(self, fragment_id: int, ending: str, content: Any) -> None:
+        with self._files.open_output_stream(self._path(fragment_id, ending)) as out:
+            out.write(json.dumps(content).encode())
+
+    def _path(self, fragment_id: int, ending: str) -> str:
+        return f"{self._directory}/fragment_{fragment_id}{ending}"
+
+
+__all__ = ["FileSystemFragmentWriteProgress", "FragmentWriteProgress", "NoopFragmentWriteProgress"]
