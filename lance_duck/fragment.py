@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -11,25 +11,31 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.maintenance.validate import validate
 from lance_duck.progress import FragmentWriteProgress
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.projection import ColumnsLike
+from lance_duck.scan.projection import ROW_ADDRESS, ColumnsLike, Projection
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.take import Taker
 from lance_duck.verbs.bases import known_bases, new_bases
+from lance_duck.verbs.files_in_place import fragment_at
 from lance_duck.verbs.fragment_changes import (
     add_to_fragment,
     delete_in_fragment,
+    delete_offsets,
     stage_fragments,
     update_in_fragment,
 )
 from lance_duck.verbs.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
+from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.lance_operation import LanceOperation, Transaction
 from lance_duck.verbs.lance_schema import LanceSchema
 from lance_duck.verbs.new_columns import NewColumns, joined_columns, new_columns
 from lance_duck.verbs.udf import BatchUDF
 from lance_duck.verbs.write_settings import WriteSettings
+from lance_duck.wire.fragment import Fragment
 from lance_duck.write.inputs import to_reader
 from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
 
@@ -163,6 +169,22 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         projection = self._scan.projection(columns)
         return pa.Table.from_batches([self._scan.taker.in_fragment(self._fragment, indices, projection)])
 
+    def open_session(
+        self, columns: Sequence[str] | None = None, with_row_address: bool | None = None
+    ) -> FragmentSession:
+        """Decide columns once, for many calls of `take`."""
+        names = self.schema.names if columns is None else list(columns)
+        projection = self._scan.projection([*names, ROW_ADDRESS] if with_row_address else names)
+        return FragmentSession(self._scan.taker, self._fragment, projection)
+
+    def validate(self) -> None:
+        """Read all of the fragment, deleted rows too.
+
+        Raises:
+            CorruptError: Names all that is wrong with it.
+        """
+        validate(self._scan.snapshot, self._fragment)
+
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
         """Number of rows; without a filter from metadata alone."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
@@ -200,6 +222,21 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             staged.discard()
             raise InvalidInputError("data of one fragment", where="data", expected="rows, fewer than 2^32")
         return replace(metadata_of(staged.fragments[0]), id=fragment_id or 0)
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: Handle, fragment_id: int) -> FragmentMetadata:
+        """Describe a data file that lies in the folder of a table as a fragment; its columns are known by their names.
+
+        Args:
+            filename: Name of the file, in the folder of data files.
+            dataset: The table.
+            fragment_id: Number of the fragment.
+
+        Raises:
+            NotFoundError: There is no such file.
+            InvalidInputError: It does not fit the table.
+        """
+        return metadata_of(fragment_at(dataset._snapshot, filename, fragment_id))
 
     def merge_columns(
         self,
@@ -264,6 +301,15 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         changed = delete_in_fragment(self._scan.snapshot, self._fragment, predicate)
         return None if changed is None else metadata_of(changed)
 
+    def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
+        """Delete the rows at some offsets, counted with deleted ones; see `delete`.
+
+        Raises:
+            InvalidInputError: An offset beyond the rows of the fragment.
+        """
+        changed = delete_offsets(self._scan.snapshot, self._fragment, list(offsets))
+        return None if changed is None else metadata_of(changed)
+
     def _extended(self, source: NewColumns) -> tuple[FragmentMetadata, LanceSchema]:
         changed, schema = add_to_fragment(self._scan.snapshot, self._fragment, source)
         return metadata_of(changed), LanceSchema(schema)
@@ -277,6 +323,23 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     @property
     def _scan(self) -> TableScan:
         return self._dataset._table
+
+
+class FragmentSession:
+    """Takes rows of a fragment by their places, always the same columns; see `LanceFragment.open_session`."""
+
+    def __init__(self, taker: Taker, fragment: Fragment, projection: Projection) -> None:
+        self._taker = taker
+        self._fragment = fragment
+        self._projection = projection
+
+    def take(self, indices: Any) -> pa.Table:
+        """Rows by position among those that are not deleted, in any order, also repeatedly.
+
+        Raises:
+            InvalidInputError: A position is negative or beyond the last row.
+        """
+        return pa.Table.from_batches([self._taker.in_fragment(self._fragment, indices, self._projection)])
 
 
 def write_fragments(
@@ -365,4 +428,4 @@ def _refuse_options(options: Mapping[str, Any]) -> None:
     ScanOptions(**options)
 
 
-__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "LanceFragment", "write_fragments"]
+__all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "FragmentSession", "LanceFragment", "write_fragments"]

@@ -40,13 +40,13 @@ class Problem:
         return f"{self.where}: {self.what}"
 
 
-def validate(snapshot: Snapshot) -> None:
-    """Read everything of a version.
+def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
+    """Read everything of a version, or of one fragment of it.
 
     Raises:
         CorruptError: Names all that is wrong.
     """
-    problems = find_problems(snapshot)
+    problems = find_problems(snapshot) if fragment is None else list(_fragment(snapshot, fragment))
     if problems:
         named = "\n  ".join(str(p) for p in problems[:_NAMED])
         more = f"\n  and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""

@@ -156,10 +156,16 @@ def delete_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any) -> Frag
 def _columns(schema: Schema, names: list[str]) -> Schema:
     hidden = [name for name in names if name in HIDDEN]
     if hidden or not names:
-        raise InvalidInputError("columns to update", expected="columns of the table beside the key", found=hidden or 0)
+        raise InvalidInputError(
+            "columns to update",
+            expected="columns of the table beside the key; metadata columns cannot be updated",
+            found=hidden or 0,
+        )
     unknown = [name for name in names if name not in schema.names]
     if unknown:
-        raise InvalidInputError(f"no column {unknown[0]!r}", where="schema", expected=", ".join(schema.names))
+        raise InvalidInputError(
+            f"column {unknown[0]!r} does not exist", where="schema", expected=", ".join(schema.names)
+        )
     return Schema(tuple(field for name in names for field in schema.fields if field.name == name))
 
 

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.verbs.files_in_place import data_file_at
+from lance_duck.verbs.handle import Handle
 from lance_duck.wire import fragment as wire
 
 _SUFFIX_TYPES = {"arrow": "array", "bin": "bitmap"}
@@ -25,6 +27,21 @@ class DataFile:
     file_size_bytes: int | None = None
     base_id: int | None = None
 
+    @staticmethod
+    def create(dataset: Handle, path: str, *, base_id: int | None = None) -> DataFile:
+        """Describe a data file that lies in the folder of a table; its columns are known by their names.
+
+        Args:
+            dataset: The table.
+            path: Name of the file, in the folder of data files.
+            base_id: Base path that it lies in; None: the root of the table.
+
+        Raises:
+            NotFoundError: There is no such file.
+            InvalidInputError: It has a column that the table does not have, or of another type.
+        """
+        return data_file_of(data_file_at(dataset._snapshot, path, base_id))
+
 
 @dataclass(frozen=True)
 class DeletionFile:
@@ -35,6 +52,31 @@ class DeletionFile:
     file_type: str
     num_deleted_rows: int
     base_id: int | None = None
+
+    def asdict(self) -> dict[str, Any]:
+        """The attributes by name."""
+        return asdict(self)
+
+    def json(self) -> str:
+        """The attributes as JSON text."""
+        return json.dumps(self.asdict())
+
+    @staticmethod
+    def from_json(data: str) -> DeletionFile:
+        """Build it from what `json` gave.
+
+        Raises:
+            InvalidInputError: It is no such thing.
+        """
+        try:
+            return DeletionFile(**json.loads(data))
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError("not a deletion file", found=str(error)) from error
+
+    def path(self, fragment_id: int, base_uri: str | None = None) -> str:
+        """Where it lies: below `base_uri`, or below the root of the table."""
+        below = _wire_deletion_file(self).path(fragment_id)
+        return below if base_uri is None else f"{base_uri.rstrip('/')}/{below}"
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError
-from lance_duck.fragment import FragmentMetadata, LanceFragment, write_fragments
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
+from lance_duck.file import LanceFileWriter
+from lance_duck.fragment import DataFile, DeletionFile, FragmentMetadata, LanceFragment, write_fragments
 
 ROWS = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
 
@@ -104,7 +105,7 @@ def test_columns_are_updated_in_place(table: ld.LanceDataset) -> None:
 @pytest.mark.parametrize(
     ("data", "left_on", "message"),
     [
-        (pa.table({"a": [1], "z": [1]}), "a", "no column 'z'"),
+        (pa.table({"a": [1], "z": [1]}), "a", "column 'z' does not exist"),
         (pa.table({"a": [1]}), "a", "columns to update"),
         (pa.table({"a": [1], "_rowid": pa.array([1], pa.uint64())}), "a", "columns to update"),
         (pa.table({"a": ["1"], "b": ["x"]}), "a", "different types"),
@@ -129,3 +130,81 @@ def test_rows_of_one_fragment_are_deleted(table: ld.LanceDataset) -> None:
     assert fragment.delete("a > 5") == fragment.metadata
     after = ld.LanceDataset.commit(table, ld.LanceOperation.Delete([made], [1], "a <> 2"), read_version=table.version)
     assert after.to_table()["a"].to_pylist() == [2]
+
+
+def test_a_session_takes_the_same_columns_again(table: ld.LanceDataset) -> None:
+    fragment = table.get_fragments()[0]
+    session = fragment.open_session(["b"], with_row_address=True)
+    assert session.take([1, 0, 1]).to_pydict() == {"b": ["y", "x", "y"], "_rowaddr": [1, 0, 1]}
+    assert fragment.open_session().take([0]) == ROWS.slice(0, 1)
+    with pytest.raises(InvalidInputError, match="row position"):
+        session.take([2])
+    with pytest.raises(InvalidInputError, match="'z'"):
+        fragment.open_session(["z"])
+
+
+def test_rows_are_deleted_by_offset(table: ld.LanceDataset) -> None:
+    fragment = table.get_fragments()[0]
+    changed = fragment.delete_rows([1, 1])
+    assert changed is not None
+    assert (changed.num_rows, changed.num_deletions) == (1, 1)
+    operation = ld.LanceOperation.Delete([changed], [], "by offset")
+    assert ld.LanceDataset.commit(table, operation, read_version=1).to_table()["a"].to_pylist() == [1, 3]
+    assert fragment.delete_rows(range(2)) is None
+    with pytest.raises(InvalidInputError, match="0 to 1"):
+        fragment.delete_rows([2])
+
+
+def test_a_fragment_is_validated_by_itself(table: ld.LanceDataset) -> None:
+    whole, broken = table.get_fragments()
+    path = Path(table.uri) / "data" / broken.metadata.files[0].path
+    path.write_bytes(path.read_bytes()[:-8])
+    whole.validate()
+    with pytest.raises(CorruptError, match="1 problem"):
+        ld.dataset(table.uri).get_fragments()[1].validate()
+
+
+def written_beside(table: ld.LanceDataset, name: str, rows: pa.Table) -> str:
+    with LanceFileWriter(Path(table.uri) / "data" / name) as writer:
+        writer.write_batch(rows)
+    return name
+
+
+def test_a_file_in_the_folder_of_a_table_becomes_a_fragment(place: str, hasty: dict[str, str]) -> None:
+    rows = pa.table({"a": [1], "s": [{"x": 1, "y": "p"}], "b": ["x"]})
+    table = ld.write_dataset(rows, place, storage_options=hasty)
+    more = pa.table({"b": ["w", "v"], "s": [{"y": "q", "x": 5}, None]})
+    name = written_beside(table, "new.lance", more)
+    made = LanceFragment.create_from_file(name, table, 0)
+    assert (made.physical_rows, made.files[0].fields, made.files[0].column_indices) == (2, [4, 3, 2], [0, 1, 2])
+    assert made.files == [DataFile.create(table, name)]
+    after = ld.LanceDataset.commit(table, ld.LanceOperation.Append([made]), read_version=1)
+    assert after.to_table().to_pylist()[1:] == [
+        {"a": None, "s": {"x": 5, "y": "q"}, "b": "w"},
+        {"a": None, "s": None, "b": "v"},
+    ]
+
+
+def test_files_that_do_not_fit_a_table_are_refused(place: str, hasty: dict[str, str]) -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False), ("s", pa.struct([("x", pa.int32())]))])
+    table = ld.write_dataset(schema.empty_table(), place, storage_options=hasty)
+    for rows, message in [
+        (pa.table({"z": [1]}), "'z'"),
+        (pa.table({"a": ["text"]}), "'a' of another type: expected int64, found string"),
+        (pa.table({"a": [1], "s": [{"y": 1}]}), r"'s\.y'"),
+        (pa.table({"s": pa.array([{"x": 1}], schema.field("s").type)}), "a are missing"),
+    ]:
+        name = written_beside(table, "other.lance", rows)
+        with pytest.raises(InvalidInputError, match=message):
+            LanceFragment.create_from_file(name, ld.dataset(place), 0)
+    with pytest.raises(NotFoundError):
+        DataFile.create(table, "nowhere.lance")
+
+
+def test_deletion_files_go_to_json_and_back() -> None:
+    file = DeletionFile(3, 9, "bitmap", 2, base_id=1)
+    assert file.asdict() == {"read_version": 3, "id": 9, "file_type": "bitmap", "num_deleted_rows": 2, "base_id": 1}
+    assert DeletionFile.from_json(file.json()) == file
+    assert (file.path(5), file.path(5, "s3://b/t/")) == ("_deletions/5-3-9.bin", "s3://b/t/_deletions/5-3-9.bin")
+    with pytest.raises(InvalidInputError, match="not a deletion file"):
+        DeletionFile.from_json('{"id": 1}')
