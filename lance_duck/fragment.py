@@ -254,7 +254,9 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             InvalidInputError: As for `LanceDataset.add_columns`; also when the function has a checkpoint file.
         """
         if isinstance(value_func, BatchUDF) and value_func.cache is not None:
-            raise InvalidInputError("a checkpoint file is for whole tables", where="merge_columns")
+            raise InvalidInputError(
+                "A checkpoint file cannot be used for one fragment", where="merge_columns", remedy="see add_columns"
+            )
         return self._extended(new_columns(value_func, columns, reader_schema, batch_size))
 
     add_columns = merge_columns

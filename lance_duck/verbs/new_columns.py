@@ -139,7 +139,7 @@ class FunctionColumns(_Plain):
     def schema(self, table: TableScan) -> pa.Schema:
         self._rows = LiveRows(table, self._columns, self._batch_size)
         if self._schema is None:
-            self._schema = self._call(self._sample(table), None).schema
+            self._schema = as_batch(self._function(self._sample(table)), None, None).schema
         return self._schema.remove_metadata()
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
@@ -177,7 +177,7 @@ class FunctionColumns(_Plain):
         if self._function.cache is not None:
             self._function.cache.cleanup()
 
-    def _call(self, batch: pa.RecordBatch, expected: pa.Schema | None) -> pa.RecordBatch:
+    def _call(self, batch: pa.RecordBatch, expected: pa.Schema) -> pa.RecordBatch:
         return as_batch(self._function(batch), batch.num_rows, expected)
 
     def _sample(self, table: TableScan) -> pa.RecordBatch:

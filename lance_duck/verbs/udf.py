@@ -130,12 +130,12 @@ def batch_udf(
     return wrap
 
 
-def as_batch(result: Any, rows: int, expected: pa.Schema | None) -> pa.RecordBatch:
+def as_batch(result: Any, rows: int | None, expected: pa.Schema | None) -> pa.RecordBatch:
     """Return what a function gave as a batch without schema metadata; pandas and polars frames are converted.
 
     Args:
         result: What it gave.
-        rows: How many rows it must have.
+        rows: How many rows it must have; None: any number.
         expected: The columns that it must have; None: any.
 
     Raises:
@@ -143,11 +143,13 @@ def as_batch(result: Any, rows: int, expected: pa.Schema | None) -> pa.RecordBat
     """
     batch = _convert(result)
     batch = batch.replace_schema_metadata(None)
-    if batch.num_rows != rows:
+    if rows is not None and batch.num_rows != rows:
         raise InvalidInputError("function gave another number of rows", expected=rows, found=batch.num_rows)
     if expected is not None and not batch.schema.equals(expected.remove_metadata()):
         raise InvalidInputError(
-            "function gave other columns than its output_schema", expected=_brief(expected), found=_brief(batch.schema)
+            "Output schema of function does not match the expected schema",
+            expected=_brief(expected),
+            found=_brief(batch.schema),
         )
     return batch
 

@@ -33,8 +33,9 @@ def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReade
             without arguments that returns one; a list of dicts; a dict of arrays (2-dimensional numpy arrays are
             vectors); a pandas or polars frame, lazy ones too; a DuckDB relation; anything with `__arrow_c_stream__` or
             `__arrow_c_array__`.
-        schema: Of the batches of an iterable, whose first batch is looked at otherwise. Python values, numpy arrays
-            and pandas columns are converted to its types; Arrow data stay as they are.
+        schema: Of the batches of an iterable, whose first batch is looked at otherwise; batches of the same columns
+            with other types are cast. Python values, numpy arrays and pandas columns are converted to its types;
+            other Arrow data stay as they are.
 
     Raises:
         InvalidInputError: Data of another kind, or values that cannot be converted.
@@ -115,9 +116,10 @@ def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatc
     if isinstance(first, Mapping):
         return _from_rows([first, *rest], schema)
     batches = _batches(chain([first], rest))
+    if schema is not None:
+        return pa.RecordBatchReader.from_batches(schema, (_cast(batch, schema) for batch in batches))
     head = next(batches, None)
-    if schema is None:
-        schema = first.schema if head is None else head.schema
+    schema = first.schema if head is None else head.schema
     return pa.RecordBatchReader.from_batches(schema, chain([] if head is None else [head], batches))
 
 
@@ -133,6 +135,16 @@ def _batches(items: Iterator[Any]) -> Iterator[pa.RecordBatch]:
             raise InvalidInputError(
                 "item of this kind among batches", where="data", expected="a RecordBatch", found=type(item).__name__
             )
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the types of a schema, where that differs in nothing else."""
+    if batch.schema.types == schema.types or batch.schema.names != schema.names:
+        return batch
+    try:
+        return batch.cast(schema)
+    except (pa.ArrowException, NotImplementedError) as error:
+        raise InvalidInputError("batch that cannot be cast to the schema", where="data", found=error) from error
 
 
 def _from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None) -> pa.RecordBatchReader:

@@ -92,6 +92,7 @@ def test_a_function_may_give_frames(table: ld.LanceDataset) -> None:
 
     table.add_columns(triple, read_columns=["a"])
     table.add_columns(lambda batch: pa.table({"u": batch["a"]}))
+    table.get_fragments()[0].merge_columns(lambda batch: pa.record_batch({"w": [1, 2]}), batch_size=2)
     assert column(table, "t") == [3, 6, 9, 12, 15]
     assert table.schema.metadata is None
 
@@ -104,7 +105,7 @@ def test_a_function_may_give_frames(table: ld.LanceDataset) -> None:
         (lambda batch: pa.record_batch({"a": batch["a"]}), "already exists"),
         (
             ld.batch_udf(pa.schema({"n": pa.int8()}))(lambda batch: pa.record_batch({"n": batch["a"]})),
-            "other columns than its output_schema",
+            "Output schema of function does not match",
         ),
     ],
 )
@@ -363,3 +364,40 @@ def test_other_handles_stay_and_files_of_other_versions_too(table: ld.LanceDatas
     table.drop_columns(["b"])
     table.alter_columns({"path": "a", "data_type": pa.int8()})
     assert (other.version, other.latest_version, other.to_table()) == (1, 3, ROWS)
+
+
+def test_what_was_computed_before_a_lost_race_serves_again(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    dataset = ld.write_dataset(pa.table({"a": range(6)}), path, max_rows_per_file=2)
+    seen: list[int] = []
+
+    def double(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if len(seen) < 6:  # somebody else is faster, twice
+            ld.dataset(path).insert(pa.table({"a": [100 + len(seen)]}))
+        seen.extend(batch["a"].to_pylist())
+        return pa.record_batch({"b": pc.multiply(batch["a"], 2)})
+
+    dataset.add_columns(ld.batch_udf(output_schema=pa.schema({"b": pa.int64()}))(double))
+    rows = dataset.to_table().to_pydict()
+    assert rows["b"] == [2 * a for a in rows["a"]]
+    assert sorted(seen) == sorted(rows["a"])
+    named = {file.path for fragment in dataset.get_fragments() for file in fragment.data_files()}
+    assert {file.name for file in (path / "data").iterdir()} == named
+
+
+def test_columns_of_other_columns_are_computed_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    dataset = ld.write_dataset(pa.table({"a": [1, 2], "x": [5, 6]}), path)
+    raced = []
+
+    def double(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not raced:
+            raced.append(True)
+            other = ld.dataset(path)
+            other.alter_columns({"path": "a", "name": "y"})
+            other.alter_columns({"path": "x", "name": "a"})
+        return pa.record_batch({"b": pc.multiply(batch["a"], 2)})
+
+    dataset.add_columns(ld.batch_udf(output_schema=pa.schema({"b": pa.int64()}))(double))
+    assert dataset.to_table().to_pydict() == {"y": [1, 2], "a": [5, 6], "b": [10, 12]}
+    assert len(list((path / "data").iterdir())) == 2

@@ -150,3 +150,13 @@ def test_errors_of_the_source_stay_what_they_are() -> None:
 
     with pytest.raises(StoreError, match="gone"):
         to_reader(failing).read_all()
+
+
+def test_batches_are_cast_to_a_schema_that_is_given_with_them() -> None:
+    wanted = pa.schema([pa.field("a", pa.int64()), pa.field("v", pa.float32())], metadata={"k": "v"})
+    narrow = pa.record_batch({"a": pa.array([1, 2], pa.int8()), "v": pa.array([0.5, 1.5])})
+    found = to_reader(iter([narrow, narrow]), wanted).read_all()
+    assert found.schema.equals(wanted, check_metadata=True)
+    assert found.to_pydict() == {"a": [1, 2, 1, 2], "v": [0.5, 1.5, 0.5, 1.5]}
+    with pytest.raises(InvalidInputError, match="cannot be cast"):
+        to_reader([pa.record_batch({"a": ["x"], "v": [1.0]})], wanted).read_all()
