@@ -63,9 +63,26 @@ def rebase(
             gone = merger.merge(rebased.update.updated_fragments, rebased.update.removed_fragment_ids)
             _drop(rebased.update.updated_fragments, gone)
             rebased.update.removed_fragment_ids.extend(gone)
+            _check_fields_stay((*rebased.update.new_fragments, *rebased.update.updated_fragments), read, newest)
+        case "append":
+            _check_fields_stay(rebased.append.fragments, read, newest)
         case "create_index":
             _narrow(rebased.create_index.new_indices, read, newest)
     return rebased
+
+
+def _check_fields_stay(fragments: Iterable[table_pb2.DataFragment], read: Snapshot, newest: Snapshot) -> None:
+    """Refuse data files of which every field was dropped meanwhile: readers take such files for broken."""
+    before, now = ({f.id for f in version.manifest.proto.fields} for version in (read, newest))
+    if before <= now:
+        return
+    for file in (file for fragment in fragments for file in fragment.files):
+        if now.isdisjoint(file.fields) and not before.isdisjoint(file.fields):
+            raise RetryableError(
+                "the columns of a data file were dropped meanwhile",
+                where=f"{newest.uri}: {file.path}",
+                remedy="run it again on the newest version",
+            )
 
 
 class _Merger:

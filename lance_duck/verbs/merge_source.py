@@ -47,16 +47,23 @@ class MergeSource:
         self._found = reader.schema
         _check_names(reader.schema.names, schema, on)
         self._on = tuple(on)
-        self.fit(schema)
+        self._take(schema)
         self._file: _Spill | None = None
         self.table = self._keep(coerce(reader, self.schema))
 
     def fit(self, schema: Schema) -> None:
-        """Take the schema of a newer version of the table.
+        """Take the schema of a newer version of the table; the rows get its types.
 
         Raises:
-            InvalidInputError: A column of the source is not in it.
+            InvalidInputError: A column of the source is not in it, or has another type that its values do not fit.
         """
+        self._take(schema)
+        wanted = _arrow(self.schema)
+        if not self.table.schema.equals(wanted):
+            self.table = pa.Table.from_batches(coerce(self.table.to_batches(), self.schema), wanted)
+            self.__dict__.pop("keys", None)
+
+    def _take(self, schema: Schema) -> None:
         names = self._found.names
         _check_names(names, schema, self._on)
         self.schema = Schema(tuple(f for f in schema.fields if f.name in names), schema.metadata)
@@ -120,8 +127,7 @@ class MergeSource:
             if size > IN_MEMORY:
                 self._file = _Spill()
                 return self._file.keep(_chain(held, batches))
-        schema = pa.schema([(f.name, f.storage_type) for f in self.schema.fields])
-        table = pa.Table.from_batches(held, schema)
+        table = pa.Table.from_batches(held, _arrow(self.schema))
         return table.combine_chunks() if size <= _COMBINED else table
 
 
@@ -153,6 +159,10 @@ class _Spill:
         """Delete the file; what is mapped stays readable."""
         if os.path.exists(self._path):
             os.unlink(self._path)
+
+
+def _arrow(schema: Schema) -> pa.Schema:
+    return pa.schema([(f.name, f.storage_type) for f in schema.fields])
 
 
 def lacks_members(field: Field, found: pa.DataType) -> bool:

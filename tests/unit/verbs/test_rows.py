@@ -435,3 +435,36 @@ def test_members_of_structs_that_the_source_lacks_stay_as_they_are(tmp_path: Pat
         {"x": 9, "y": None, "in": None},
     ]
     assert found["other"].to_pylist() == [0, 1, 2, 3, 4, None]
+
+
+# What others did to the columns meanwhile.
+
+
+def test_values_that_changed_in_place_meanwhile_are_kept(ds: ld.LanceDataset) -> None:
+    stale, deleting = ld.dataset(ds.uri, storage_options=OPTIONS), ld.dataset(ds.uri, storage_options=OPTIONS)
+    source = pa.table({"id": [1, 2], "name": ["new", "new"]})
+    ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(source)
+    stale.update({"n": "-1"}, where="id = 1")
+    deleting.delete("name = 's2'")
+    assert content(ds, "name") == {i: "new" if i in (1, 2) else f"s{i}" for i in range(10)}
+    assert content(ds)[1] == -1
+
+
+def test_a_column_that_was_dropped_meanwhile_is_not_rewritten(ds: ld.LanceDataset) -> None:
+    stale = ld.dataset(ds.uri, storage_options=OPTIONS)
+    ds.drop_columns(["name"])
+    before = files(ds)
+    merge = stale.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
+    with pytest.raises(InvalidInputError, match="found name"):
+        merge.execute(pa.table({"id": [1], "name": ["new"]}))
+    assert files(ds) == before
+    assert all(len(fragment.data_files()) == 1 for fragment in ld.dataset(ds.uri).get_fragments())
+
+
+def test_a_source_takes_the_types_that_columns_got_meanwhile(ds: ld.LanceDataset) -> None:
+    in_place, upserting = (ld.dataset(ds.uri, storage_options=OPTIONS) for _ in range(2))
+    ds.alter_columns({"path": "n", "data_type": pa.int64()}, {"path": "id", "data_type": pa.int32()})
+    merge = in_place.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
+    merge.execute(pa.table({"id": [1], "n": [-1]}))
+    upsert(upserting).execute(table([2, 20], n=[-2, -20]))
+    assert content(ds) == {**{i: i for i in range(10)}, 1: -1, 2: -2, 20: -20}
