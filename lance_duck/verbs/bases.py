@@ -53,10 +53,10 @@ def new_bases(given: Sequence[Any], present: Mapping[int, BasePath], where: str)
         if base.path in {other.path for other in taken.values()}:
             raise InvalidInputError("base path is there already", where=where, found=base.path)
         if base.name is not None and base.name in {other.name for other in taken.values()}:
-            raise InvalidInputError("name of a base path is taken", where=where, found=repr(base.name))
+            raise InvalidInputError("name of a base path is taken already", where=where, found=repr(base.name))
         base_id = base.id or max(taken, default=0) + 1
         if base_id in taken:
-            raise InvalidInputError("id of a base path is taken", where=where, found=base_id)
+            raise InvalidInputError("id of a base path is taken already", where=where, found=base_id)
         found.append(replace(base, id=base_id))
     return found
 
@@ -123,7 +123,7 @@ def _named(bases: Mapping[int, BasePath], name: str) -> BasePath:
         if name in (base.name, base.path):
             return base
     known = [base.name or base.path for base in bases.values()]
-    raise InvalidInputError(f"no base path {name!r}", where="write", expected=", ".join(known) or "none")
+    raise InvalidInputError(f"base path {name!r} not found", where="write", expected=", ".join(known) or "none")
 
 
 def _place(location: Location, bases: Mapping[int, BasePath], base: BasePath) -> Base:
