@@ -5,7 +5,7 @@ A deleted row gets the value of the row after it that is not deleted, or of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -94,6 +94,36 @@ def spread(
         yield last.take(pa.array(np.zeros(physical_rows - at, np.int64)))
 
 
+class Earlier:
+    """Files that attempts which lost a race wrote for fragments; those of fragments that are as they were serve again.
+
+    Without it a table that is always appended to would never get a new column.
+    """
+
+    def __init__(self) -> None:
+        self._schemas: tuple[Schema, Schema] | None = None
+        self._files: dict[Fragment, DataFile] = {}
+        self._useless: list[DataFile] = []
+
+    def take(self, before: Schema, new: Schema) -> dict[Fragment, DataFile]:
+        """Return the files by fragment: those for the same columns, made from the same columns."""
+        found, self._files = self._files, {}
+        if self._schemas != (before, new):
+            self._useless += found.values()
+            found = {}
+        self._schemas = before, new
+        return found
+
+    def put(self, files: Mapping[Fragment, DataFile]) -> None:
+        """Keep files for the next attempt."""
+        self._files.update(files)
+
+    def discard(self, store: Store) -> None:
+        """Delete the files. Never raises."""
+        _discard(store, [*self._files.values(), *self._useless])
+        self._files, self._useless = {}, []
+
+
 class ColumnFiles:
     """The files that a change gives to fragments, to be discarded when it fails.
 
@@ -101,16 +131,23 @@ class ColumnFiles:
         snapshot: The version that is changed.
         schema: The new columns only.
         version: Of the data files.
+        earlier: What is left of other attempts.
     """
 
-    def __init__(self, snapshot: Snapshot, schema: Schema, version: str) -> None:
+    def __init__(self, snapshot: Snapshot, schema: Schema, version: str, earlier: Earlier | None = None) -> None:
         self._snapshot = snapshot
         self._schema = schema
         self._options = WriteOptions(data_storage_version=version)
-        self._written: list[DataFile] = []
+        self._earlier = earlier
+        self._usable = {} if earlier is None else earlier.take(snapshot.schema, schema)
+        self._written: dict[Fragment, DataFile] = {}
 
     def write(self, fragment: Fragment, batches: Iterable[pa.RecordBatch]) -> DataFile | None:
         """Write the new columns of a fragment, of its rows that are not deleted; None when there are no such rows."""
+        made = self._usable.pop(fragment, None)
+        if made is not None:
+            self._written[fragment] = made
+            return made
         live = live_rows(self._snapshot, fragment)
         rows = self._snapshot.physical_rows(fragment)
         placed = spread(batches, live, rows, f"fragment {fragment.id}")
@@ -119,18 +156,28 @@ class ColumnFiles:
                 raise _wrong_rows(f"fragment {fragment.id}", 0, "some")
             return None
         file = write_columns(self._store, self._schema, placed, rows, self._options)
-        self._written.append(file)
+        self._written[fragment] = file
         return file
 
-    def keep(self, file: DataFile) -> None:
-        """Take a file out of those that `discard` deletes."""
-        self._written.remove(file)
+    def keep(self, fragment: Fragment) -> None:
+        """Take the file of a fragment out of those that `discard` deletes."""
+        del self._written[fragment]
+
+    def lost(self) -> None:
+        """The change lost a race: leave the files to the next attempt, where there may be one."""
+        if self._earlier is None:
+            self.discard()
+        else:
+            self._earlier.put(self._usable | self._written)
 
     def discard(self) -> None:
         """Delete the files. Never raises."""
-        fragments = [Fragment(0, (file,), None, 0, None, None, None) for file in self._written]
-        discard_fragments(self._store, fragments)
-        self._written = []
+        _discard(self._store, [*self._usable.values(), *self._written.values()])
+        self._usable, self._written = {}, {}
+
+    def committed(self) -> None:
+        """Delete what was left of other attempts and not used. Never raises."""
+        _discard(self._store, self._usable.values())
 
     @property
     def _store(self) -> Store:
@@ -142,6 +189,10 @@ def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Frag
     live = {field.id for field in schema.walk()}
     files = [*fragment.files, *([] if file is None else [file])]
     return replace(fragment, files=tuple(file for file in files if not live.isdisjoint(file.fields)))
+
+
+def _discard(store: Store, files: Iterable[DataFile]) -> None:
+    discard_fragments(store, [Fragment(0, (file,), None, 0, None, None, None) for file in files])
 
 
 def _wrong_rows(where: str, expected: int, found: object) -> InvalidInputError:

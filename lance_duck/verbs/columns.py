@@ -21,7 +21,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.alteration import Alteration, alter_schema, parse_alterations
 from lance_duck.verbs.casts import cast_columns, check_no_nulls
 from lance_duck.verbs.change import Change, transaction_properties
-from lance_duck.verbs.column_files import ColumnFiles, with_file
+from lance_duck.verbs.column_files import ColumnFiles, Earlier, with_file
 from lance_duck.verbs.new_columns import NewColumns, NullColumns, joined_columns, new_columns
 from lance_duck.verbs.schema_change import add_fields, drop_fields, next_field_id
 
@@ -137,10 +137,11 @@ class ColumnChanges(Change):
 
     def _add(self, source: NewColumns, message: str | None, properties: Properties) -> None:
         said = _properties(message, properties)
+        earlier = Earlier()
 
         def attempt(snapshot: Snapshot) -> Snapshot:
             try:
-                return _add(snapshot, source, said)
+                return _add(snapshot, source, said, earlier)
             except RetryableError as error:
                 if source.repeatable:
                     raise
@@ -150,7 +151,10 @@ class ColumnChanges(Change):
                     remedy="add the columns again, with data for the rows of the newest version",
                 ) from error
 
-        self._move_to(run_again(self._snapshot, attempt))
+        try:
+            self._move_to(run_again(self._snapshot, attempt))
+        finally:
+            earlier.discard(self._snapshot.store)
         source.committed()
 
 
@@ -158,7 +162,7 @@ def _properties(message: str | None, properties: Properties) -> dict[str, str] |
     return transaction_properties(message, properties)
 
 
-def _add(snapshot: Snapshot, source: NewColumns, properties: Properties) -> Snapshot:
+def _add(snapshot: Snapshot, source: NewColumns, properties: Properties, earlier: Earlier) -> Snapshot:
     table = TableScan(snapshot)
     added = add_fields(
         snapshot.schema,
@@ -167,7 +171,7 @@ def _add(snapshot: Snapshot, source: NewColumns, properties: Properties) -> Snap
         next_field_id(snapshot),
         lists=isinstance(source, NullColumns),
     )
-    files = ColumnFiles(snapshot, added.new, snapshot.data_storage_version)
+    files = ColumnFiles(snapshot, added.new, snapshot.data_storage_version, earlier)
 
     def make() -> Operation:
         fragments = []
@@ -179,7 +183,7 @@ def _add(snapshot: Snapshot, source: NewColumns, properties: Properties) -> Snap
             if batches is not None:
                 file = files.write(fragment, batches)
                 if file is not None and source.keep(fragment, file):
-                    files.keep(file)
+                    files.keep(fragment)
             fragments.append(with_file(fragment, file, added.whole))
         source.finish()
         return Merge(tuple(fragments), added.whole, preserves_nullability=not added.tightens)
@@ -207,7 +211,12 @@ def commit_files(
         files.discard()
         raise
     try:
-        return commit(snapshot, operation, properties=properties)
+        changed = commit(snapshot, operation, properties=properties)
+    except RetryableError:
+        files.lost()
+        raise
     except (CommitConflictError, InvalidInputError, UnsupportedError):
         files.discard()
         raise
+    files.committed()
+    return changed

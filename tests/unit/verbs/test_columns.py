@@ -385,19 +385,18 @@ def test_what_was_computed_before_a_lost_race_serves_again(tmp_path: Path) -> No
     assert {file.name for file in (path / "data").iterdir()} == named
 
 
-def test_columns_of_other_columns_are_computed_anew(tmp_path: Path) -> None:
+def test_columns_are_computed_anew_when_others_came_first(tmp_path: Path) -> None:
     path = tmp_path / "t.lance"
-    dataset = ld.write_dataset(pa.table({"a": [1, 2], "x": [5, 6]}), path)
-    raced = []
+    dataset = ld.write_dataset(pa.table({"a": [1, 2]}), path)
+    calls = []
 
     def double(batch: pa.RecordBatch) -> pa.RecordBatch:
-        if not raced:
-            raced.append(True)
-            other = ld.dataset(path)
-            other.alter_columns({"path": "a", "name": "y"})
-            other.alter_columns({"path": "x", "name": "a"})
+        calls.append(batch.num_rows)
+        if len(calls) == 1:
+            ld.dataset(path).add_columns({"c": "a + 1"})
         return pa.record_batch({"b": pc.multiply(batch["a"], 2)})
 
     dataset.add_columns(ld.batch_udf(output_schema=pa.schema({"b": pa.int64()}))(double))
-    assert dataset.to_table().to_pydict() == {"y": [1, 2], "a": [5, 6], "b": [10, 12]}
-    assert len(list((path / "data").iterdir())) == 2
+    assert dataset.to_table().to_pydict() == {"a": [1, 2], "c": [2, 3], "b": [2, 4]}
+    assert calls == [2, 2]
+    assert len(list((path / "data").iterdir())) == 3
