@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import uuid
+from collections.abc import Mapping
 
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.store import ExternalManifestStore, Store, local_path
@@ -22,23 +23,26 @@ from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
 
 
-def publish_manifest(store: Store, name: ManifestName, data: bytes) -> None:
+def publish_manifest(store: Store, name: ManifestName, data: bytes, beside: Mapping[str, bytes] | None = None) -> None:
     """Make a version visible. All that it names must be on the disk, and is flushed (`Store.sync`).
 
     Args:
         store: Root of the table.
         name: Version and naming; a detached version (naming 0) is never the latest.
         data: The manifest file.
+        beside: Small files that it names, by path, which are put first.
 
     Raises:
         AlreadyExistsError: The version is taken; perhaps by this very call, when an answer was lost.
         StoreError: It failed, or its outcome is not known: read the newest version to see.
     """
-    store.sync()
     external = store.external
     if external is None or name.naming == 0:
-        store.put_if_absent(name.path, data)
+        store.put_if_absent(name.path, data, beside)
         return
+    for path, content in (beside or {}).items():
+        store.put(path, content)
+    store.sync()
     if store.exists(name.path):  # by a writer that knows of no external store
         raise AlreadyExistsError(f"version {name.version} is taken", where=store.uri)
     staged = paths.staged_manifest(name, uuid.uuid4())

@@ -157,8 +157,7 @@ def publish(
     now = datetime.now(UTC)
     stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
     data = manifest_file(draft.manifest, transaction, draft.segments)
-    store.put(paths.transaction_file(file), transaction.SerializeToString())
-    publish_manifest(store, name, data)
+    publish_manifest(store, name, data, {paths.transaction_file(file): transaction.SerializeToString()})
     if name.naming:
         write_version_hint(store, name.version)
     return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)

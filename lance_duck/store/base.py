@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -102,10 +102,15 @@ class Store(Protocol):
             safe: Whether it must survive a power cut; else it may be empty after one.
         """
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+    def put_if_absent(self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None) -> None:
         """Write a small file under a name that nobody has taken, safe on the disk when this returns.
 
-        Of several that try at once, one succeeds.
+        Of several that try at once, one succeeds. Before the name appears, all is safe that `sync` would make safe.
+
+        Args:
+            path: The file.
+            data: All of it.
+            beside: Small files by path, which are put before it, and are there whether it succeeds or not.
 
         Raises:
             AlreadyExistsError: The name is taken; on an object store perhaps by this very call, when an answer was

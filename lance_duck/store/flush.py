@@ -10,9 +10,12 @@ import contextlib
 import itertools
 import os
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 _MOST_KNOWN: Final = 65_536
+_MOST_AT_ONCE: Final = 16
 _CAN_FLUSH_DIRECTORIES = os.name == "posix"
 
 
@@ -32,14 +35,12 @@ class Unflushed:
             with self._lock:
                 self._noted[directory] = next(self._ticket)
 
-    def flush(self, root: str) -> None:
-        """Flush the directories that lie below a root or above it. Raises OSError."""
+    def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
+        """Flush the directories that lie below one of the roots or above it, and files. Raises OSError."""
         with self._lock:
-            noted = {d: t for d, t in self._noted.items() if _holds(root, d) or _holds(d, root)}
-        named = dict(found for directory in noted for found in self._not_safe(directory, root))
-        for directory in {*noted, *map(os.path.dirname, named)}:
-            with contextlib.suppress(FileNotFoundError):
-                _flush_directory(directory)
+            noted = {d: t for d, t in self._noted.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
+        named = dict(found for directory in noted for root in roots for found in self._not_safe(directory, root))
+        _flush_all(files, {*noted, *map(os.path.dirname, named)})
         with self._lock:  # only now: another thread that commits meanwhile must find them, too
             if len(self._safe) > _MOST_KNOWN:
                 self._safe.clear()
@@ -60,8 +61,25 @@ class Unflushed:
         return found
 
 
-def _flush_directory(directory: str) -> None:
-    handle = os.open(directory, os.O_RDONLY)
+def _flush_all(files: Sequence[str], directories: set[str]) -> None:
+    """Flush at once what a disk can then write in one go."""
+    work = [*((file, os.O_RDWR) for file in files), *((directory, os.O_RDONLY) for directory in directories)]
+    if len(work) < 2:
+        for path, mode in work:
+            _flush(path, mode)
+        return
+    with ThreadPoolExecutor(min(len(work), _MOST_AT_ONCE)) as pool:
+        for done in [pool.submit(_flush, path, mode) for path, mode in work]:
+            done.result()
+
+
+def _flush(path: str, mode: int) -> None:
+    try:
+        handle = os.open(path, mode)
+    except FileNotFoundError:
+        if mode == os.O_RDWR:
+            raise
+        return  # a directory that became empty, and was deleted
     try:
         os.fsync(handle)
     finally:

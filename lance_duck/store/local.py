@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from lance_duck.errors import NotFoundError
@@ -37,13 +37,13 @@ class LocalStore:
     ) -> None:
         self.uri = os.path.abspath(root)
         self._root = os.path.realpath(root)
-        self._allowed = tuple(os.path.realpath(a) for a in allowed)
+        self._roots = (self._root, *(os.path.realpath(a) for a in allowed))
         self._fsync = fsync
         self.external = external
 
     def allowing(self, roots: Sequence[str]) -> LocalStore:
         """The same store, with more directories that paths may lead into."""
-        return LocalStore(self.uri, (*self._allowed, *roots), fsync=self._fsync, external=self.external)
+        return LocalStore(self.uri, (*self._roots[1:], *roots), fsync=self._fsync, external=self.external)
 
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
@@ -95,10 +95,10 @@ class LocalStore:
         """See `Store.put`."""
         local_write.put(self._own_place(path), data, fsync=self._fsync and safe)
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+    def put_if_absent(self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None) -> None:
         """See `Store.put_if_absent`."""
-        place = self._own_place(path)
-        local_write.put_if_absent(place, data, self._root_of(place) or self._root, fsync=self._fsync)
+        others = {self._own_place(other): content for other, content in (beside or {}).items()}
+        local_write.put_if_absent(self._own_place(path), data, others, self._roots, fsync=self._fsync)
 
     def delete(self, paths: Iterable[str]) -> None:
         """See `Store.delete`."""
@@ -133,9 +133,8 @@ class LocalStore:
     def sync(self) -> None:
         """See `Store.sync`."""
         if self._fsync:
-            for root in (self._root, *self._allowed):
-                with local_write.translated(root):
-                    unflushed.flush(root)
+            with local_write.translated(self._root):
+                unflushed.flush(self._roots)
 
     def _place(self, path: str) -> str:
         if "\0" in path or not path:
@@ -154,7 +153,7 @@ class LocalStore:
         return place
 
     def _root_of(self, place: str) -> str | None:
-        for root in (self._root, *self._allowed):
+        for root in self._roots:
             if place.startswith(root + os.sep) or (root == os.sep and place != os.sep):
                 return root
         return None

@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
@@ -89,18 +89,37 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
         sink.write(data)
 
 
-def put_if_absent(place: str, data: Buffer, root: str, *, fsync: bool = True) -> None:
-    """Write a file under a free name, and flush what is noted below `root`. AlreadyExistsError, StoreError."""
-    sink = LocalSink(place, fsync=fsync)
+def put_if_absent(
+    place: str, data: Buffer, beside: Mapping[str, Buffer], roots: Sequence[str], *, fsync: bool = True
+) -> None:
+    """Write a file under a free name, after those beside it. AlreadyExistsError, StoreError.
+
+    Args:
+        place: Absolute path of the file.
+        data: What it holds.
+        beside: Other files, by absolute path.
+        roots: What is noted below them is flushed before the file gets its name.
+        fsync: Whether anything is flushed.
+    """
+    for other, content in beside.items():
+        put(other, content, fsync=False)
+        if fsync:
+            unflushed.note(os.path.dirname(other))
+    sink = LocalSink(place, fsync=False)
+
+    def name(temporary: str, place: str) -> None:
+        if fsync:
+            unflushed.flush(roots, [*beside, temporary])
+        _name_if_absent(temporary, place)
+        if fsync:
+            unflushed.note(os.path.dirname(place))
+            unflushed.flush(roots)
+
     try:
         sink.write(data)
-        sink.publish(_name_if_absent)
+        sink.publish(name)
     finally:
         sink.abort()
-    if fsync:
-        unflushed.note(os.path.dirname(place))
-        with translated(place):
-            unflushed.flush(root)
 
 
 def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:

@@ -6,7 +6,7 @@ refuses for a moment. Tables under one bucket and the same options share one cli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -148,9 +148,11 @@ class ObjectStore:
         key = self._writable(path)
         call(self._where(path), lambda: obstore.put(self._client, key, bytes(data)))
 
-    def put_if_absent(self, path: str, data: Buffer) -> None:
+    def put_if_absent(self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None) -> None:
         """See `Store.put_if_absent`: a conditional put."""
         key = self._writable(path)
+        for other, content in (beside or {}).items():
+            self.put(other, content)
         call(
             self._where(path),
             lambda: obstore.put(self._client, key, bytes(data), mode="create", use_multipart=False),

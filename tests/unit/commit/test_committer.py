@@ -301,17 +301,17 @@ class Faulty(LocalStore):
 
     lose: list[str] = []  # noqa: RUF012
 
-    def put_if_absent(self, path: str, data: Any) -> None:
+    def put_if_absent(self, path: str, data: Any, beside: Any = None) -> None:
         match self.lose.pop() if self.lose else "":
             case "answer":
-                super().put_if_absent(path, data)
+                super().put_if_absent(path, data, beside)
                 raise StoreError("timed out")
             case "twice":
-                super().put_if_absent(path, data)
+                super().put_if_absent(path, data, beside)
                 raise AlreadyExistsError("taken")
             case "all":
                 raise StoreError("no space left")
-        super().put_if_absent(path, data)
+        super().put_if_absent(path, data, beside)
 
 
 @pytest.fixture

@@ -407,10 +407,36 @@ def test_files_and_directories_are_flushed_unless_told_otherwise(
     store.sync()
     assert seen == []
     store.put_if_absent("v/1", b"1")
-    assert set(seen[1:]) == ({root, f"{root}/v"} if flushed else set())
+    assert {place for place in seen if not is_temporary(place)} == ({root, f"{root}/v"} if flushed else set())
     seen.clear()
     store.put_if_absent("v/2", b"1")
     assert seen[1:] == [f"{root}/v"] * flushed
+
+
+def test_files_beside_are_safe_before_the_name_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    really, link = os.fsync, os.link
+
+    def fsync(handle: int) -> None:
+        seen.append(os.path.relpath(os.path.realpath(f"/proc/self/fd/{handle}"), tmp_path))
+        really(handle)
+
+    def name(source: str, target: str) -> None:
+        seen.append("named")
+        link(source, target)
+
+    store = open_store(tmp_path / "t")
+    store.put_if_absent("v/1", b"1", {"txn/1": b"one"})
+    with store.create("data/1") as sink:
+        sink.write(b"2")
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(local_write.os, "link", name)
+    store.put_if_absent("v/2", b"2", {"txn/2": b"two"})
+    at = seen.index("named")
+    assert {"t/txn/2", "t/txn", "t/data"} < set(seen[:at])
+    assert any(is_temporary(place) for place in seen[:at])
+    assert seen[at + 1 :] == ["t/v"]
+    assert store.get("txn/2") == b"two"
 
 
 def test_an_odd_fsync_option_is_refused(tmp_path: Path) -> None:
