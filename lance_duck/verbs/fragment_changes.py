@@ -63,14 +63,22 @@ def stage_fragments(
     if mode not in MODES:
         raise InvalidInputError("unknown mode", where="mode", expected=", ".join(MODES), found=repr(mode))
     current = current_version(target, settings)
+    staged = _stage(data, target, schema, mode, settings, current)
+    staged.sync()
+    return staged, current
+
+
+def _stage(
+    data: Any, target: Any, schema: pa.Schema | None, mode: str, settings: WriteSettings, current: Snapshot | None
+) -> Staged:
     reader = to_reader(data, schema)
     if current is None:
         bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
         location = new_location(target, with_base_options(settings.storage_options, settings.base_store_params, bases))
-        return stage_new(reader, location, bases, settings), None
+        return stage_new(reader, location, bases, settings)
     if mode == "append":
-        return stage_append(reader, current, settings), current
-    return stage_new(reader, current.location, current.base_paths, settings, current), current
+        return stage_append(reader, current, settings)
+    return stage_new(reader, current.location, current.base_paths, settings, current)
 
 
 def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) -> tuple[Fragment, Schema]:

@@ -15,7 +15,7 @@ from lance_duck.commit.committer import new_transaction
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.bases import target_bases
-from lance_duck.verbs.change import transaction_properties
+from lance_duck.verbs.change import check_patience, transaction_properties
 from lance_duck.verbs.draft import Draft
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.lance_operation import Transaction
@@ -91,14 +91,12 @@ class MergeInsertBuilder:
 
     def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
         """Times to run again on the newest version after another change came first; 10 unless given."""
-        if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
-            raise InvalidInputError("conflict_retries", expected="a number that is not negative", found=max_retries)
+        check_patience(max_retries, self._plan.timeout)
         return self._set(retries=max_retries)
 
     def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
         """Time after which it does not run again; 30 seconds unless given."""
-        if not isinstance(timeout, timedelta):
-            raise InvalidInputError("retry_timeout", expected="a timedelta", found=type(timeout).__name__)
+        check_patience(self._plan.retries, timeout)
         return self._set(timeout=timeout)
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
@@ -172,6 +170,7 @@ class MergeInsertBuilder:
             options = self._options(snapshot)
             with Draft(snapshot, options.bases) as draft:
                 merged = write_merge(snapshot, self._plan, source, options, draft)
+            snapshot.store.sync()
             proto = new_transaction(snapshot.version, merged.operation, self._said)
             return from_transaction(transaction_from_proto(proto)), merged.result
 
@@ -234,6 +233,7 @@ class MergeInsertBuilder:
         return WriteOptions(
             data_storage_version=plan.data_storage_version or snapshot.data_storage_version,
             bases=bases,
+            committed_here=True,
         )
 
     def _set(self, **choices: Any) -> MergeInsertBuilder:

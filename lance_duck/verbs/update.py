@@ -50,7 +50,7 @@ def update_rows(
     assignments = Assignments(snapshot.schema, updates)
     assignments.over(TableScan(snapshot))
     version = data_storage_version or snapshot.data_storage_version
-    options = WriteOptions(data_storage_version=version, blobs=kept_blobs(snapshot))
+    options = WriteOptions(data_storage_version=version, blobs=kept_blobs(snapshot), committed_here=True)
     rows = _Rows(snapshot, assignments, where)
     with Draft(snapshot) as draft:
         fragments = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)

@@ -16,6 +16,7 @@ from lance_duck.errors import (
     CommitConflictError,
     InvalidInputError,
     NotFoundError,
+    StoreError,
     UnsupportedError,
 )
 from lance_duck.scan.projection import HIDDEN
@@ -77,7 +78,7 @@ def write_table(
 
 @dataclass(frozen=True)
 class Staged:
-    """Fragments that are written and not committed.
+    """Fragments that are written and not committed; `sync` is called before another process commits them.
 
     Attributes:
         schema: What they were written with: of a table that exists the columns that the data have.
@@ -90,6 +91,14 @@ class Staged:
     fragments: tuple[Fragment, ...]
     location: Location
     bases: tuple[Base | None, ...] = ()
+
+    def sync(self) -> None:
+        """Make the files safe on the disk; they are deleted where that fails."""
+        try:
+            self.location.store().sync()
+        except StoreError:
+            self.discard()
+            raise
 
     def discard(self) -> None:
         """Delete the files. Never raises."""

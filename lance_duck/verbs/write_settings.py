@@ -84,6 +84,7 @@ class WriteSettings:
             data_cache_bytes=self.data_cache_bytes,
             max_page_bytes=self.max_page_bytes,
             progress=_progress(self.progress),
+            committed_here=True,
             watch=_Watch(self.progress, self.fragment_id) if isinstance(self.progress, FragmentProgress) else None,
         )
 

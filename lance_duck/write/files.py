@@ -134,8 +134,7 @@ class _Run:
             self._begin()
         self._finish_file()
         self._tell()
-        for store in {id(file.store): file.store for file, _ in self._done}.values():
-            store.sync()  # whoever commits them may be another process, and know nothing of a base path
+        self._sync()
         return [_fragment(file, written) for file, written in self._done]
 
     def discard(self) -> None:
@@ -145,6 +144,12 @@ class _Run:
             self._open.delete()
         for file, _ in self._done:
             file.delete()
+
+    def _sync(self) -> None:
+        """Flush names, unless whoever commits them does: it may be another process, and know nothing of a base path."""
+        files = [file for file, _ in self._done if not (self._options.committed_here and file.is_in_table)]
+        for store in {id(file.store): file.store for file in files}.values():
+            store.sync()
 
     def _begin(self) -> None:
         store, base = next(self._places)
@@ -176,6 +181,7 @@ class _OpenFile:
         self.store = store
         self._base = base
         self._name = paths.new_data_file(uuid4())
+        self.is_in_table = base is None
         self._is_root = base is None or base.is_dataset_root
         sink = store.create(paths.data_file(self._name, is_dataset_root=self._is_root))
         try:

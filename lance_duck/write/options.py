@@ -70,6 +70,8 @@ class WriteOptions:
         blobs: Where blobs go, and what becomes of references to external files.
         progress: Called now and then, at least after each file.
         watch: Told when files are begun, and when they are whole.
+        committed_here: Whether this process commits the files, so that names in the root of the table need not be
+            flushed before; those in other places are, always.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
 
     Raises:
@@ -87,6 +89,7 @@ class WriteOptions:
     blobs: BlobOptions = field(default_factory=BlobOptions)
     progress: Callable[[WriteProgress], None] | None = None
     watch: Watch | None = None
+    committed_here: bool = False
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
