@@ -29,7 +29,9 @@ def encode_blobs(rows: LeafRows, first_row: int, version: str = "2.1") -> Encode
         UnsupportedError: Blobs in lists.
     """
     if rows.begins is not None:
-        raise UnsupportedError("blobs in lists of files of this kind", remedy="write a table, of data_storage_version 2.2")
+        raise UnsupportedError(
+            "blobs in lists of files of this kind", remedy="write a table, of data_storage_version 2.2"
+        )
     levels = page_levels(rows.shape, None, rows.holes, rows.block.count, rows.num_rows)
     block = rows.block
     assert isinstance(block, PackedStruct)

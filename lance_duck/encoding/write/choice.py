@@ -3,7 +3,7 @@
 key                                           | value
 lance-encoding:compression                    | none, zstd, lz4, fsst
 lance-encoding:compression-level              | integer
-lance-encoding:rle-threshold                  | runs for each value below which runs are encoded; 0.5
+lance-encoding:rle-threshold                  | runs for each value below which runs are encoded where they are smaller
 lance-encoding:bss                            | off, on, auto: byte stream split before general compression
 lance-encoding:dict-divisor                   | at most one distinct value for so many values; 2
 lance-encoding:dict-size-ratio                | at most this part of the plain size as a dictionary; 0.8
@@ -33,7 +33,8 @@ class Choice:
         version: "2.1" or "2.2".
         compression: None (choose), "none", "zstd", "lz4" or "fsst".
         level: Of the compression; None for its default.
-        rle_threshold: Runs are encoded when there are fewer than this for each value; None for the default.
+        rle_threshold: Runs are encoded only when there are fewer than this for each value; None: whenever they are
+            clearly smaller.
         bss: "off", "on" or "auto".
         dict_divisor: Values that there must be for each distinct one; None for the default.
         dict_size_ratio: Part of the plain size that a dictionary may take.

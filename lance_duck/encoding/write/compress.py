@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,29 +13,28 @@ from numpy.typing import NDArray
 from lance_duck.encoding.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
-from lance_duck.encoding.compressed import ChunkBuffer, DictionaryBuffer, MiniBlockValues
+from lance_duck.encoding.compressed import DictionaryBuffer, MiniBlockValues
 from lance_duck.encoding.flat import Flat
 from lance_duck.encoding.fsst import Fsst
 from lance_duck.encoding.general import General
 from lance_duck.encoding.kernels.bitpacking import BLOCK
 from lance_duck.encoding.variable import Variable
 from lance_duck.encoding.write.choice import CHUNK_BYTES, Choice
+from lance_duck.encoding.write.compress_again import SPLIT_BITS, codec_to_compress, compressed, is_compressed
 from lance_duck.encoding.write.compress_levels import compress_levels
 from lance_duck.encoding.write.dictionary import find_dictionary
 from lance_duck.encoding.write.numbers import MAX_VALUES, even_counts, look_at, pick_numbers, plain_values
-from lance_duck.encoding.write.texts import text_bytes, text_codec, text_counts
+from lance_duck.encoding.write.texts import text_bytes, text_codec, text_counts, text_share
 from lance_duck.encoding.write.values import list_codec, struct_codec, value_bits, value_codec
 from lance_duck.errors import UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 __all__ = ["as_dictionary", "compress_block", "compress_levels", "compress_mini_block", "compress_values"]
 
-LEAST_COMPRESSED: Final = 4096
-"""Bytes of a page from which on general compression is tried."""
 LARGEST_VALUE: Final = 32 * 1024 - 256
 """Bytes of values that a chunk of 2.1 may have."""
-TEXT_RATIO: Final = 0.6
-"""Part of their size that texts take as codes, as long as nobody has tried."""
+FEW: Final = 0.3
+"""Part of the size of texts below which a dictionary is smaller than any symbols make them."""
 WORTH: Final = 0.95
 DICTIONARY_BITS: Final = MappingProxyType({"2.1": (128,), "2.2": (64, 128)})
 """Bits of numbers that may have a dictionary."""
@@ -45,15 +45,14 @@ def as_dictionary(block: Block, choice: Choice) -> Block:
 
     To be asked before the layout is chosen: places in a dictionary are small, however large the values are.
     """
-    found = None
     if isinstance(block, VariableWidth) and block.count:
-        otherwise = text_bytes(block) * TEXT_RATIO + block.count * block.offsets.itemsize
-        found = find_dictionary(block, choice, otherwise, block.count)
-    elif isinstance(block, FixedWidth) and block.count and block.bits in DICTIONARY_BITS[choice.version]:
+        return _texts_as_dictionary(block, choice) or block
+    if isinstance(block, FixedWidth) and block.count and block.bits in DICTIONARY_BITS[choice.version]:
         seen = look_at(block)
         least, runs = (seen.least, seen.runs) if seen else (len(block.data), block.count)
-        found = find_dictionary(block, choice, least, runs)
-    return found or block
+        found = find_dictionary(block, choice, least, runs, _items_compressor(choice))
+        return found[0] if found else block
+    return block
 
 
 def compress_mini_block(block: Block, choice: Choice, max_values: int = MAX_VALUES) -> MiniBlockValues:
@@ -123,9 +122,32 @@ def compress_block(block: Block, choice: Choice) -> tuple[pb.CompressiveEncoding
     return codec.to_proto(), data
 
 
+def _texts_as_dictionary(texts: VariableWidth, choice: Choice) -> Dictionary | None:
+    """With a dictionary, when that is also smaller than what symbols would make of the texts."""
+    offsets = texts.count * texts.offsets.itemsize
+    plain = text_bytes(texts) + offsets
+    found = find_dictionary(texts, choice, plain, texts.count, _items_compressor(choice))
+    if found is None:
+        return None
+    dictionary, size = found
+    if size > FEW * plain:
+        coded = text_share(texts, choice) * text_bytes(texts) + offsets
+        return dictionary if size <= coded * choice.dict_size_ratio else None
+    return dictionary
+
+
+def _items_compressor(choice: Choice) -> Callable[[Block], int] | None:
+    """How many bytes the items of a dictionary take; None when they are not compressed."""
+    if not choice.large or choice.dict_compression == "none":
+        return None
+    return lambda items: len(compress_block(items, choice)[1])
+
+
 def _numbers(block: FixedWidth, choice: Choice, max_values: int) -> MiniBlockValues:
     codec, counts = pick_numbers(block, choice, max_values, look_at(block))
-    return _compressed(codec, counts, codec.encode_chunks(block, counts), choice)
+    if is_compressed(choice) and block.bits in SPLIT_BITS and block.count:
+        codec, counts = codec_to_compress(block, choice, max_values, (codec, counts))
+    return compressed(codec, counts, codec.encode_chunks(block, counts), choice)
 
 
 def _texts(values: VariableWidth, choice: Choice, max_values: int) -> MiniBlockValues:
@@ -136,7 +158,7 @@ def _texts(values: VariableWidth, choice: Choice, max_values: int) -> MiniBlockV
     buffers = plain.encode_chunks(codes, counts)
     if not choice.large and np.diff(buffers[0][1], prepend=0).max() > LARGEST_VALUE:
         raise UnsupportedError("a value too large for a chunk of 2.1", where="miniblock")
-    return _compressed(codec, counts, buffers, choice)
+    return compressed(codec, counts, buffers, choice)
 
 
 def _with_dictionary(block: Dictionary, choice: Choice, max_values: int) -> MiniBlockValues:
@@ -151,19 +173,6 @@ def _with_dictionary(block: Dictionary, choice: Choice, max_values: int) -> Mini
     encoding, data = compress_block(block.items, choice)
     items = DictionaryBuffer(encoding, data, block.items.count)
     return MiniBlockValues(codec.to_proto(), counts, codec.encode_chunks(places, counts), items)
-
-
-def _compressed(
-    codec: Codec, counts: NDArray[np.int64], buffers: tuple[ChunkBuffer, ...], choice: Choice
-) -> MiniBlockValues:
-    """The buffers, with general compression when the field asks for it and it makes them smaller."""
-    plain = MiniBlockValues(codec.to_proto(), counts, buffers)
-    size = len(buffers[0][0])
-    if choice.compression not in ("zstd", "lz4") or size < LEAST_COMPRESSED:
-        return plain
-    general = General(choice.compression, codec, choice.level if choice.compression == "zstd" else None)
-    smaller = general.compress_first(buffers)
-    return MiniBlockValues(general.to_proto(), counts, smaller) if len(smaller[0][0]) < size else plain
 
 
 def _block_numbers(block: FixedWidth) -> Codec:

@@ -15,7 +15,7 @@ from lance_duck.encoding.levels import LEVEL_BITS
 from lance_duck.encoding.rle import HEAD, Rle
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
-RUNS_WORTH: Final = 0.8
+RUNS_WORTH: Final = 0.9
 """Part of the size of packed levels that runs may have: packed ones are read faster."""
 
 

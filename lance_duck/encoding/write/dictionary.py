@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp, log2
 from typing import Any, Final
 
@@ -23,11 +24,17 @@ SURE: Final = 1.25
 """How many times more distinct values there may be than a sample lets expect."""
 NEW: Final = 0.97
 """Part of a sample's values that are distinct from which on a dictionary is not tried."""
+SHRUNK: Final = 0.4
+"""Part of their size that compressed items may take, as long as nobody has tried."""
 
 
 def find_dictionary(
-    block: FixedWidth | VariableWidth, choice: Choice, otherwise: float, runs: int
-) -> Dictionary | None:
+    block: FixedWidth | VariableWidth,
+    choice: Choice,
+    otherwise: float,
+    runs: int,
+    compress: Callable[[Block], int] | None = None,
+) -> tuple[Dictionary, float] | None:
     """The same values as places in their distinct ones, in the order in which they come first.
 
     Args:
@@ -35,22 +42,30 @@ def find_dictionary(
         choice: What the field asks for.
         otherwise: Bytes that they take without a dictionary.
         runs: At most so many runs of equal values there are.
+        compress: Bytes that items take when they are stored; None: as many as they have. It is asked only when those
+            are too many.
 
     Returns:
-        None unless that is smaller, by the ratio that the choice asks for.
+        Them, and about how many bytes they take; None unless that is less, by the ratio that the choice asks for.
     """
     most = min(block.count // max(1, choice.dict_divisor or DIVISOR), MOST_ITEMS)
     if block.count < LEAST_VALUES or most < 1:
         return None
-    size = _item_bytes(block)
     wanted = otherwise * choice.dict_size_ratio
     distinct = _estimate(block)
-    if distinct is None or distinct * SURE > most or _bytes(block.count, distinct, size, runs) > wanted:
+    if distinct is None or distinct * SURE > most:
+        return None
+    hoped = SHRUNK if compress is not None else 1.0
+    if _places_bytes(block.count, distinct, runs) + distinct * _item_bytes(block) * hoped > wanted:
         return None
     found = _number(block, most)
-    if found is None or _bytes(block.count, len(found[1]), size, runs) > wanted:
+    if found is None:
         return None
-    return Dictionary(found[0], _items(block, found[1]))
+    items = _items(block, found[1])
+    places, size = _places_bytes(block.count, items.count, runs), _items_bytes(items)
+    if compress is not None and places + size > wanted:
+        size = compress(items)
+    return (Dictionary(found[0], items), places + size) if places + size <= wanted else None
 
 
 def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
@@ -62,15 +77,23 @@ def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Bloc
     return items
 
 
+def _items_bytes(block: Block) -> int:
+    """Bytes of distinct values, as they are."""
+    if isinstance(block, VariableWidth):
+        return int(block.offsets[-1]) - int(block.offsets[0]) + block.offsets.itemsize * block.count
+    assert isinstance(block, FixedWidth)
+    return block.count * block.bits // 8
+
+
 def _item_bytes(block: FixedWidth | VariableWidth) -> float:
     if isinstance(block, FixedWidth):
         return block.bits / 8
     return (int(block.offsets[-1]) - int(block.offsets[0])) / block.count + block.offsets.itemsize
 
 
-def _bytes(count: int, distinct: float, size: float, runs: int) -> float:
-    """Bytes of places and items; a place in a run takes 5 bytes."""
-    return min(count * max(1, log2(distinct + 1)) / 8, runs * 5) + distinct * size
+def _places_bytes(count: int, distinct: float, runs: int) -> float:
+    """Bytes of places; one in a run takes 5."""
+    return min(count * max(1, log2(distinct + 1)) / 8, runs * 5)
 
 
 def _estimate(block: FixedWidth | VariableWidth) -> float | None:

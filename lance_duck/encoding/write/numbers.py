@@ -10,22 +10,20 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.bitpacking import InlineBitpacking
 from lance_duck.encoding.block import FixedWidth
-from lance_duck.encoding.byte_stream_split import ByteStreamSplit
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.flat import Flat
 from lance_duck.encoding.forms import WORDS, words_of
 from lance_duck.encoding.kernels.bitpacking import BLOCK
 from lance_duck.encoding.kernels.look import look
-from lance_duck.encoding.rle import Rle
+from lance_duck.encoding.rle import MAX_RUN, Rle
 from lance_duck.encoding.write.choice import Choice
 
 MAX_VALUES: Final = 4096
 """Values of a chunk."""
 WORTH: Final = 0.95
 """Part of the plain size that packed values may have: less is not worth the unpacking."""
-MAX_ENTROPY: Final = 4.0
-"""Bits of entropy of a byte, on average over the bytes of a value, up to which splitting streams helps."""
-ENTROPY_SAMPLE: Final = 1 << 16
+MAX_RUN_BITS: Final = 32
+"""Bits of values of which a chunk of 2.1 has room for MAX_VALUES runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,8 @@ class Look:
 
     @property
     def in_runs(self) -> int:
-        """Bytes of the runs."""
-        return self.runs * (self.size + 1)
+        """Bytes of the runs, of which none is longer than 255 values."""
+        return (self.runs + self.count // MAX_RUN) * (self.size + 1)
 
     @property
     def least(self) -> int:
@@ -88,10 +86,9 @@ def pick_numbers(
     plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
     if seen is None or choice.compression == "none":
         return plain
-    if _split_streams(block, choice):
-        return ByteStreamSplit(block.bits), plain[1]
     if _in_runs(seen, choice):
-        return Rle(block.bits), even_counts(block.count, min(max_values, MAX_VALUES if choice.large else 2048))
+        most = MAX_VALUES if choice.large or block.bits <= MAX_RUN_BITS else MAX_VALUES // 2
+        return Rle(block.bits), even_counts(block.count, min(max_values, most))
     if max_values >= BLOCK and seen.packed < seen.plain * WORTH:
         return InlineBitpacking(block.bits), even_counts(block.count, BLOCK)
     return plain
@@ -113,22 +110,8 @@ def plain_values(bits: int, chunk_bytes: int) -> int:
 
 def _in_runs(seen: Look, choice: Choice) -> bool:
     if choice.rle_threshold is not None:
-        return seen.runs < seen.count * choice.rle_threshold
+        return seen.runs < seen.count * choice.rle_threshold and seen.in_runs <= min(seen.packed, seen.plain)
     return seen.in_runs < min(seen.packed, seen.plain) * WORTH
-
-
-def _split_streams(block: FixedWidth, choice: Choice) -> bool:
-    if choice.compression not in ("zstd", "lz4") or block.bits not in (32, 64) or choice.bss == "off":
-        return False
-    width = block.bits // 8
-    sample = block.data[: min(block.count, ENTROPY_SAMPLE) * width].reshape(-1, width)
-    return choice.bss == "on" or float(np.mean([_entropy(sample[:, i]) for i in range(width)])) < MAX_ENTROPY
-
-
-def _entropy(values: NDArray[np.uint8]) -> float:
-    part = np.bincount(values, minlength=256) / len(values)
-    part = part[part > 0]
-    return float(-(part * np.log2(part)).sum())
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:

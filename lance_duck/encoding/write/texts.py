@@ -33,15 +33,26 @@ def text_codec(values: VariableWidth, choice: Choice) -> Variable | Fsst:
     if not size or (not asked and int(np.diff(values.offsets).max()) < LEAST_LENGTH):
         return plain
     codec = Fsst.of_symbols(train_on(values), plain)
-    sample = sample_values(values, 1, SAMPLE // 2)
-    saved = 1 - len(codec.replace(sample).data) / max(1, len(sample.data))
+    saved = 1 - _share(codec, values)
     overhead = values.count * values.offsets.itemsize
     return codec if asked or saved * size > (1 - WORTH) * (size + overhead) else plain
+
+
+def text_share(values: VariableWidth, choice: Choice) -> float:
+    """About the part of their bytes that values have in the form that `text_codec` gives them."""
+    codec = text_codec(values, choice)
+    return _share(codec, values) if isinstance(codec, Fsst) else 1.0
 
 
 def text_bytes(values: VariableWidth) -> int:
     """Bytes of all values."""
     return int(values.offsets[-1]) - int(values.offsets[0])
+
+
+def _share(codec: Fsst, values: VariableWidth) -> float:
+    """The part that a sample of the values has as codes."""
+    sample = sample_values(values, 1, SAMPLE // 2)
+    return len(codec.replace(sample).data) / max(1, len(sample.data))
 
 
 def text_counts(values: VariableWidth, width: int, limit: int, max_values: int) -> NDArray[np.int64]:

@@ -123,6 +123,8 @@ def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> p
     """Items, and indices from 0 in the width that the type has; nulls are an item of their own."""
     indices, items = array.indices, array.dictionary
     width = indices.type.bit_width // 8
+    if indices.null_count == len(indices):
+        items = items.slice(0, 0)
     if indices.null_count:
         place = len(items)
         if place > np.iinfo(indices.type.to_pandas_dtype()).max:

@@ -60,8 +60,16 @@ def test_few_values_in_a_chunk_are_never_packed() -> None:
 def test_chunks_of_plain_values_have_four_kibibytes() -> None:
     assert compress_mini_block(numbers(drawn(64, 64, 2000)), Choice()).counts.tolist() == [512, 512, 512, 464]
     assert compress_mini_block(flags([1] * 5000), Choice()).counts.tolist() == [4096, 904]
-    assert compress_mini_block(numbers(np.zeros(5000, np.uint8)), Choice()).counts.tolist() == [4096, 904]
-    assert compress_mini_block(numbers(np.zeros(5000, np.uint8)), Choice("2.1")).counts.tolist() == [2048, 2048, 904]
+    assert compress_mini_block(numbers(drawn(8, 8, 5000)), Choice()).counts.tolist() == [4096, 904]
+    assert compress_mini_block(numbers(drawn(64, 8, 5000)), Choice("2.1")).counts.tolist() == [1024] * 4 + [904]
+
+
+def test_chunks_of_runs_have_room_for_runs_of_one_value() -> None:
+    runs, long_runs = np.repeat(drawn(32, 32, 500), 10), np.repeat(drawn(64, 64, 500), 10)
+    for values in (runs, long_runs):
+        assert compress_mini_block(numbers(values), Choice()).counts.tolist() == [4096, 904]
+    assert compress_mini_block(numbers(runs), Choice("2.1")).counts.tolist() == [4096, 904]
+    assert compress_mini_block(numbers(long_runs), Choice("2.1")).counts.tolist() == [2048, 2048, 904]
 
 
 @pytest.mark.parametrize("block", [numbers(np.zeros(0, np.uint32)), texts([]), flags([])])
@@ -78,7 +86,8 @@ def test_field_metadata_choose() -> None:
     assert kind(numbers(np.arange(5000, dtype=np.uint32)), Choice(compression="zstd")) == "general byte_stream_split"
     assert kind(wide, Choice(compression="lz4", bss="on")) == "general byte_stream_split"
     assert kind(runs, Choice(rle_threshold=0.01)) == "flat"
-    assert kind(numbers(drawn(32, 1, 5000)), Choice(rle_threshold=0.9)) == "rle"
+    assert kind(runs, Choice(rle_threshold=0.2)) == "rle"
+    assert kind(numbers(drawn(32, 1, 5000)), Choice(rle_threshold=0.9)) == "inline_bitpacking"
     assert kind(texts(SENTENCES)) == "fsst variable"
     assert kind(texts(SENTENCES), Choice(compression="none")) == "variable"
     assert kind(texts(SENTENCES), Choice(compression="zstd")) == "general variable"
