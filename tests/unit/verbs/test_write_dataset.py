@@ -152,7 +152,7 @@ def test_versions_of_files(place: str, hasty: dict[str, str]) -> None:
         ({"namespace_client": object()}, UnsupportedError, "namespace_client"),
         ({"colour": "red"}, InvalidInputError, "unknown argument 'colour'"),
         ({"transaction_properties": {"a": 1}}, InvalidInputError, "not a text"),
-        ({"target_bases": ["none"]}, InvalidInputError, "no base path 'none'"),
+        ({"target_bases": ["none"]}, InvalidInputError, "base path 'none' not found"),
         ({"target_all_bases": False}, InvalidInputError, "no base paths"),
         ({"auto_cleanup_options": {"interval": 1}}, InvalidInputError, "auto_cleanup_options"),
         ({"external_blob_mode": "lose"}, InvalidInputError, "external_blob_mode"),
