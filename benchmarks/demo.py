@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
@@ -29,6 +32,8 @@ def main() -> None:
     time_travel(connection)
     vectors(connection)
     python()
+    with tempfile.TemporaryDirectory(prefix="lance-duck-demo-") as folder:
+        changes(connection, Path(folder) / "priority.lance")
     seconds = time.perf_counter() - begin
     console.print(f"\nAll of this took {seconds:.1f} s. Next: README.md, and [bold]lance-duck --help[/] in .venv/bin.")
 
@@ -106,6 +111,42 @@ def python() -> None:
         columns=["o_orderkey", "o_orderdate"], filter="o_orderpriority = '1-URGENT'", limit=3
     )
     show(found, time.perf_counter() - begin)
+
+
+def changes(connection: ld.Connection, path: Path) -> None:
+    """A table is written and changed; each change is a version, and pylance reads them all."""
+    heading("Writing: each change is a version", "ds = ld.write_dataset(con.sql('…'), 'priority.lance')")
+    orders = "SELECT o_orderkey AS id, o_orderpriority AS priority, o_totalprice::DOUBLE AS total FROM orders"
+    dataset = ld.write_dataset(connection.sql(orders), path)
+    news = pa.table({"id": pa.array([1, -1]), "priority": ["0-NOW", "0-NOW"], "total": [1.5, 2.5]})
+    steps: list[tuple[str, Callable[[], Any]]] = [
+        (
+            "ds.update({'total': 'total * 1.1'}, where=\"priority = '1-URGENT'\")",
+            lambda: dataset.update({"total": "total * 1.1"}, where="priority = '1-URGENT'"),
+        ),
+        ("ds.delete('total < 2000')", lambda: dataset.delete("total < 2000")),
+        (
+            "ds.merge_insert('id').when_matched_update_all().when_not_matched_insert_all().execute(news)",
+            lambda: dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(news),
+        ),
+        (
+            "ds.add_columns({'cents': 'round(total * 100)::BIGINT'})",
+            lambda: dataset.add_columns({"cents": "round(total * 100)::BIGINT"}),
+        ),
+        ("ds.optimize.compact_files()", lambda: dataset.optimize.compact_files()),
+        ("ds.restore()  # of version 1", lambda: dataset.checkout_version(1).restore()),
+    ]
+    for code, do in steps:
+        begin = time.perf_counter()
+        result = do()
+        seconds = time.perf_counter() - begin
+        dataset.checkout_latest()
+        console.print(Syntax(code, "python", background_color="default", word_wrap=True))
+        said = "" if result is None else f", {result}"
+        facts = f"version {dataset.version}, {dataset.count_rows():,} rows, {seconds * 1e3:,.0f} ms{said}"
+        console.print(facts, style="dim", markup=False, highlight=False)
+    dataset.validate()
+    console.print(f"{len(dataset.versions())} versions, each still there; validate() found nothing wrong.", style="dim")
 
 
 def sql(connection: ld.Connection, query: str, note: str = "") -> None:
