@@ -114,7 +114,7 @@ def python() -> None:
 
 
 def changes(connection: ld.Connection, path: Path) -> None:
-    """A table is written and changed; each change is a version, and pylance reads them all."""
+    """A table is written and changed; each change is a version."""
     heading("Writing: each change is a version", "ds = ld.write_dataset(con.sql('…'), 'priority.lance')")
     orders = "SELECT o_orderkey AS id, o_orderpriority AS priority, o_totalprice::DOUBLE AS total FROM orders"
     dataset = ld.write_dataset(connection.sql(orders), path)
