@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from lance_duck.commit import commit, run_again
 from lance_duck.commit.operations import Operation
@@ -38,6 +39,22 @@ def transaction_properties(message: str | None, properties: Mapping[str, str] | 
     if message is not None:
         found[COMMIT_MESSAGE] = message
     for name, value in found.items():
-        if not isinstance(name, str) or not isinstance(value, str):
+        if not _is_text(name) or not _is_text(value):
             raise InvalidInputError("not a text", where="transaction_properties", found=f"{name!r}: {value!r}")
     return found
+
+
+def check_patience(retries: int, timeout: timedelta) -> None:
+    """Refuse a number of retries and a time to go on with them that make no sense, with InvalidInputError."""
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise InvalidInputError("conflict_retries", expected="a number that is not negative", found=repr(retries))
+    if not isinstance(timeout, timedelta):
+        raise InvalidInputError("retry_timeout", expected="a timedelta", found=type(timeout).__name__)
+
+
+def _is_text(value: object) -> bool:
+    """Whether it can be stored as text: half of a surrogate pair cannot."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False

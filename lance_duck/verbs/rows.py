@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_duck.commit import run_again
 from lance_duck.scan.filters import FilterLike
+from lance_duck.verbs.change import check_patience
 from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.delete import delete_all, delete_rows
 from lance_duck.verbs.handle import Handle
@@ -66,6 +67,7 @@ class RowChanges(Handle):
             InvalidInputError: A bad condition.
             CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
         """
+        check_patience(conflict_retries, retry_timeout)
         said = properties_of(commit_message, transaction_properties)
         after, count = run_again(
             self._to_change,
@@ -102,6 +104,7 @@ class RowChanges(Handle):
             InvalidInputError: A bad condition or expression, or values that do not fit their columns.
             CommitConflictError: As for `delete`.
         """
+        check_patience(conflict_retries, retry_timeout)
         said = properties_of(commit_message, transaction_properties)
         after, count = run_again(
             self._to_change,

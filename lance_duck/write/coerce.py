@@ -81,6 +81,8 @@ class _Plan:
     columns: tuple[_Column, ...]
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        if not self.columns:
+            raise InvalidInputError("rows without columns", where=f"data, row {first_row}", found=batch.num_rows)
         try:
             batch.validate(full=True)
             arrays = [column.apply(batch) for column in self.columns]

@@ -437,6 +437,25 @@ def test_members_of_structs_that_the_source_lacks_stay_as_they_are(tmp_path: Pat
     assert found["other"].to_pylist() == [0, 1, 2, 3, 4, None]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"conflict_retries": -1},
+        {"conflict_retries": "1"},
+        {"conflict_retries": True},
+        {"retry_timeout": 3},
+        {"commit_message": "half of a pair: \ud800"},
+        {"transaction_properties": {"\ud800": "x"}},
+    ],
+)
+def test_settings_of_changes_that_make_no_sense(ds: ld.LanceDataset, settings: dict[str, Any]) -> None:
+    before = files(ds)
+    for change in (lambda: ds.delete("id = 1", **settings), lambda: ds.update({"n": "1"}, **settings)):
+        with pytest.raises(InvalidInputError):
+            change()
+    assert files(ds) == before
+
+
 # What others did to the columns meanwhile.
 
 

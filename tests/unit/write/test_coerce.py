@@ -211,6 +211,13 @@ def test_empty_batches_are_left_out_and_empty_streams_are_still_checked() -> Non
         fit(pa.table({"c": pa.array([], pa.string())}), ("c", pa.int64()))
 
 
+def test_rows_without_columns_are_refused() -> None:
+    rows = pa.record_batch({"a": [1, 2]}).select([])
+    with pytest.raises(InvalidInputError, match="rows without columns"):
+        fit([rows])
+    assert list(coerce([rows.slice(0, 0)], schema_from_arrow(pa.schema([])))) == []
+
+
 def test_schemas_are_checked_without_data() -> None:
     schema = schema_from_arrow(pa.schema([("c", pa.int8())]))
     check_fits(pa.schema([("c", pa.int64())]), schema)
