@@ -231,7 +231,9 @@ class _Commit:
                 return latest, newer
             if not self.may_rebase:
                 raise RetryableError(
-                    f"{ours.kind} may only follow version {known}", where=store.uri, found=f"version {latest.version}"
+                    f"Commit conflict for version {known + 1}: {ours.kind} may only follow version {known}",
+                    where=store.uri,
+                    found=f"version {latest.version}",
                 )
             check(ours, theirs, version, store.uri)
             if newer is not None and theirs is not None:

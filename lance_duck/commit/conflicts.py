@@ -255,11 +255,12 @@ def check(ours: Change, theirs: Change | None, version: int, where: str) -> None
         where: The table, for messages.
 
     Raises:
-        RetryableError: It may succeed when it is made again.
-        IncompatibleError: It cannot succeed, or what was committed is not known.
+        RetryableError: It may succeed when it is made again, from a newer version; also where what was committed is
+            not known any more, as after a cleanup.
+        IncompatibleError: It cannot succeed.
     """
     if theirs is None:
-        raise IncompatibleError(
+        raise RetryableError(
             f"{ours.kind} cannot be put on top of version {version}: its transaction is missing", where=where
         )
     verdict = judge(ours, theirs)
