@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -161,23 +162,36 @@ _local = threading.local()
 
 
 def _cursor() -> duckdb.DuckDBPyConnection:
-    held: tuple[int, duckdb.DuckDBPyConnection] | None = getattr(_local, "cursor", None)
-    if held is None or held[0] != os.getpid():
+    held: duckdb.DuckDBPyConnection | None = getattr(_local, "cursor", None)
+    if held is None:
         with _lock:
-            held = (os.getpid(), _database(os.getpid()).cursor())
-        _local.cursor = held
-    return held[1]
+            held = _local.cursor = _database().cursor()
+    return held
 
 
 _lock = threading.Lock()
 
 
 @lru_cache(maxsize=1)
-def _database(_process: int) -> duckdb.DuckDBPyConnection:
+def _database() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 1})
     for statement in HABITS + _SETTINGS:
         connection.execute(statement)
     return connection
+
+
+def _begin_anew() -> None:
+    """Leave a database alone that came with a fork: its threads did not, and whoever closes it waits for them."""
+    global _lock, _local
+    if _database.cache_info().currsize:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_database()))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_local.__dict__))
+    _database.cache_clear()
+    _lock, _local = threading.Lock(), threading.local()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 @atexit.register
