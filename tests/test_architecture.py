@@ -22,6 +22,7 @@ LONGEST_FUNCTION = 60
 HOMES: dict[str, set[str]] = {
     "numba": {"encoding", "scan"},
     "llvmlite": {"encoding"},
+    "zstandard": {"encoding"},
     "duckdb": {"duck", "scan"},
     "obstore": {"store"},
     "pyroaring": {"rows"},

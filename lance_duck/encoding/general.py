@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import zstandard
 from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Bytes, VariableWidth
@@ -44,6 +44,7 @@ STEP: Final = 1 << 20
 """Bytes that a frame of unknown length is decompressed to at once."""
 SCHEMES: Final = {pb.COMPRESSION_ALGORITHM_LZ4: "lz4", pb.COMPRESSION_ALGORITHM_ZSTD: "zstd"}
 ZSTD_LEVEL: Final = 3
+Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +132,16 @@ class General:
 
     def _compress(self, data: Bytes, bounds: NDArray[Any]) -> ChunkBuffer:
         """The compressed parts of `data` between neighbouring bounds, joined, and where each ends."""
-        parts, sizes = [], []
-        head = 4 if self.scheme == "lz4" else 8
-        codec = _compressor(self.scheme, self.level)
-        for start, end in pairwise(bounds.tolist()):
-            part = b""
-            if end > start or self.scheme == "lz4":
-                part = (end - start).to_bytes(head, "little") + codec.compress(data[start:end], asbytes=True)
-            parts.append(part)
-            sizes.append(len(part))
-        return np.frombuffer(b"".join(parts), np.uint8), np.cumsum(np.array(sizes, np.int64))
+        starts = bounds[:-1].astype(np.int64)
+        sizes = np.diff(bounds).astype(np.int64)
+        if self.scheme == "lz4":
+            return _behind_lengths(*_lz4_blocks(data, starts, sizes), sizes.astype("<u4"))
+        full = sizes > 0
+        frames, frame_sizes = _zstd_frames(data, starts[full], sizes[full], self.level)
+        joined, own_ends = _behind_lengths(frames, frame_sizes, sizes[full].astype("<u8"))
+        ends = np.zeros(len(sizes), np.int64)
+        ends[full] = np.diff(own_ends, prepend=0)
+        return joined, np.cumsum(ends)
 
     def _decompress_first(self, chunks: Chunks) -> Chunks:
         raw, raw_sizes = self._decompress(chunks.data, chunks.starts[0], chunks.sizes[0])
@@ -161,14 +162,42 @@ class General:
         return (_lz4 if self.scheme == "lz4" else _zstd)(data, starts, sizes)
 
 
-def _compressor(scheme: str, level: int | None) -> pa.Codec:
-    """Raises UnsupportedError for a level that ZSTD does not have."""
-    if scheme == "lz4":
-        return pa.Codec("lz4_raw")
+def _lz4_blocks(data: Bytes, starts: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s]:
+    """LZ4 blocks of the parts, joined, and their sizes."""
+    compress, raw = pa.Codec("lz4_raw").compress, np.ascontiguousarray(data).data
+    extents = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
+    return _joined([compress(raw[start:end], asbytes=True) for start, end in extents])
+
+
+def _zstd_frames(data: Bytes, starts: Int64s, sizes: Int64s, level: int | None) -> tuple[Bytes, Int64s]:
+    """ZSTD frames of the parts, joined, and their sizes.
+
+    Raises:
+        UnsupportedError: A level that ZSTD does not have.
+    """
     wanted = level or ZSTD_LEVEL
     if not 1 <= wanted <= 22:
         raise UnsupportedError("compression level", where="general encoding (ZSTD)", expected="1 to 22", found=level)
-    return pa.Codec("zstd", compression_level=wanted)
+    if not len(sizes):
+        return _joined([])
+    parts = zstandard.BufferWithSegments(np.ascontiguousarray(data).data, np.stack([starts, sizes], 1).tobytes())
+    frames = zstandard.ZstdCompressor(level=wanted).multi_compress_to_buffer(parts)
+    return _joined([frames[i] for i in range(len(frames))])
+
+
+def _joined(parts: list[Any]) -> tuple[Bytes, Int64s]:
+    """Buffers end to end, and their sizes."""
+    return np.frombuffer(b"".join(parts), np.uint8), np.fromiter(map(len, parts), np.int64, len(parts))
+
+
+def _behind_lengths(data: Bytes, sizes: Int64s, lengths: NDArray[Any]) -> ChunkBuffer:
+    """Compressed parts, each behind its raw length, and where each ends."""
+    head = lengths.itemsize
+    starts = np.stack([np.arange(len(sizes)) * head, len(sizes) * head + np.cumsum(sizes) - sizes], 1)
+    source = np.concatenate([lengths.view(np.uint8), data])
+    out = np.empty(len(source), np.uint8)
+    join_bytes(readonly(source), starts.ravel(), np.stack([np.full(len(sizes), head), sizes], 1).ravel(), out)
+    return out, np.cumsum(sizes + head)
 
 
 def _lz4(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from lance_duck.encoding.layers import (
     NULL_AND_EMPTY_LIST,
     NULLABLE_ITEM,
     NULLABLE_LIST,
+    Layers,
     parse_layers,
 )
 from lance_duck.encoding.write.page import PageLevels
@@ -28,6 +30,7 @@ _LIST_KINDS = {
     (True, True): NULL_AND_EMPTY_LIST,
 }
 _ALL = 256
+_IN_ORDER = bytes(range(_ALL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,24 @@ def page_levels(
     present = np.zeros(_ALL, dtype=np.uint8)
     if holes is not None:
         levels_present(readonly(holes), present)
+    layers, table, level = _least_layers(shape, present.tobytes())
+    def_ = None
+    if level and holes is None:
+        def_ = np.zeros(num_slots if begins is None else len(begins), dtype=np.uint8)
+    elif level:
+        assert holes is not None
+        def_ = holes
+        if table[: level + 1].tobytes() != _IN_ORDER[: level + 1] or present[level + 1 :].any():
+            def_ = np.empty(len(holes), dtype=np.uint8)
+            map_levels(readonly(holes), table.copy(), def_)
+    max_rep = np.uint8(sum(shape.lists))
+    rep = None if begins is None else max_rep - begins
+    return PageLevels(layers, rep, def_, num_slots, num_rows)
+
+
+@lru_cache
+def _least_layers(shape: LeafShape, present: bytes) -> tuple[Layers, Bytes, int]:
+    """The layers for the marks that are present (256 flags), the level of each mark, and the highest one."""
     kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
     marks = [1 + sum(1 + is_list for is_list in shape.lists[i + 1 :]) for i in range(len(shape.lists))]
     used = _inwards(shape.lists, tuple(bool(present[mark]) for mark in marks))
@@ -97,15 +118,4 @@ def page_levels(
         for i, is_there in enumerate(found):
             level += is_there
             table[mark + i] = level
-    def_ = None
-    if level and holes is None:
-        def_ = np.zeros(num_slots if begins is None else len(begins), dtype=np.uint8)
-    elif level:
-        assert holes is not None
-        def_ = holes
-        if not np.array_equal(np.arange(level + 1), table[: level + 1]) or present[level + 1 :].any():
-            def_ = np.empty(len(holes), dtype=np.uint8)
-            map_levels(readonly(holes), table, def_)
-    max_rep = np.uint8(sum(shape.lists))
-    rep = None if begins is None else max_rep - begins
-    return PageLevels(parse_layers(kinds, "page"), rep, def_, num_slots, num_rows)
+    return parse_layers(kinds, "page"), readonly(table), level

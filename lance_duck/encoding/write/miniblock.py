@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +33,23 @@ class _LevelChunks:
 
     encoding: pb.CompressiveEncoding
     buffer: ChunkBuffer
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of all chunks: its bytes, and for each chunk where they end, how many they are, and what they take up."""
+
+    data: Bytes
+    ends: Int64s
+    sizes: Int64s
+    room: Int64s
+
+    @classmethod
+    def of(cls, buffer: ChunkBuffer) -> _Part:
+        """Measure a part."""
+        data, ends = buffer
+        sizes = _gaps(ends)
+        return cls(data, ends, sizes, (sizes + 7) & ~np.int64(7))
 
 
 def encode_mini_block(block: Block, levels: PageLevels, choice: Choice, first_row: int) -> EncodedPage | None:
@@ -81,13 +97,13 @@ def _assemble(
 ) -> EncodedPage | None:
     rep = _compress(levels.rep, ends, levels.layers.max_rep)
     def_ = _compress(levels.def_, ends, levels.layers.max_def)
-    sections = [part.buffer for part in (rep, def_) if part is not None]
-    if any(_sizes(section).max() > _MAX_SECTION for section in sections):
+    sections = [_Part.of(part.buffer) for part in (rep, def_) if part is not None]
+    if any(section.sizes.max() > _MAX_SECTION for section in sections):
         return None
-    has_levels = bool(sections)
-    header = _header(sections, values.buffers, _gaps(ends) if has_levels else None, choice.large)
-    parts = [header, *sections, *values.buffers]
-    sizes = sum(_padded(_sizes(part)) for part in parts)
+    contents = [_Part.of(buffer) for buffer in values.buffers]
+    header = _header(sections, contents, ends, choice.large)
+    parts = [header, *sections, *contents]
+    sizes = sum(part.room for part in parts)
     assert isinstance(sizes, np.ndarray)
     if int(sizes.max()) > (_MAX_LARGE_CHUNK if choice.large else _MAX_SMALL_CHUNK):
         return None
@@ -107,30 +123,29 @@ def _compress(levels: Levels | None, ends: Int64s, most: int) -> _LevelChunks | 
     return _LevelChunks(encoding, (data, byte_ends))
 
 
-def _header(sections: list[ChunkBuffer], buffers: tuple[ChunkBuffer, ...], counts: Int64s | None, large: bool) -> Any:
-    """The headers of all chunks, as one more buffer."""
-    k = len(buffers[0][1]) if buffers else 1
+def _header(sections: list[_Part], contents: list[_Part], ends: Int64s, large: bool) -> _Part:
+    """The headers of all chunks, as one more part."""
+    k = len(contents[0].ends) if contents else 1
     small = 2 * (1 + len(sections))
     width = 4 if large else 2
-    size = small + width * len(buffers)
+    size = small + width * len(contents)
     out = np.zeros((k, size), dtype=np.uint8)
-    words = [counts, *(_sizes(section) for section in sections)]
+    words = [_gaps(ends), *(section.sizes for section in sections)] if sections else []
     for i, word in enumerate(words):
-        if word is not None:
-            out[:, 2 * i : 2 * i + 2] = word.astype("<u2")[:, None].view(np.uint8)
-    for i, buffer in enumerate(buffers):
+        out[:, 2 * i : 2 * i + 2] = word.astype("<u2")[:, None].view(np.uint8)
+    for i, part in enumerate(contents):
         at = small + width * i
-        out[:, at : at + width] = _sizes(buffer).astype(f"<u{width}")[:, None].view(np.uint8)
-    return out.reshape(-1), np.arange(1, k + 1, dtype=np.int64) * size
+        out[:, at : at + width] = part.sizes.astype(f"<u{width}")[:, None].view(np.uint8)
+    return _Part.of((out.reshape(-1), np.arange(1, k + 1, dtype=np.int64) * size))
 
 
-def _join(parts: list[ChunkBuffer], sizes: Int64s) -> Bytes:
+def _join(parts: list[_Part], sizes: Int64s) -> Bytes:
     """The chunks, each with its parts in order and padded to 8 bytes."""
     out = np.zeros(int(sizes.sum()), dtype=np.uint8)
     places = np.cumsum(sizes) - sizes
-    for data, ends in parts:
-        place_parts(readonly(data), readonly(ends), places, out)
-        places = places + _padded(_sizes((data, ends)))
+    for part in parts:
+        place_parts(readonly(part.data), readonly(part.ends), places, out)
+        places = places + part.room
     return out
 
 
@@ -141,19 +156,11 @@ def _table(counts: Int64s, sizes: Int64s, large: bool) -> Bytes:
     return words.astype("<u4" if large else "<u2").view(np.uint8)
 
 
-def _sizes(part: ChunkBuffer) -> Int64s:
-    return _gaps(part[1])
-
-
 def _gaps(ends: Int64s) -> Int64s:
     """From where each part ends to its size."""
     sizes = ends.copy()
     sizes[1:] -= ends[:-1]
     return sizes
-
-
-def _padded(sizes: Int64s) -> Int64s:
-    return (sizes + 7) & ~np.int64(7)
 
 
 def _layout(
