@@ -203,8 +203,12 @@ class _Commit:
     def own_or(self, error: LanceDuckError, cause: LanceDuckError | None = None) -> Snapshot:
         """The version that this change has made after all, though its answer was lost; else the error is raised."""
         own = None
-        with suppress(LanceDuckError):
+        try:
             own = self._catch_up()[1]
+        except StoreError as unknown:
+            raise error if isinstance(error, StoreError) else unknown from cause
+        except LanceDuckError:
+            pass
         if own is not None:
             return own
         if isinstance(error, RetryableError):

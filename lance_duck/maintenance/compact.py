@@ -9,7 +9,7 @@ from os import cpu_count
 from typing import Any
 
 from lance_duck.commit import ReserveFragments, Rewrite, RewriteGroup, commit, run_again
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
@@ -19,6 +19,9 @@ from lance_duck.wire.fragment import Fragment
 from lance_duck.write import discard_fragments
 
 Progress = Callable[[int, int], Any]
+
+# After any other error of a commit nobody knows whether it went through.
+_KNOWN = (CommitConflictError, InvalidInputError, UnsupportedError)
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
@@ -55,7 +58,7 @@ def compact(
         done = list(_rewrite_all(current, groups, options, progress))
         try:
             return commit_rewrites(current, done, properties), done
-        except BaseException:
+        except _KNOWN:
             for rewritten in done:
                 discard_fragments(current.store, rewritten.new)
             raise

@@ -332,6 +332,23 @@ def test_a_commit_whose_answer_was_lost_recognises_itself(faulty: Location, faul
     assert after.fragments.ids() == [0, 1]
 
 
+def test_a_lost_answer_is_no_lost_race_while_nobody_can_look(faulty: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create_table(faulty, Overwrite(schema(), [fragment(0)]))
+    looks = iter([table.version])
+
+    def latest(*_: Any) -> paths.ManifestName:
+        for version in looks:
+            return paths.ManifestName(version, 2)
+        raise StoreError("timed out")
+
+    Faulty.lose = ["twice"]
+    monkeypatch.setattr("lance_duck.versions.latest_version", latest)
+    with pytest.raises(StoreError, match="timed out"):
+        commit(table, Append([NEW]), retries=0)
+    monkeypatch.undo()
+    assert reopened(table).fragments.ids() == [0, 1]
+
+
 def test_a_store_that_fails_leaves_no_version(faulty: Location) -> None:
     Faulty.lose = ["all"]
     with pytest.raises(StoreError, match="no space left"):

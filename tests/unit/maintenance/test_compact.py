@@ -47,6 +47,23 @@ def test_the_rows_are_spread_evenly_over_the_new_fragments(path: Path) -> None:
     assert [f.count_rows() for f in dataset.get_fragments()] == [35, 35]
 
 
+def test_a_compaction_that_is_interrupted_once_it_is_visible_keeps_its_files(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = written(path)
+    before = dataset.to_table()
+
+    def interrupted(*_: object) -> None:
+        if ld.dataset(path).version == 8:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("lance_duck.commit.committer.write_version_hint", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.optimize.compact_files()
+    after = ld.dataset(path)
+    assert (after.version, len(after.get_fragments()), after.to_table()) == (8, 1, before)
+
+
 def test_stable_row_ids_and_row_versions_stay_with_their_rows(path: Path) -> None:
     dataset = written(path, stable=True)
     dataset.update({"text": "'new'"}, where="id IN (3, 33)")
