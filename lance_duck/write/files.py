@@ -159,7 +159,7 @@ class _Run:
             self._options.watch.begin(_fragment(self._open, WrittenFile(0, 0, version, (), ())))
 
     def _is_full(self, writer: FileWriter) -> bool:
-        return writer.num_rows >= self._options.max_rows_per_file or writer.tell() >= self._options.max_bytes_per_file
+        return writer.num_rows >= self._options.max_rows_per_file or writer.reaches(self._options.max_bytes_per_file)
 
     def _finish_file(self) -> None:
         if self._open is not None:

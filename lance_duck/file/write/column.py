@@ -58,6 +58,11 @@ class NestedColumnWriter:
         """Physical columns of the field."""
         return len(self._leaves)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of values and levels that wait for their pages to be full."""
+        return sum(leaf.waiting_bytes for leaf in self._leaves)
+
     def write(self, array: pa.Array) -> Pages:
         """Take rows; returns the pages that are full.
 

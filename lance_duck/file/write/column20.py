@@ -53,6 +53,10 @@ class _Column20:
         self._num_rows += len(array)
         return self._taken()
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self._root.waiting_bytes
+
     def finish(self) -> Pages:
         self._root.finish()
         return self._taken()
@@ -86,6 +90,10 @@ class _Column20:
 class _Node(Protocol):
     """A field with all below it; pages go to a list as they are full."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of values that are in no page yet."""
+
     def write(self, array: pa.Array, first_row: int) -> None:
         """Take values, those of top-level rows from `first_row` on."""
 
@@ -104,6 +112,10 @@ class _Values:
     def write(self, array: pa.Array, first_row: int) -> None:
         for part, row in self._paging.add(_storage(array), first_row):
             self._put(part, row)
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._paging.waiting_bytes
 
     def finish(self) -> None:
         for part, row in self._paging.rest():
@@ -124,6 +136,10 @@ class _Blobs:
     def __init__(self, places: _Values, space: Space) -> None:
         self._places, self._space = places, space
 
+    @property
+    def waiting_bytes(self) -> int:
+        return self._places.waiting_bytes
+
     def write(self, array: pa.Array, first_row: int) -> None:
         found = PlainBlobWriter(self._space).describe(array)
         positions, sizes = (found.field(i).to_numpy() for i in range(2))
@@ -142,6 +158,10 @@ class _Structs:
     def __init__(self, column: int, pages: Pages, members: list[_Node], path: str) -> None:
         self._column, self._pages, self._members, self._path = column, pages, members, path
         self._count = 0
+
+    @property
+    def waiting_bytes(self) -> int:
+        return sum(member.waiting_bytes for member in self._members)
 
     def write(self, array: pa.Array, first_row: int) -> None:
         array = _storage(array)
@@ -172,6 +192,10 @@ class _Lists:
         self._ends: list[np.ndarray] = []
         self._nulls: list[np.ndarray] = []
         self._num_rows = self._num_items = self._first_row = 0
+
+    @property
+    def waiting_bytes(self) -> int:
+        return 8 * self._num_rows + self._items.waiting_bytes
 
     def write(self, array: pa.Array, first_row: int) -> None:
         array = _storage(array)

@@ -49,6 +49,10 @@ class ColumnWriter(Protocol):
     def num_columns(self) -> int:
         """Physical columns of the field."""
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of values that wait for their pages to be full, about."""
+
     def write(self, array: pa.Array) -> Pages:
         """Take rows of the field's storage type; returns the pages that are full.
 

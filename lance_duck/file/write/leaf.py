@@ -93,6 +93,11 @@ class LeafWriter:
         self._parts.append(part)
         self._size += part.num_bytes
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the rows that are in no page yet."""
+        return self._size
+
     def full(self) -> Iterator[Deferred]:
         """Pages of the rows that fill one, to be encoded in any thread."""
         while self._size >= self._page_bytes:

@@ -37,6 +37,11 @@ class Paging:
             # What waits must not keep alive the larger buffers that it is a part of.
             self._waiting[-1] = (pa.concat_arrays([array]), first_row)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the values that are in no page yet."""
+        return self._num_bytes
+
     def rest(self) -> Iterator[Part]:
         """What waits, as pages; none afterwards."""
         waiting, size = self._waiting, self._num_bytes

@@ -36,6 +36,7 @@ VERSIONS: Final = MappingProxyType({"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)}
 _ROUND_BYTES: Final = 4 << 20
 _BYTES_AHEAD: Final = 32 << 20
 _ZEROS: Final = bytes(ALIGNMENT)
+_PROCESSORS: Final = cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,11 @@ class FileWriter:
         self._num_rows = 0
         opened = [open_column_writer(f, version, self._space, page_bytes) for f in schema.fields]
         self._columns = [_Column(w, [ColumnTail() for _ in range(w.num_columns)]) for w in opened]
-        self._threads = cpu_count() or 1 if threads is None else threads
+        self._threads = _PROCESSORS if threads is None else threads
         self._lanes: Lanes | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
+        self._known_bytes = self._new_bytes = 0  # of the file when it was last known, and of rows since then
         self._rounds: deque[_Round] = deque()
 
     @property
@@ -116,6 +118,20 @@ class FileWriter:
         The file will be about this large or smaller.
         """
         return self._sink.position + self._pending_bytes + sum(later.size for later in self._rounds)
+
+    def reaches(self, size: int) -> bool:
+        """Whether the file has this many bytes: those written, and those that wait for their pages to be full.
+
+        The answer depends on the rows alone, not on how far the threads are: they are waited for where it has to be
+        known.
+        """
+        if self._known_bytes + self._new_bytes < size:
+            return False
+        while self._rounds:
+            self._collect()
+        waiting = sum(column.writer.waiting_bytes for column in self._columns)
+        self._known_bytes, self._new_bytes = self._sink.position + waiting + self._pending_bytes, 0
+        return self._known_bytes >= size
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows.
@@ -132,6 +148,7 @@ class FileWriter:
             return
         self._num_rows += batch.num_rows
         size = batch.nbytes
+        self._new_bytes += size
         rows = max(1, batch.num_rows * _ROUND_BYTES // max(size, _ROUND_BYTES))
         for start in range(0, batch.num_rows, rows):
             self._pending.append(batch.slice(start, rows))

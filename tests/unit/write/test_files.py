@@ -78,6 +78,25 @@ def test_files_roll_by_bytes(tmp_path: Path) -> None:
     assert np.array_equal(read(tmp_path, fragments)["i"].to_numpy(), values)
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+def test_where_files_end_does_not_depend_on_threads(tmp_path: Path, version: str) -> None:
+    """Pages of 128 KiB of which a part is left, and rows that wait for theirs, in files of 6 MiB."""
+    values = np.random.default_rng(3).integers(0, 1 << 40, 1 << 20)
+    schema = schema_from_arrow(pa.schema([("i", pa.int64()), ("s", pa.struct([("j", pa.list_(pa.int64(), 1))]))]))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(values), 1)
+    table = pa.table({"i": values, "s": pa.StructArray.from_arrays([lists], ["j"])})
+    options = WriteOptions(
+        max_bytes_per_file=6 << 20, data_cache_bytes=1 << 18, data_storage_version=version, max_rows_per_file=1 << 40
+    )
+    rows = []
+    for place in ("a", "b"):
+        batches = table.to_batches(max_chunksize=1 << 14)
+        found = write_fragments(store(tmp_path / place), schema, batches, options)
+        rows.append([f.physical_rows for f in found])
+    assert rows[0] == rows[1]
+    assert rows[0] == ([393216, 393216, 262144] if version == "2.0" else [442368, 442368, 163840])
+
+
 def test_no_rows_are_no_files(tmp_path: Path) -> None:
     assert write(tmp_path, TABLE.slice(0, 0)) == []
     assert write(tmp_path, []) == []
