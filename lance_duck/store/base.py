@@ -78,7 +78,7 @@ class Store(Protocol):
         """
 
     def names(self, directory: str) -> Iterator[str]:
-        """Yield the names alone of what `entries` yields, cheaper where sizes cost extra."""
+        """Yield the names alone, cheaper where sizes cost extra; on a local disk also those of directories."""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""

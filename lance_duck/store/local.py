@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -63,14 +64,17 @@ class LocalStore:
                 found = os.stat(os.path.join(place, name))
             except FileNotFoundError:
                 continue  # a temporary file that its writer has renamed meanwhile
-            yield Entry(f"{directory.strip('/')}/{name}", found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+            if stat.S_ISREG(found.st_mode):
+                yield Entry(
+                    f"{directory.strip('/')}/{name}", found.st_size, datetime.fromtimestamp(found.st_mtime, UTC)
+                )
 
     def names(self, directory: str) -> Iterator[str]:
         """See `Store.names`."""
         place = self._place(directory)
         try:
-            with translated(place), os.scandir(place) as found:
-                files = sorted(f.name for f in found if f.is_file())
+            with translated(place):
+                files = sorted(os.listdir(place))
         except NotFoundError:
             return
         yield from files

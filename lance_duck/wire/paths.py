@@ -102,7 +102,7 @@ def newest_manifest(names: Sequence[str]) -> ManifestName | None:
     Names of naming 2 have one length and come newest first: where there are no others, only the first is parsed.
     """
     manifests = [name for name in names if name.endswith(_SUFFIX)]
-    if manifests and all(len(name) == _V2_DIGITS + len(_SUFFIX) for name in manifests):
+    if set(map(len, manifests)) == {_V2_DIGITS + len(_SUFFIX)}:
         first = parse_manifest_name(manifests[0])
         if first is not None:
             return first

@@ -119,7 +119,7 @@ def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:
     assert [(e.path, e.size) for e in entries] == [("d/a", 3), ("d/b", 3), ("d/c", 3)]
     assert isinstance(entries[0], Entry)
     assert entries[0].modified.timestamp() == pytest.approx((tmp_path / "d" / "a").stat().st_mtime)
-    assert list(store.names("d")) == ["a", "b", "c"]
+    assert list(store.names("d")) == ["a", "b", "c", "sub"]
     assert list(store.names("none")) == list(store.entries("d/a")) == []
 
 
