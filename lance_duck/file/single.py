@@ -16,8 +16,7 @@ from lance_duck.file.column import open_column
 from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file, file_statistics
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
-from lance_duck.store import local_path, open_source
-from lance_duck.store.request import gather, run
+from lance_duck.store import ByteSource, gather, local_path, open_source, run
 from lance_duck.wire.schema import Schema, schema_from_proto, split_path
 
 BATCH_ROWS: Final = 1024
@@ -65,7 +64,17 @@ class LanceFileReader:
     ) -> None:
         text = os.fspath(path)
         local = local_path(text)
-        self._file = run(open_file(open_source(text if local is None else os.path.abspath(local), storage_options)))
+        self._begin(open_source(text if local is None else os.path.abspath(local), storage_options), columns)
+
+    @classmethod
+    def over(cls, source: ByteSource, columns: Iterable[str] | None = None) -> LanceFileReader:
+        """Read a file that is open already; the columns are those of the constructor."""
+        reader = cls.__new__(cls)
+        reader._begin(source, columns)
+        return reader
+
+    def _begin(self, source: ByteSource, columns: Iterable[str] | None) -> None:
+        self._file = run(open_file(source))
         descriptor = self._file.descriptor.schema
         self._whole = schema_from_proto(descriptor.fields, descriptor.metadata)
         self._places = physical_columns(self._whole.fields, self._file.version)

@@ -53,11 +53,38 @@ class LanceFileWriter:
         storage_options: Mapping[str, str] | None = None,
         max_page_bytes: int | None = None,
     ) -> None:
+        store, name = file_place(path, storage_options)
+        self._open(store, name, schema, (data_cache_bytes, max_page_bytes), version)
+
+    @classmethod
+    def into(
+        cls,
+        store: Store,
+        name: str,
+        schema: pa.Schema | None = None,
+        *,
+        data_cache_bytes: int | None = None,
+        version: str | None = None,
+        max_page_bytes: int | None = None,
+    ) -> LanceFileWriter:
+        """Write a file of a store that is open already; the other arguments are those of the constructor."""
+        writer = cls.__new__(cls)
+        writer._open(store, name, schema, (data_cache_bytes, max_page_bytes), version)
+        return writer
+
+    def _open(
+        self,
+        store: Store,
+        name: str,
+        schema: pa.Schema | None,
+        limits: tuple[int | None, int | None],
+        version: str | None,
+    ) -> None:
         self.closed = False
         self.size_bytes: int | None = None
-        self._store, self._name = _place(path, storage_options)
+        self._store, self._name = store, name
         self._version = _STABLE if version in (None, "stable") else str(version)
-        self._limits = (data_cache_bytes, max_page_bytes)
+        self._limits = limits
         self._metadata: dict[str, str] = {}
         self._global_buffers: list[bytes] = []
         self._writer: FileWriter | None = None
@@ -90,7 +117,11 @@ class LanceFileWriter:
             return None
         self.closed = True
         if self._writer is None:
-            raise InvalidInputError("file without columns", where=self._name, remedy="pass schema=")
+            raise InvalidInputError(
+                "Schema is unknown and file cannot be created",
+                where=self._name,
+                remedy="pass schema=, or write a batch",
+            )
         for key, value in self._metadata.items():
             self._writer.add_schema_metadata(key, value)
         for data in self._global_buffers:
@@ -160,7 +191,12 @@ class LanceFileWriter:
             check_nulls(array, field)
 
 
-def _place(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
+def stable_version() -> str:
+    """Version of data files that is written unless asked otherwise."""
+    return _STABLE
+
+
+def file_place(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
     """The directory of a file as a store, and its name."""
     text = os.fspath(path)
     local = local_path(text)

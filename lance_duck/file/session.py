@@ -1,0 +1,125 @@
+"""LanceFileSession: the files below one place, without a table that they are of."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_duck.errors import NotFoundError
+from lance_duck.file.single import LanceFileReader
+from lance_duck.file.single_writer import LanceFileWriter, file_place
+from lance_duck.store import Store, copy_bytes, is_temporary, local_path, open_source, open_store
+
+
+@dataclass(frozen=True)
+class ListResult:
+    """What lies directly in a directory, relative to the place of the session.
+
+    Attributes:
+        common_prefixes: Directories.
+        objects: Files.
+    """
+
+    common_prefixes: list[str]
+    objects: list[str]
+
+
+class LanceFileSession:
+    """Reads and writes files below one place, with one connection to it. All paths are relative to the place.
+
+    Args:
+        base_path: Path or URI of a directory.
+        storage_options: Settings of the object store.
+
+    Raises:
+        UnsupportedError: The scheme is not known.
+        InvalidInputError: The URI or a setting makes no sense. All methods raise it for a path that leads elsewhere.
+    """
+
+    def __init__(self, base_path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
+        text = os.fspath(base_path)
+        local = local_path(text)
+        self._store: Store = open_store(text if local is None else os.path.abspath(local), storage_options)
+
+    def open_reader(self, path: str, columns: Iterable[str] | None = None) -> LanceFileReader:
+        """Open a data file; see `LanceFileReader`."""
+        return LanceFileReader.over(self._store.open(path), columns)
+
+    def open_writer(
+        self,
+        path: str,
+        *,
+        schema: pa.Schema | None = None,
+        data_cache_bytes: int | None = None,
+        version: str | None = None,
+        max_page_bytes: int | None = None,
+    ) -> LanceFileWriter:
+        """Begin a data file; see `LanceFileWriter`."""
+        return LanceFileWriter.into(
+            self._store,
+            path,
+            schema,
+            data_cache_bytes=data_cache_bytes,
+            version=version,
+            max_page_bytes=max_page_bytes,
+        )
+
+    def contains(self, path: str) -> bool:
+        """Whether there is such a file."""
+        return self._store.exists(path)
+
+    def list(self, path: str | None = None) -> builtins.list[str]:
+        """All files below a directory, at any depth, by name; None: below the place itself."""
+        return sorted(entry.path for entry in self._store.walk(path or "") if not is_temporary(entry.path))
+
+    def list_with_delimiter(self, path: str | None = None) -> ListResult:
+        """What lies directly in a directory, found among all that is below it; None: in the place itself."""
+        inside = (path or "").strip("/")
+        begin = f"{inside}/" if inside else ""
+        below = [found.removeprefix(begin) for found in self.list(inside)]
+        folders = dict.fromkeys(name.partition("/")[0] for name in below if "/" in name)
+        return ListResult([begin + name for name in folders], [begin + name for name in below if "/" not in name])
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Some bytes of a file.
+
+        Raises:
+            NotFoundError: There is no such file.
+            CorruptError: It does not have these bytes.
+        """
+        (found,) = self._store.open(path).read([(offset, length)])
+        return found.tobytes()
+
+    def delete_file(self, path: str) -> None:
+        """Delete a file.
+
+        Raises:
+            NotFoundError: There is no such file.
+        """
+        if not self._store.exists(path):
+            raise NotFoundError("no such file", where=path)
+        self._store.delete([path])
+
+    def upload_file(self, local_path: str | os.PathLike[str], remote_path: str) -> None:
+        """Copy a file of the local disk to the session.
+
+        Raises:
+            NotFoundError: There is no such file.
+        """
+        with self._store.create(remote_path) as sink:
+            copy_bytes(open_source(os.path.abspath(local_path)), sink)
+
+    def download_file(self, remote_path: str, local_path: str | os.PathLike[str]) -> None:
+        """Copy a file of the session to the local disk.
+
+        Raises:
+            NotFoundError: There is no such file.
+        """
+        source = self._store.open(remote_path)
+        store, name = file_place(os.path.abspath(local_path), None)
+        with store.create(name) as sink:
+            copy_bytes(source, sink)
