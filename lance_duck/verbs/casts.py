@@ -30,8 +30,8 @@ def cast_columns(snapshot: Snapshot, altered: Altered) -> tuple[ColumnFiles, Cal
         for fragment in snapshot.fragments:
             file = files.write(fragment, _cast(rows.of(fragment), before, schema, altered))
             fragments.append(with_file(fragment, file, altered.schema))
-        strict = any(not altered.schema.by_id(i).nullable for i in altered.casts.values())
-        return Merge(tuple(fragments), altered.schema, preserves_nullability=not strict)
+        # Rows that somebody appends to the version before have the columns of before only: they must be written again.
+        return Merge(tuple(fragments), altered.schema, preserves_nullability=False)
 
     return files, make
 
