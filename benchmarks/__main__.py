@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ALL = ("scan", "take", "open_table", "sql", "memory", "tpch", "write", "sizes", "changes", "appends")
+ALL = ("scan", "take", "open_table", "sql", "memory", "tpch", "write", "sizes", "changes", "appends", "compaction")
 
 
 def main() -> None:

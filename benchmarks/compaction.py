@@ -1,0 +1,42 @@
+"""How long does compaction take, of many small fragments and of fragments with deleted rows?"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import lance
+
+from benchmarks._harness import chosen, options, report
+from benchmarks.changes import FLUSHED, LAZY, change, table
+
+# Name -> fragments, and how many rows of a hundred are deleted.
+TABLES = {"1000 fragments": (1000, 0), "100 fragments, 20 % deleted": (100, 20), "one fragment, 50 % deleted": (1, 50)}
+
+
+def main() -> None:
+    """Compact fresh copies of tables, whose data files are links."""
+    arguments = options(__doc__ or "", rows=1_000_000, rounds=5).parse_args()
+    data = table(arguments.rows)
+    cases = []
+    for name in chosen(TABLES, arguments.only):
+        fragments, deleted = TABLES[name]
+        with tempfile.TemporaryDirectory(dir=os.environ.get("BENCHMARK_DIR")) as folder:
+            original = Path(folder) / "t"
+            ds = lance.write_dataset(data, original, max_rows_per_file=-(-arguments.rows // fragments))
+            if deleted:
+                ds.delete(f"part < {deleted}")
+            cases += [change(f"{name}, {how}", compact, original, arguments.rounds) for how in (LAZY, FLUSHED)]
+    report(f"Compaction of {arguments.rows:,} rows; pylance never flushes", cases, arguments.json)
+
+
+def compact(ds: Any) -> tuple[int, int]:
+    """Both compact the same fragments."""
+    done = ds.optimize.compact_files()
+    return done.fragments_removed, done.fragments_added
+
+
+if __name__ == "__main__":
+    main()
