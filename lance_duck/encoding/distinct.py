@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_duck.encoding.block import Dictionary, VariableWidth
-from lance_duck.encoding.kernels.distinct import MOST, number_texts
+from lance_duck.encoding.kernels.distinct import MOST, ROOM, number_texts
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.take import take
 from lance_duck.errors import CorruptError
@@ -22,5 +22,6 @@ def as_dictionary(block: VariableWidth) -> Dictionary | None:
         raise CorruptError("offsets", where="texts", expected=f"ascending within {len(block.data)} bytes")
     places = np.empty(block.count, np.uint32)
     firsts = np.empty(MOST, np.int64)
-    count = number_texts(readonly(offsets), readonly(block.data), places, firsts)
+    table = np.full(ROOM, -1, np.int32)
+    count = number_texts(readonly(offsets), readonly(block.data), places, firsts, table)
     return None if count < 0 else Dictionary(places, take(block, firsts[:count]))

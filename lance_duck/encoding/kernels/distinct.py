@@ -13,6 +13,7 @@ from lance_duck.encoding.kernels.memory import load_u64
 
 SLOTS = 4096
 """Size of the hash table; half of it may be taken."""
+ROOM = SLOTS + 256
 MOST = SLOTS // 2
 
 
@@ -29,7 +30,9 @@ def next_word(data: Bytes, place: int, size: int) -> Any:
 
 
 @kernel
-def number_texts(offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64]) -> int:
+def number_texts(
+    offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
+) -> int:
     """Numbers distinct values in the order in which they come.
 
     Args:
@@ -37,18 +40,17 @@ def number_texts(offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32],
         data: Bytes of the values.
         places: count, written: number of each value.
         firsts: MOST, written: where each distinct value comes first.
+        table: ROOM, all -1, written: numbers by hash, then those of values of one byte.
 
     Returns:
         How many distinct values there are; -1 when there are more than MOST.
     """
-    table = np.full(SLOTS, -1, np.int32)
-    single = np.full(256, -1, np.int32)
     found = 0
     for i in range(len(places)):
         start: Any = np.int64(offsets[i])
         size: Any = np.int64(offsets[i + 1]) - start
-        if size == 1 and single[data[start]] >= 0:
-            places[i] = single[data[start]]
+        if size == 1 and table[SLOTS + np.int64(data[start])] >= 0:
+            places[i] = table[SLOTS + np.int64(data[start])]
             continue
         mixed = np.uint64(size)
         for j in range(0, size, 8):
@@ -76,12 +78,12 @@ def number_texts(offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32],
             slot = (slot + 1) & (SLOTS - 1)
         places[i] = number
         if size == 1:
-            single[data[start]] = number
+            table[SLOTS + np.int64(data[start])] = number
     return found
 
 
 def number_texts_reference(
-    offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64]
+    offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
     """The same, plainly."""
     numbers: dict[bytes, int] = {}

@@ -1,5 +1,8 @@
 """How kernels are compiled: without the GIL, cached on disk, without exceptions for division by zero.
 
+A kernel allocates nothing, so that numba need not count references to arrays either, which it would do at each call of
+one kernel by another.
+
 A kernel checks every offset and length against its buffers before it touches them, and reports what it found as a
 status (`kernels/status.py`): compiled code does not check bounds and must not raise.
 """
@@ -10,7 +13,8 @@ import hashlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from types import MappingProxyType
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
@@ -20,6 +24,9 @@ from numpy.typing import NDArray
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=np.generic)
+
+OPTIONS: Final[Any] = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False})
+"""`_nrt`: numba's run time, which allocates and counts references."""
 
 
 class CacheFile(IndexDataCacheFile):
@@ -52,10 +59,10 @@ class CacheFile(IndexDataCacheFile):
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles `function` on its first call for the types that it is called with."""
     try:
-        compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+        compiled: Any = numba.njit(cache=True, **OPTIONS)(function)
         CacheFile.adopt(compiled)
     except RuntimeError:  # no folder can be written to: each process compiles for itself
-        compiled = numba.njit(nogil=True, error_model="numpy")(function)
+        compiled = numba.njit(**OPTIONS)(function)
     return cast("Callable[P, R]", compiled)
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Bytes
 from lance_duck.encoding.kernels.jit import kernel
+from lance_duck.encoding.kernels.memory import store_u64
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
@@ -98,7 +99,7 @@ def _put_number(
         bits = (bits << np.uint64(8)) | np.uint64(data[i])
     if tag == 0x60:
         if seen < len(floats):
-            floats[seen] = np.array([bits], dtype=np.uint64).view(np.float64)[0]
+            store_u64(floats, 8 * seen, bits)
         if seen + 1 < len(ends):
             at = _put_all(out, at, texts, ends[seen], ends[seen + 1])
         return OK, at, seen + 1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.distinct import as_dictionary
-from lance_duck.encoding.kernels.distinct import MOST, number_texts, number_texts_reference
+from lance_duck.encoding.kernels.distinct import MOST, ROOM, number_texts, number_texts_reference
 from lance_duck.errors import CorruptError
 
 
@@ -22,9 +22,11 @@ def test_number_texts_equals_its_reference(values: list[bytes]) -> None:
     places, expected = np.zeros(len(values), np.uint32), np.zeros(len(values), np.uint32)
     firsts, first = np.zeros(MOST, np.int64), np.zeros(MOST, np.int64)
 
-    found = number_texts(block.offsets, block.data, places, firsts)
+    table = np.full(ROOM, -1, np.int32)
 
-    assert found == number_texts_reference(block.offsets, block.data, expected, first)
+    found = number_texts(block.offsets, block.data, places, firsts, table)
+
+    assert found == number_texts_reference(block.offsets, block.data, expected, first, table)
     assert places.tolist() == expected.tolist()
     assert firsts.tolist() == first.tolist()
 

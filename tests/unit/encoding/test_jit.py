@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
@@ -53,3 +54,10 @@ def test_a_byte_of_any_source_changes_the_stamp_of_all_kernels(tmp_path: Path) -
 def test_kernels_are_kept_under_the_stamp_of_all_sources() -> None:
     compiled: Any = kernel(lambda x: x)
     assert compiled._cache._cache_file._source_stamp[1] == stamp_of_sources()
+
+
+def test_a_kernel_that_calls_another_counts_no_references() -> None:
+    inner = kernel(lambda a, i: a[i] + 1)
+    outer: Any = kernel(lambda a: inner(a, 0) + inner(a, 1))
+    assert outer(np.arange(2)) == 3
+    assert not any("NRT" in code for code in outer.inspect_llvm().values())
