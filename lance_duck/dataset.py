@@ -7,12 +7,13 @@ import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.fragment import LanceFragment
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.optimize import Upkeep
@@ -37,12 +38,31 @@ from lance_duck.verbs.lance_schema import LanceSchema
 from lance_duck.verbs.rows import RowChanges
 from lance_duck.verbs.versions import VersionChanges
 
+_REMEDIES: Final = MappingProxyType(
+    {
+        "commit_lock": 'name a store that decides who was first: storage_options={"manifest_store": …}',
+        "default_scan_options": "pass them to scanner, to_table and to_batches",
+        "session": None,
+        "namespace_client": None,
+        "table_id": None,
+        "base_store_params": None,
+    }
+)
+
 
 def dataset(
     uri: str | os.PathLike[str],
     version: Version | None = None,
     asof: datetime | date | str | None = None,
+    block_size: int | None = None,
+    commit_lock: None = None,
+    index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
+    *,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
+    read_params: Mapping[str, Any] | None = None,
+    **refused: Any,
 ) -> LanceDataset:
     """Open a Lance table.
 
@@ -50,13 +70,23 @@ def dataset(
         uri: Path or URI of the table.
         version: A number, the name of a tag, or (branch, number or tag or None for its latest); None: the latest.
         asof: Open the newest version that was committed before this moment; local time when it names no zone.
+        block_size: Without effect, as are the sizes of caches and `read_params`: what is read at once is decided here.
+        commit_lock: Refused: see the setting "manifest_store" for stores that need one.
+        index_cache_size: See `block_size`.
         storage_options: Settings of the object store.
+        metadata_cache_size_bytes: See `block_size`.
+        index_cache_size_bytes: See `block_size`.
+        read_params: See `block_size`.
+        refused: Arguments of pylance that are not supported: default_scan_options (pass them to `scanner`), session,
+            namespace_client, table_id, base_store_params.
 
     Raises:
         NotFoundError: No table, version, tag or branch.
         InvalidInputError: Both a version and a moment.
+        UnsupportedError: An argument that is not supported.
         FormatError: The table cannot be read.
     """
+    _refuse(commit_lock=commit_lock, **refused)
     return LanceDataset(uri, version, asof, storage_options)
 
 
@@ -386,6 +416,15 @@ class LanceDataset(
 
     def _go_to(self, snapshot: Snapshot) -> None:
         self._adopt(self._uri, TableScan(snapshot, self._table.restriction))
+
+
+def _refuse(**given: Any) -> None:
+    """Refuse arguments of pylance that are not supported, unless they ask for nothing."""
+    for name, value in given.items():
+        if name not in _REMEDIES:
+            raise InvalidInputError(f"unknown argument {name!r}", where="dataset")
+        if value:
+            raise UnsupportedError(f"{name} is not supported", where="dataset", remedy=_REMEDIES[name])
 
 
 def _reopen(uri: str, snapshot: Snapshot, restriction: Any) -> LanceDataset:

@@ -14,6 +14,7 @@ import pyarrow.dataset as pads
 import pytest
 
 import lance_duck as ld
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.fragment import DataFile, DeletionFile
 from lance_duck.store import local
 
@@ -302,3 +303,16 @@ def test_other_libraries_take_it_as_it_is(numbers: ld.LanceDataset) -> None:
 
 def _frame(fragment: ld.LanceFragment) -> Any:
     return fragment.to_table(columns=["id"]).to_pandas()
+
+
+def test_settings_of_how_to_read_are_taken_and_others_refused() -> None:
+    place = str(TABLES / "rowids.lance")
+    plain = ld.dataset(place).to_table()
+    assert ld.dataset(place, block_size=4096, read_params={"cache_repetition_index": True}).to_table() == plain
+    assert ld.dataset(place, metadata_cache_size_bytes=0, default_scan_options=None, session=None).to_table() == plain
+    with pytest.raises(UnsupportedError, match="default_scan_options is not supported; pass them to scanner"):
+        ld.dataset(place, default_scan_options={"with_row_id": True})
+    with pytest.raises(UnsupportedError, match="manifest_store"):
+        ld.dataset(place, commit_lock=lambda version: None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="unknown argument 'colour'"):
+        ld.dataset(place, colour="red")
