@@ -18,6 +18,7 @@ from lance_duck.errors import (
     StoreError,
     UnsupportedError,
 )
+from lance_duck.file.blob_column import BlobColumn
 from lance_duck.file.blob_file import BlobFile
 from lance_duck.fragment import FragmentMetadata, LanceFragment
 from lance_duck.scan.options import ColumnOrdering
@@ -40,6 +41,7 @@ __all__ = [
     "BatchUDF",
     "Blob",
     "BlobArray",
+    "BlobColumn",
     "BlobFile",
     "BlobType",
     "ColumnOrdering",
