@@ -67,7 +67,9 @@ def write_table(
             remedy='mode="append" adds rows, mode="overwrite" replaces them',
         )
     if current is not None and settings.initial_bases:
-        raise InvalidInputError("only a new table takes initial_bases", where="initial_bases", remedy="see add_bases")
+        raise InvalidInputError(
+            f"Cannot register new bases in {mode.capitalize()} mode", where="initial_bases", remedy="see add_bases"
+        )
     reader = to_reader(data, schema)
     _check_metadata(reader.schema)
     if current is None:

@@ -242,7 +242,7 @@ def test_files_go_to_base_paths_in_turn(tmp_path: Path, place: str) -> None:
     made = ld.write_dataset(pa.table({"a": range(3)}), made, mode="append", target_all_bases=True, max_rows_per_file=1)
     assert [f.data_files()[0].base_id for f in made.get_fragments()][4:] == [None, 1, 2]
     assert made.to_table().to_pydict() == {"a": [0, 1, 2, 3, 0, 1, 2]}
-    with pytest.raises(InvalidInputError, match="only a new table"):
+    with pytest.raises(InvalidInputError, match="Cannot register new bases in Append mode"):
         ld.write_dataset(ROWS, made, mode="append", initial_bases=bases)
 
 
