@@ -14,6 +14,8 @@ here.
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
@@ -64,7 +66,7 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
 
 def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
     """Return the bitmap of some values, in any order."""
-    bitmap = BitMap(np.ascontiguousarray(values, np.uint32))
+    bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # an array is taken in at once, others one by one
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()
     return data

@@ -34,8 +34,12 @@ def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
 
 
 def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
-    """Places where the mask is true."""
-    places: NDArray[np.int64] = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
+    """Places where the mask, which has no nulls, is true."""
+    if not len(mask):
+        return np.empty(0, np.int64)
+    bits = np.frombuffer(mask.buffers()[1], np.uint8)
+    flags = np.unpackbits(bits, count=mask.offset + len(mask), bitorder="little")[mask.offset :]
+    places: NDArray[np.int64] = np.flatnonzero(flags.view(np.bool_))  # of booleans it is much faster than of numbers
     return places
 
 

@@ -65,7 +65,8 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
 def mask(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
     """Rows where the predicate is true: booleans without nulls. Compiled passes where there are any."""
-    return pa.array(true_rows(predicate, columns, num_rows, evaluate).view(np.bool_))
+    bits = np.packbits(true_rows(predicate, columns, num_rows, evaluate), bitorder="little")
+    return pa.BooleanArray.from_buffers(pa.bool_(), num_rows, [None, pa.py_buffer(bits)])
 
 
 def _fold(
