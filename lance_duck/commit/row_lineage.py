@@ -14,6 +14,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 
 _MOST_ROWS = 1 << 32
+_LAST_ROW_ID = (1 << 64) - 1
 
 
 def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int) -> int:
@@ -28,13 +29,15 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
         The first id that is free afterwards.
 
     Raises:
-        InvalidInputError: More ids or versions are given than there are rows.
+        InvalidInputError: More ids or versions are given than there are rows, or no id is free.
     """
     rows, where = fragment.physical_rows, f"new fragment of {fragment.physical_rows} rows"
     given = given_row_ids(fragment)
     moved = rows if given is None else len(given)
     if moved > rows:
         raise InvalidInputError("more row ids than rows", where=where, expected=rows, found=moved)
+    if next_row_id + rows - moved > _LAST_ROW_ID:
+        raise InvalidInputError("row ids are used up", where=where, expected=f"<= {_LAST_ROW_ID}", found=next_row_id)
     if given is not None and moved < rows:
         fresh = RowIdSequence.range_of(next_row_id, rows - moved)
         fragment.inline_row_ids = RowIdSequence.concat([given, fresh]).to_bytes()

@@ -18,7 +18,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
-from lance_duck.write import WriteOptions, write_fragments
+from lance_duck.write import WriteOptions, discard_fragments, write_fragments
 
 _S = TypeVar("_S", RowIdSequence, VersionSequence)
 
@@ -65,7 +65,11 @@ def rewrite(snapshot: Snapshot, fragments: Sequence[Fragment], options: Compacti
         return Rewritten(snapshot.version, tuple(fragments), ())
     write_options = _write_options(snapshot, options, -(-live // fragments_for(live, options)))
     new = write_fragments(snapshot.store, snapshot.schema, _batches(snapshot, fragments, options), write_options)
-    return Rewritten(snapshot.version, tuple(fragments), tuple(_with_lineage(snapshot, fragments, new)))
+    try:
+        return Rewritten(snapshot.version, tuple(fragments), tuple(_with_lineage(snapshot, fragments, new)))
+    except BaseException:
+        discard_fragments(snapshot.store, new)
+        raise
 
 
 def _write_options(snapshot: Snapshot, options: CompactionOptions, rows: int) -> WriteOptions:

@@ -146,6 +146,13 @@ def test_more_row_ids_than_rows_are_refused() -> None:
         after(table(stable=True), Append([given]))
 
 
+def test_row_ids_beyond_64_bits_are_refused() -> None:
+    base = table(stable=True)
+    base.manifest.next_row_id = (1 << 64) - NEW.physical_rows
+    with pytest.raises(InvalidInputError, match="row ids are used up"):
+        after(base, Append([NEW]))
+
+
 def test_deletion_files_set_their_flag_and_whole_fragments_go() -> None:
     draft = after(table(), Delete([fragment(0, deleted=3)], [1]))
     assert (ids(draft), flags(draft)) == ([0], (1, 1))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, RetryableError
+from lance_duck.errors import CorruptError, InvalidInputError, RetryableError
 from lance_duck.optimize import Compaction, CompactionPlan, CompactionTask, RewriteResult
 
 LINEAGE = ["id", "text", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
@@ -62,6 +62,19 @@ def test_a_compaction_that_is_interrupted_once_it_is_visible_keeps_its_files(
         dataset.optimize.compact_files()
     after = ld.dataset(path)
     assert (after.version, len(after.get_fragments()), after.to_table()) == (8, 1, before)
+
+
+def test_a_compaction_leaves_nothing_where_row_ids_are_broken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = written(path, 2, stable=True)
+    before = sorted(path.rglob("*"))
+
+    def broken(*_: object) -> None:
+        raise CorruptError("row ids")
+
+    monkeypatch.setattr("lance_duck.snapshot.Snapshot.row_ids", broken)
+    with pytest.raises(CorruptError):
+        dataset.optimize.compact_files()
+    assert sorted(path.rglob("*")) == before
 
 
 def test_stable_row_ids_and_row_versions_stay_with_their_rows(path: Path) -> None:
