@@ -20,9 +20,9 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -30,6 +30,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment, Fragments
 from lance_duck.wire.index import IndexMetadata, index_from_proto
+from lance_duck.wire.logical import EXTENSION_NAME
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 from lance_duck.wire.schema import Schema, schema_from_proto, text_map
 
@@ -37,6 +38,9 @@ FOOTER = struct.Struct("<QHH4s")
 MAGIC = b"LANC"
 
 LENGTH = struct.Struct("<I")
+_SCHEMAS: Final = 64
+# Their Arrow types are not the same for ever: they depend on which extension types are registered.
+_EXTENSIONS: Final = (EXTENSION_NAME.encode(), b"bfloat16", b"json")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _M = TypeVar("_M", bound=Message)
 
@@ -98,8 +102,12 @@ class Manifest:
 
     @cached_property
     def schema(self) -> Schema:
-        """Fields of the table."""
-        return schema_from_proto(self.proto.fields, self.proto.schema_metadata)
+        """Fields of the table; versions that have the same share one object, with what it has found out of itself."""
+        proto = table_pb2.Manifest(fields=self.proto.fields, schema_metadata=self.proto.schema_metadata)
+        data = proto.SerializeToString(deterministic=True)
+        if any(word in data for word in _EXTENSIONS) or any(f.extension_name for f in proto.fields):
+            return _parse_schema(data)
+        return _shared_schema(data)
 
     @cached_property
     def fragments(self) -> Fragments:
@@ -239,6 +247,14 @@ def parse_message(data: bytes, parse: Callable[[bytes], _M], where: str) -> _M:
         return parse(data)
     except (DecodeError, UnicodeDecodeError, ValueError) as error:
         raise CorruptError("broken protobuf message", where=where, found=str(error)) from error
+
+
+def _parse_schema(data: bytes) -> Schema:
+    proto = table_pb2.Manifest.FromString(data)
+    return schema_from_proto(proto.fields, proto.schema_metadata)
+
+
+_shared_schema = lru_cache(maxsize=_SCHEMAS)(_parse_schema)
 
 
 __all__ = ["BasePath", "Fragment", "Fragments", "IndexMetadata", "Manifest", "read_manifest"]
