@@ -23,6 +23,7 @@ from lance_duck.rows import roaring_bytes, roaring_values
 from lance_duck.snapshot import open_snapshot
 from lance_duck.verbs import fragment_metadata as ours
 from lance_duck.verbs.lance_operation import Index as OurIndex
+from lance_duck.verbs.lance_schema import LanceSchema
 from lance_duck.wire.pb import table_pb2
 from lance_duck.wire.schema_out import schema_from_arrow
 
@@ -203,7 +204,7 @@ def _schema(theirs: Any) -> Any:
     plain = schema_from_arrow(theirs.to_pyarrow())
     ids = [field.id() for field in theirs.fields()]
     fields = tuple(dataclasses.replace(f, id=i) for f, i in zip(plain.fields, ids, strict=True))
-    return dataclasses.replace(plain, fields=fields)
+    return LanceSchema(dataclasses.replace(plain, fields=fields))
 
 
 def _outcome(do: Callable[[], Any]) -> str:
