@@ -106,6 +106,11 @@ def main() -> None:
     table.add_section()
     means = [geometric_mean(figure[key] for figure in figures.values()) for key in ("size", "time")]
     table.add_row("geometric mean", "", "", f"{means[0]:.2f}", "", "", f"{means[1]:.2f}")
+    for key, place in (("size", 3), ("time", 6)):
+        worst = max(figures, key=lambda name: figures[name][key])
+        cells = [f"worst {key}: {worst}", *[""] * 6]
+        cells[place] = f"{figures[worst][key]:.2f}"
+        table.add_row(*cells)
     Console(width=None if os.isatty(1) else 120).print(table)
     if args.json:
         args.json.write_text(json.dumps({"machine": machine(), "cases": figures}, indent=1) + "\n", encoding="utf-8")

@@ -68,6 +68,22 @@ def find_dictionary(
     return (Dictionary(found[0], items), places + size) if places + size <= wanted else None
 
 
+def expected_distinct(sample: VariableWidth) -> float | None:
+    """About how many distinct values there are where a sample is from; None when nearly all of the sample are."""
+    found = _number(sample, max(1, sample.count))
+    assert found is not None
+    return _distinct(len(found[1]), sample.count)
+
+
+def sample_places(count: int) -> NDArray[np.int64] | None:
+    """Places of a sample of so many values, pieces from all over, none of them twice; None when a sample is all."""
+    if count <= SAMPLE:
+        return None
+    bounds = np.linspace(0, count, PIECES + 1).astype(np.int64)
+    starts = np.random.default_rng(0).integers(bounds[:-1], bounds[1:] - PIECES + 1)
+    return (starts[:, None] + np.arange(PIECES)).reshape(-1)
+
+
 def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
     """The distinct values, with offsets as wide as those of all: readers tell by them what type the column has."""
     items = take(block, firsts)
@@ -98,19 +114,22 @@ def _places_bytes(count: int, distinct: float, runs: int) -> float:
 
 def _estimate(block: FixedWidth | VariableWidth) -> float | None:
     """About how many distinct values there are; None when nearly all of a sample are."""
-    if block.count <= SAMPLE:
+    places = sample_places(block.count)
+    if places is None:
         return 1.0
-    starts = np.random.default_rng(0).integers(0, block.count - PIECES, PIECES)
-    sample = take(block, (starts[:, None] + np.arange(PIECES)).reshape(-1))
-    found = _number(sample, SAMPLE)
+    found = _number(take(block, places), SAMPLE)
     assert found is not None
-    seen = len(found[1])
-    if seen > SAMPLE * NEW:
+    return _distinct(len(found[1]), SAMPLE)
+
+
+def _distinct(seen: int, sample: int) -> float | None:
+    """About how many distinct values there are, of which a sample has seen so many; None when nearly all differ."""
+    if seen > sample * NEW:
         return None
     low, high = float(seen), float(seen) * 64
     while high - low > 1:
         middle = (low + high) / 2
-        low, high = (middle, high) if middle * (1 - exp(-SAMPLE / middle)) < seen else (low, middle)
+        low, high = (middle, high) if middle * (1 - exp(-sample / middle)) < seen else (low, middle)
     return high
 
 

@@ -18,6 +18,10 @@ PAGE_BYTES = 8 << 20
 MAX_PAGE_BYTES = 32 << 20
 """Most bytes of values of a page, unless asked otherwise."""
 
+GROWN_PAGE_BYTES = 64 << 20
+"""Most bytes of texts of a page, when pages are not asked to be smaller and a dictionary of them pays the longer, the
+more there are: long ones that come again far apart."""
+
 Deferred = Callable[[], Sequence[EncodedPage]]
 """Encodes rows that are already set apart, in any thread: one page, or a few."""
 

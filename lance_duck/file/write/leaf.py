@@ -20,7 +20,8 @@ from lance_duck.encoding.write.page import EncodedPage
 from lance_duck.encoding.write.ravel import Outline, unfold_items
 from lance_duck.errors import UnsupportedError
 from lance_duck.file.write.blobs import open_blobs
-from lance_duck.file.write.contract import Deferred, Space
+from lance_duck.file.write.contract import GROWN_PAGE_BYTES, PAGE_BYTES, Deferred, Space
+from lance_duck.file.write.far_apart import come_again
 from lance_duck.file.write.parts import Part, join
 from lance_duck.file.write.stored import stored_array, stored_type
 from lance_duck.wire.schema import Field
@@ -74,7 +75,8 @@ class LeafWriter:
         if self._stride == 0:
             raise UnsupportedError("fixed-size lists of no structs", where=where)
         self._choice = choice
-        self._page_bytes = page_bytes
+        self._page_bytes = self._limit = page_bytes
+        self._most = GROWN_PAGE_BYTES if page_bytes >= PAGE_BYTES else page_bytes
         self._where = where
         self._type = stored_type(field)
         self._parts: list[Part] = []
@@ -100,9 +102,14 @@ class LeafWriter:
 
     def full(self) -> Iterator[Deferred]:
         """Pages of the rows that fill one, to be encoded in any thread."""
-        while self._size >= self._page_bytes:
+        while self._size >= self._limit:
+            if self._limit * 2 <= self._most and come_again(
+                [part.values for part in self._parts], self._page_bytes // 4
+            ):
+                self._limit *= 2
+                continue
             last = self._parts.pop()
-            room = self._page_bytes - (self._size - last.num_bytes)
+            room = self._limit - (self._size - last.num_bytes)
             head, tail = last.cut(room, at_least=0 if self._parts else 1)
             if head is not None:
                 self._parts.append(head)
@@ -130,6 +137,7 @@ class LeafWriter:
 
     def _flush(self) -> Deferred:
         parts, self._parts, self._size = self._parts, [], 0
+        self._limit = self._page_bytes
         first = self._first_row
         self._first_row += sum(part.num_rows for part in parts)
         return partial(self._pages, parts, first)
