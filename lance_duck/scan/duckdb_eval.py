@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import duckdb
 import pyarrow as pa
@@ -49,14 +49,15 @@ def evaluate_sql(select: str, columns: Columns, num_rows: int, parameters: Param
 
     Raises:
         InvalidInputError: DuckDB refuses the text, or fails on a value.
+        KeyboardInterrupt: The user stopped it.
     """
     cursor = _cursor()
     cursor.register(BATCH, _as_table(columns, num_rows))
     try:
         relation = cursor.sql(f"SELECT {select} FROM {BATCH}", params=_plain(parameters))  # noqa: S608
         return relation.to_arrow_table()
-    except duckdb.Error as error:
-        raise InvalidInputError("evaluation failed", where=f"SQL {select}", found=first_line(error)) from error
+    except (duckdb.Error, RuntimeError) as error:
+        _refuse(error, "evaluation failed", select)
     finally:
         cursor.unregister(BATCH)
 
@@ -71,14 +72,15 @@ def query_tables(sql: str, tables: Mapping[str, Any], parameters: Parameters = N
 
     Raises:
         InvalidInputError: DuckDB refuses the text, or fails on a value.
+        KeyboardInterrupt: The user stopped it.
     """
     cursor = _cursor()
     try:
         for name, table in tables.items():
             cursor.register(name, table)
         return cursor.sql(sql, params=_plain(parameters)).to_arrow_table()
-    except duckdb.Error as error:
-        raise InvalidInputError("query failed", where=f"SQL {sql}", found=first_line(error)) from error
+    except (duckdb.Error, RuntimeError) as error:
+        _refuse(error, "query failed", sql)
     finally:
         for name in tables:
             with contextlib.suppress(duckdb.Error):
@@ -111,6 +113,16 @@ def first_line(error: BaseException) -> str:
     """What DuckDB says, without the drawing of where it is."""
     text = str(error)
     return text.split("\n\nLINE ", 1)[0].split("\n\nContext", 1)[0].replace("\n", " ").strip()
+
+
+def _refuse(error: Exception, what: str, sql: str) -> NoReturn:
+    """Raise what an error of DuckDB means; it turns the interrupt of a user into one of two others."""
+    text = str(error).strip()
+    if text == "Query interrupted" or text.endswith("KeyboardInterrupt:"):
+        raise KeyboardInterrupt from error
+    if not isinstance(error, duckdb.Error):
+        raise error
+    raise InvalidInputError(what, where=f"SQL {sql}", found=first_line(error)) from error
 
 
 def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:

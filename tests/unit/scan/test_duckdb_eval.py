@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 
+import duckdb
+import pyarrow as pa
 import pytest
+
+from lance_duck.scan import duckdb_eval
 
 SCRIPT = """
 import os, sys, threading, warnings
@@ -31,3 +35,30 @@ assert answer() == [2, 3]
 def test_expressions_are_evaluated_after_a_fork() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], timeout=60, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Query interrupted"),
+        duckdb.InvalidInputException("counting the rows of the object failed: KeyboardInterrupt: "),
+    ],
+)
+def test_whoever_stops_an_evaluation_gets_what_python_raises(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def stopped(*_: object) -> pa.Table:
+        raise error
+
+    monkeypatch.setattr(duckdb_eval, "_plain", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        duckdb_eval.evaluate_sql("a", {"a": pa.array([1])}, 1)
+    with pytest.raises(KeyboardInterrupt):
+        duckdb_eval.query_tables("SELECT 1", {})
+
+
+def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> pa.Table:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(duckdb_eval, "_plain", broken)
+    with pytest.raises(RuntimeError, match="broken"):
+        duckdb_eval.evaluate_sql("a", {"a": pa.array([1])}, 1)
