@@ -11,7 +11,6 @@ import itertools
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 _MOST_KNOWN: Final = 65_536
@@ -64,13 +63,25 @@ class Unflushed:
 def _flush_all(files: Sequence[str], directories: set[str]) -> None:
     """Flush at once what a disk can then write in one go."""
     work = [*((file, os.O_RDWR) for file in files), *((directory, os.O_RDONLY) for directory in directories)]
-    if len(work) < 2:
-        for path, mode in work:
-            _flush(path, mode)
-        return
-    with ThreadPoolExecutor(min(len(work), _MOST_AT_ONCE)) as pool:
-        for done in [pool.submit(_flush, path, mode) for path, mode in work]:
-            done.result()
+    failed: list[BaseException] = []
+
+    def run(share: list[tuple[str, int]]) -> None:
+        try:
+            for path, mode in share:
+                _flush(path, mode)
+        except BaseException as error:
+            failed.append(error)
+
+    shares = [share for at in range(_MOST_AT_ONCE) if (share := work[at::_MOST_AT_ONCE])]
+    threads = [threading.Thread(target=run, args=(share,)) for share in shares[1:]]
+    for thread in threads:
+        thread.start()
+    for share in shares[:1]:
+        run(share)
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
 
 
 def _flush(path: str, mode: int) -> None:
