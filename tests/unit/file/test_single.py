@@ -14,8 +14,8 @@ from unit.encoding.hand_pages import Memory, nested_page, structure_of
 from lance_duck.encoding.page import Page
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
 from lance_duck.file import LanceFileReader
-from lance_duck.file.reader import FOOTER
 from lance_duck.file.physical import physical_columns
+from lance_duck.file.reader import FOOTER
 from lance_duck.wire.pb import file2_pb2, file_pb2
 from lance_duck.wire.schema import PACKED_KEY, schema_from_proto
 
