@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError, StoreError
+from lance_duck.file.write.contract import num_bytes
 from lance_duck.verbs.keys import KeyIndex
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.write.coerce import coerce
@@ -123,7 +124,7 @@ class MergeSource:
         batches = iter(batches)
         for batch in batches:
             held.append(batch)
-            size += batch.nbytes
+            size += num_bytes(batch)
             if size > IN_MEMORY:
                 self._file = _Spill()
                 return self._file.keep(_chain(held, batches))

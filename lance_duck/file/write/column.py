@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_duck.encoding.write.choice import Choice
 from lance_duck.encoding.write.ravel import Outline, unfold_fixed, unfold_items, unfold_list
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, Space
+from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, Space, num_bytes
 from lance_duck.file.write.leaf import Layer, LeafWriter
 from lance_duck.wire.schema import Field
 
@@ -71,7 +71,8 @@ class NestedColumnWriter:
             UnsupportedError: Values that the version cannot hold.
         """
         pages: Pages = []
-        rows = len(array) if array.nbytes <= SLICE_BYTES else max(1, len(array) * SLICE_BYTES // array.nbytes)
+        size = num_bytes(array)
+        rows = len(array) if size <= SLICE_BYTES else max(1, len(array) * SLICE_BYTES // size)
         for start in range(0, len(array), max(1, rows)):
             part = array.slice(start, rows)
             self._ravel(self._root, part, Outline(len(part)), len(part), self._where)

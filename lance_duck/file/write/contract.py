@@ -83,3 +83,11 @@ def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_b
             raise InvalidInputError(name, expected="a number of at least 1", found=repr(limit))
     each = PAGE_BYTES if data_cache_bytes is None else max(1, data_cache_bytes // max(1, num_columns))
     return min(each, max_page_bytes or MAX_PAGE_BYTES)
+
+
+def num_bytes(data: pa.Array | pa.RecordBatch) -> int:
+    """Bytes that the values of an array or a batch take; about, where views of texts cannot be measured."""
+    try:
+        return int(data.nbytes)
+    except pa.ArrowTypeError:  # views, before pyarrow 23
+        return int(data.get_total_buffer_size())

@@ -23,7 +23,7 @@ from lance_duck.encoding.write.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.write.blob_options import BlobOptions
-from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages
+from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, num_bytes
 from lance_duck.file.write.lanes import Encoded, Lane, Lanes, all_done
 from lance_duck.file.write.open_column import open_column_writer
 from lance_duck.file.write.tail import ColumnTail, Contents, write_tail
@@ -147,7 +147,7 @@ class FileWriter:
         if not batch.num_rows:
             return
         self._num_rows += batch.num_rows
-        size = batch.nbytes
+        size = num_bytes(batch)
         self._new_bytes += size
         rows = max(1, batch.num_rows * _ROUND_BYTES // max(size, _ROUND_BYTES))
         for start in range(0, batch.num_rows, rows):
