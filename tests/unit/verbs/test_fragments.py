@@ -173,7 +173,8 @@ def written_beside(table: ld.LanceDataset, name: str, rows: pa.Table) -> str:
 def test_a_file_in_the_folder_of_a_table_becomes_a_fragment(place: str, hasty: dict[str, str]) -> None:
     rows = pa.table({"a": [1], "s": [{"x": 1, "y": "p"}], "b": ["x"]})
     table = ld.write_dataset(rows, place, storage_options=hasty)
-    more = pa.table({"b": ["w", "v"], "s": [{"y": "q", "x": 5}, None]})
+    turned = pa.struct([("y", pa.string()), ("x", pa.int64())])
+    more = pa.table({"b": ["w", "v"], "s": pa.array([{"y": "q", "x": 5}, None], turned)})
     name = written_beside(table, "new.lance", more)
     made = LanceFragment.create_from_file(name, table, 0)
     assert (made.physical_rows, made.files[0].fields, made.files[0].column_indices) == (2, [4, 3, 2], [0, 1, 2])
