@@ -73,7 +73,7 @@ def write_table(
     reader = to_reader(data, schema)
     _check_metadata(reader.schema)
     if current is None:
-        return _create(reader, target, settings)
+        return _create(reader, target, settings, mode)
     flags.check_writable(current.manifest.writer_flags, current.uri)
     return _append(reader, current, settings) if mode == "append" else _overwrite(reader, current, settings)
 
@@ -163,27 +163,40 @@ def _stage(
     return Staged(schema, tuple(fragments), location, tuple(targets))
 
 
-def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings) -> Snapshot:
+def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, mode: str) -> Snapshot:
     bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
     location = new_location(target, with_base_options(settings.storage_options, settings.base_store_params, bases))
     config, properties = auto_cleanup_config(settings), settings.properties
     staged = stage_new(reader, location, bases, settings)
     operation = Overwrite(staged.schema, staged.fragments, config, tuple(bases.values()))
-    return staged.commit(
-        lambda: create_table(
-            location,
-            operation,
-            data_storage_version=storage_version(settings.data_storage_version),
-            stable_row_ids=settings.enable_stable_row_ids,
-            v2_manifest_paths=settings.enable_v2_manifest_paths,
-            properties=properties,
-        )
-    )
+
+    def create() -> Snapshot:
+        try:
+            return create_table(
+                location,
+                operation,
+                data_storage_version=storage_version(settings.data_storage_version),
+                stable_row_ids=settings.enable_stable_row_ids,
+                v2_manifest_paths=settings.enable_v2_manifest_paths,
+                properties=properties,
+            )
+        except AlreadyExistsError:
+            # Somebody else was faster: where the table is the one that this would have been, the rows go there.
+            found = current_version(target, settings) if mode == "append" and not bases else None
+            if found is None or found.schema.fields != staged.schema.fields:
+                raise
+            return _add(staged, found, properties)
+
+    return staged.commit(create)
 
 
 def _append(reader: pa.RecordBatchReader, current: Snapshot, settings: WriteSettings) -> Snapshot:
     properties = settings.properties
     staged = stage_append(reader, current, settings)
+    return staged.commit(lambda: _add(staged, current, properties))
+
+
+def _add(staged: Staged, current: Snapshot, properties: Mapping[str, str] | None) -> Snapshot:
     operation = Append(staged.fragments)
 
     def guard(newest: Snapshot) -> None:
@@ -193,7 +206,7 @@ def _append(reader: pa.RecordBatchReader, current: Snapshot, settings: WriteSett
         guard(snapshot)
         return commit(snapshot, operation, guard=guard, properties=properties)
 
-    return staged.commit(lambda: run_again(current, attempt))
+    return run_again(current, attempt)
 
 
 def _overwrite(reader: pa.RecordBatchReader, current: Snapshot, settings: WriteSettings) -> Snapshot:

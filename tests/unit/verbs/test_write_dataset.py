@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import duckdb
@@ -312,3 +314,30 @@ def test_vectors_come_from_numpy(place: str) -> None:
     made = ld.write_dataset({"v": np.ones((3, 4), np.float32)}, place)
     assert made.schema.field("v").type == pa.list_(pa.float32(), 4)
     assert ld.write_dataset(pd.DataFrame({"v": [[1.0] * 4]}), made, mode="append").count_rows() == 4
+
+
+def test_of_appends_that_race_to_be_the_first_none_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    start = Barrier(4)
+
+    def append(number: int) -> None:
+        start.wait()
+        ld.write_dataset(pa.table({"a": [number]}), path, mode="append")
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(append, number) for number in range(4)]:
+            done.result()
+    assert sorted(ld.dataset(path).to_table()["a"].to_pylist()) == [0, 1, 2, 3]
+    assert len(list((path / "data").iterdir())) == 4
+
+
+def test_an_append_that_raced_with_another_table_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        ld.write_dataset(pa.table({"b": ["x"]}), path)
+        yield pa.record_batch({"a": [1]})
+
+    with pytest.raises(AlreadyExistsError):
+        ld.write_dataset(rows(), path, pa.schema({"a": pa.int64()}), mode="append")
+    assert len(list((path / "data").iterdir())) == 1
