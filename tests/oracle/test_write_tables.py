@@ -366,6 +366,8 @@ def _message(message: Message, root: Path) -> dict[str, Any]:
             found[field.name] = _relative(value, root)
         elif field.name.endswith("updates"):
             found[field.name] = sorted(str(value).splitlines())
+        elif field.message_type is not None and field.message_type.GetOptions().map_entry:
+            found[field.name] = {key: str(entry) for key, entry in value.items()}
         else:
             found[field.name] = str(value)
     return found
