@@ -115,3 +115,7 @@ class StoreError(LanceDuckError, OSError):
 
 class InternalError(LanceDuckError, RuntimeError):
     """A broken invariant of this package; please report it."""
+
+
+class IndexWarning(UserWarning):
+    """An index segment cannot be used; what it covers is scanned."""

@@ -1,0 +1,168 @@
+"""The files of a segment: Lance data files side by side in its directory.
+
+_indices/{uuid}/{name}      as many as the kind has
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Final
+from uuid import UUID, uuid4
+
+import pyarrow as pa
+
+from lance_duck.errors import CorruptError
+from lance_duck.file.column import ColumnReader, Rows, open_column
+from lance_duck.file.physical import physical_columns
+from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.file.write.writer import FileWriter
+from lance_duck.store import Store, gather, run
+from lance_duck.wire import paths
+from lance_duck.wire.schema import Schema, schema_from_proto
+from lance_duck.wire.schema_out import schema_from_arrow
+
+PAGE_BYTES: Final = 1 << 20
+
+
+class IndexFile:
+    """One file of a segment, open. Safe to use from several threads.
+
+    Attributes:
+        path: For messages.
+        num_rows: Its rows.
+        schema: Its columns.
+    """
+
+    def __init__(self, file: LanceFile) -> None:
+        descriptor = file.descriptor.schema
+        self._file = file
+        self._schema: Schema = schema_from_proto(descriptor.fields, descriptor.metadata)
+        self._places = physical_columns(self._schema.fields, file.version)
+        self._readers: dict[str, ColumnReader] = {}
+        self.path = file.source.path
+        self.num_rows = file.num_rows
+        self.schema: pa.Schema = self._schema.arrow
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Metadata of its schema."""
+        return dict(self._schema.metadata)
+
+    def column(self, name: str, type_: pa.DataType | None = None) -> ColumnReader:
+        """A column, to be read with `run`; opened once.
+
+        Args:
+            name: Of a top-level column.
+            type_: Type that it must have; None: any.
+
+        Raises:
+            CorruptError: There is no such column, or it has another type.
+        """
+        found = self._readers.get(name)
+        if found is None:
+            field = next((f for f in self._schema.fields if f.name == name), None)
+            if field is None:
+                raise CorruptError(f"no column {name!r}", where=self.path, found=", ".join(self._schema.arrow.names))
+            found = self._readers[name] = open_column(field, self._locate, self.num_rows)
+        if type_ is not None and found.arrow_type != type_:
+            raise CorruptError(f"type of column {name!r}", where=self.path, expected=type_, found=found.arrow_type)
+        return found
+
+    def read(self, names: Sequence[str], rows: Rows | None = None) -> list[pa.Array]:
+        """Read columns together; rows are a slice or ascending places, None for all."""
+        wanted = slice(0, self.num_rows) if rows is None else rows
+        return run(gather([self.column(name).read(wanted) for name in names]))
+
+    def global_buffer(self, index: int) -> bytes:
+        """A global buffer.
+
+        Raises:
+            CorruptError: There is none.
+        """
+        if not 0 < index < self._file.num_global_buffers:
+            raise CorruptError(
+                "global buffer", where=self.path, expected=f"1 … {self._file.num_global_buffers - 1}", found=index
+            )
+        return run(self._file.global_buffer(index)).tobytes()
+
+    def _locate(self, field_id: int) -> tuple[LanceFile, int] | None:
+        place = self._places.get(field_id)
+        return None if place is None else (self._file, place)
+
+
+class SegmentReader:
+    """Files of a segment that exists.
+
+    Args:
+        store: Root of the table, or of the base path that the segment lies in.
+        directory: Below it.
+    """
+
+    def __init__(self, store: Store, directory: str) -> None:
+        self._store = store
+        self.directory = directory
+
+    def open(self, name: str) -> IndexFile:
+        """Open a file.
+
+        Raises:
+            NotFoundError: It is not there.
+            CorruptError: It is no data file.
+        """
+        return IndexFile(run(open_file(self._store.open(f"{self.directory}/{name}"))))
+
+
+class SegmentWriter:
+    """Files of a segment that is being written; as a context manager it removes them when the block fails.
+
+    Attributes:
+        uuid: Of the segment.
+        files: (name, bytes) of each file that is finished.
+
+    Args:
+        store: Root of the table.
+        version: Version of the data files, "2.0" or newer.
+    """
+
+    def __init__(self, store: Store, version: str = "2.2", uuid: UUID | None = None) -> None:
+        self.uuid = uuid or uuid4()
+        self.files: list[tuple[str, int]] = []
+        self._store = store
+        self._version = version
+        self._names: list[str] = []
+
+    @property
+    def directory(self) -> str:
+        """Below the root of the table."""
+        return paths.index_directory(self.uuid)
+
+    def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> FileWriter:
+        """Begin a file; `finish` is to be told to `add`."""
+        path = f"{self.directory}/{name}"
+        self._names.append(path)
+        return FileWriter(
+            self._store.create(path),
+            schema_from_arrow(schema, version=self._version),
+            self._version,
+            page_bytes=page_bytes,
+        )
+
+    def add(self, name: str, writer: FileWriter) -> None:
+        """Finish a file, and list it."""
+        self.files.append((name, writer.finish().size))
+
+    def discard(self) -> None:
+        """Remove the files. Never raises."""
+        with suppress(Exception):  # what is left is what cleanup removes
+            self._store.delete(self._names)
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.discard()

@@ -1,0 +1,110 @@
+"""What an index is asked about one column: a condition on a single value.
+
+The meaning is that of `scan.predicate`: NaN equals NaN and is greater than every other float, -0.0 equals 0.0. Null
+satisfies `Null` alone, and nothing that is `Except`: three-valued logic comes from the caller, who moves NOT down to
+the single conditions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Between:
+    """The value lies in a range.
+
+    Attributes:
+        low: Lower bound in the storage type of the column, never null; None: no bound.
+        high: Upper bound, likewise.
+        low_open: The lower bound itself is outside.
+        high_open: The upper bound itself is outside.
+    """
+
+    low: pa.Scalar | None = None
+    high: pa.Scalar | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    def __str__(self) -> str:
+        low = "" if self.low is None else f"{self.low} {'<' if self.low_open else '<='} "
+        high = "" if self.high is None else f" {'<' if self.high_open else '<='} {self.high}"
+        return f"{low}value{high}"
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """The value equals one of some: = and IN.
+
+    Attributes:
+        values: In the storage type of the column, without nulls, in any order.
+    """
+
+    values: pa.Array
+
+    def __str__(self) -> str:
+        shown = ", ".join(str(v) for v in self.values[:8])
+        more = f", … {len(self.values)} in all" if len(self.values) > 8 else ""
+        return f"value in ({shown}{more})"
+
+
+@dataclass(frozen=True)
+class Null:
+    """The value is null."""
+
+    def __str__(self) -> str:
+        return "value is null"
+
+
+@dataclass(frozen=True)
+class StartsWith:
+    """The text, or the bytes, begin with a prefix, which may be empty: LIKE 'prefix%', starts_with."""
+
+    prefix: pa.Scalar
+
+    def __str__(self) -> str:
+        return f"value starts with {self.prefix}"
+
+
+@dataclass(frozen=True, eq=False)
+class HasAny:
+    """The list has one of some values: array_has, array_has_any. Without values false.
+
+    Attributes:
+        values: In the storage type of the items, without nulls.
+    """
+
+    values: pa.Array
+
+    def __str__(self) -> str:
+        return f"list has any of {len(self.values)}"
+
+
+@dataclass(frozen=True, eq=False)
+class HasAll:
+    """The list has all of some values: array_has_all. Without values true for every list that is not null.
+
+    Attributes:
+        values: In the storage type of the items, without nulls.
+    """
+
+    values: pa.Array
+
+    def __str__(self) -> str:
+        return f"list has all of {len(self.values)}"
+
+
+@dataclass(frozen=True)
+class Except:
+    """The value is not null, and does not satisfy a condition. `Except(Null())` is IS NOT NULL."""
+
+    query: Between | Among | Null | StartsWith | HasAny | HasAll
+
+    def __str__(self) -> str:
+        return f"not ({self.query})"
+
+
+Query: TypeAlias = Between | Among | Null | StartsWith | HasAny | HasAll | Except

@@ -1,0 +1,126 @@
+"""Sets of rows: for each fragment a bitmap of row offsets.
+
+A row is named by 64 bits: its address (fragment id * 2^32 + offset), or a stable row id, which is cut in the same way.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+from pyroaring import BitMap
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HIGH = np.uint64(32)
+
+
+class RowSet:
+    """An immutable set of rows.
+
+    Args:
+        parts: Offsets by fragment id (upper half of the name); taken over, empty ones are left out.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Mapping[int, BitMap]) -> None:
+        self._parts = {key: part for key, part in parts.items() if part}
+
+    @classmethod
+    def of(cls, rows: NDArray[np.uint64]) -> RowSet:
+        """The set of some rows, in any order, also repeatedly."""
+        if not len(rows):
+            return cls({})
+        keys = rows >> _HIGH
+        if keys[0] == keys[-1] and (keys == keys[0]).all():
+            return cls({int(keys[0]): _bitmap((rows & _LOW).astype(np.uint32))})
+        order = np.argsort(keys, kind="stable")
+        keys, offsets = keys[order], (rows[order] & _LOW).astype(np.uint32)
+        edges = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
+        pieces = pairwise(edges)
+        return cls({int(keys[begin]): _bitmap(offsets[begin:end]) for begin, end in pieces})
+
+    @classmethod
+    def of_ranges(cls, ranges: Iterable[tuple[int, int, int]]) -> RowSet:
+        """The set of rows `start` … `stop` - 1 of fragments; a range is (fragment id, start, stop)."""
+        parts: dict[int, BitMap] = {}
+        for key, start, stop in ranges:
+            parts.setdefault(key, BitMap()).add_range(start, stop)
+        return cls(parts)
+
+    @classmethod
+    def union(cls, sets: Iterable[RowSet]) -> RowSet:
+        """Rows of any of the sets."""
+        gathered: dict[int, list[BitMap]] = {}
+        for each in sets:
+            for key, part in each._parts.items():
+                gathered.setdefault(key, []).append(part)
+        return cls({key: parts[0] if len(parts) == 1 else BitMap.union(*parts) for key, parts in gathered.items()})
+
+    @property
+    def parts(self) -> Mapping[int, BitMap]:
+        """Offsets by fragment id, none of them empty; not to be changed."""
+        return MappingProxyType(self._parts)
+
+    @property
+    def fragment_ids(self) -> list[int]:
+        """Fragments that rows lie in, ascending."""
+        return sorted(self._parts)
+
+    def offsets(self, fragment_id: int) -> NDArray[np.int64]:
+        """Offsets of the rows in one fragment, ascending."""
+        part = self._parts.get(fragment_id)
+        return np.empty(0, np.int64) if part is None else _values(part).astype(np.int64)
+
+    def rows(self) -> NDArray[np.uint64]:
+        """All rows, ascending."""
+        pieces = [_values(self._parts[key]).astype(np.uint64) | np.uint64(key << 32) for key in self.fragment_ids]
+        return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
+
+    def only(self, fragment_ids: Iterable[int]) -> RowSet:
+        """The rows of some fragments."""
+        wanted = set(fragment_ids)
+        return RowSet({key: part for key, part in self._parts.items() if key in wanted})
+
+    def filtered(self, keep: Callable[[int, BitMap], BitMap]) -> RowSet:
+        """The rows that a function, given a fragment id and its offsets, leaves of each fragment."""
+        return RowSet({key: keep(key, part) for key, part in self._parts.items()})
+
+    def __or__(self, other: RowSet) -> RowSet:
+        return RowSet.union((self, other))
+
+    def __and__(self, other: RowSet) -> RowSet:
+        return RowSet({key: part & other._parts[key] for key, part in self._parts.items() if key in other._parts})
+
+    def __sub__(self, other: RowSet) -> RowSet:
+        gone = other._parts
+        return RowSet({key: part - gone[key] if key in gone else part for key, part in self._parts.items()})
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowSet) and self._parts == other._parts
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.rows().tolist())
+
+    def __repr__(self) -> str:
+        return f"<RowSet of {len(self)} rows in {len(self._parts)} fragments>"
+
+
+def _bitmap(offsets: NDArray[np.uint32]) -> BitMap:
+    return BitMap(array("I", offsets.tobytes()))
+
+
+def _values(part: BitMap) -> NDArray[np.uint32]:
+    return np.frombuffer(part.to_array(), np.uint32)
