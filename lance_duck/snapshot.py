@@ -8,21 +8,20 @@ A file named in the manifest lies below the root of the table, or below the base
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from os import PathLike, fspath
 from os.path import abspath
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from lance_duck import refs, versions
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
 from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.kept import Kept, KeptBySize
 from lance_duck.rows import (
     DeletionVector,
     RowIdIndex,
@@ -42,6 +41,8 @@ from lance_duck.wire.transaction import Transaction, read_transaction, transacti
 
 OPEN_FILES = 256
 KEPT_SEQUENCES = 1024
+KEPT_DERIVED = 64
+SHARED_BYTES = 1 << 30
 
 Version = int | str | tuple[str | None, int | str | None]
 _T = TypeVar("_T")
@@ -133,9 +134,11 @@ class Snapshot:
     def __init__(self, location: Location, manifest: Manifest) -> None:
         self.location = location
         self.manifest = manifest
-        self._files: _Kept[LanceFile] = _Kept(OPEN_FILES)
-        self._deletions: _Kept[DeletionVector] = _Kept(KEPT_SEQUENCES)
-        self._sequences: _Kept[Any] = _Kept(KEPT_SEQUENCES)
+        self._files: Kept[LanceFile] = Kept(OPEN_FILES)
+        self._deletions: Kept[DeletionVector] = Kept(KEPT_SEQUENCES)
+        self._sequences: Kept[Any] = Kept(KEPT_SEQUENCES)
+        self._derived: Kept[Any] = Kept(KEPT_DERIVED)
+        self._shared: KeptBySize[Any] = KeptBySize(SHARED_BYTES, lambda thing: int(thing.nbytes))
         self._bases = _Bases(location, manifest)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -335,6 +338,19 @@ class Snapshot:
         """
         return self._bases.place(base_id)
 
+    def derived(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return what follows from this version alone; made once, and kept as long as the version."""
+        found: _T = self._derived.get(key, make)
+        return found
+
+    def shared(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return what is the same in all versions of the table, whose `nbytes` says what it holds; made once.
+
+        The things used last are kept, up to `SHARED_BYTES`, by all versions that followed each other in this process.
+        """
+        found: _T = self._shared.get(key, make)
+        return found
+
     def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
         """Open another version: see `open_snapshot`. A number is one of the branch that this version is of."""
         if isinstance(version, int) and version == self.version:
@@ -346,6 +362,7 @@ class Snapshot:
         snapshot = Snapshot(self.location, manifest)
         if snapshot.base_paths == self.base_paths:
             snapshot._files, snapshot._deletions = self._files, self._deletions
+            snapshot._shared = self._shared
             snapshot._bases.root, snapshot._bases.stores = self._bases.root, self._bases.stores
         return snapshot
 
@@ -429,27 +446,6 @@ class _Bases:
 
     def _uris(self) -> tuple[str, ...]:
         return tuple(self._location.base_uri(base) for base in self._manifest.base_paths.values())
-
-
-class _Kept(Generic[_T]):
-    """The last things used, by key."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._found: OrderedDict[Hashable, _T] = OrderedDict()
-
-    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
-        made = make()
-        with self._lock:
-            made = self._found.setdefault(key, made)
-            while len(self._found) > self._limit:
-                self._found.popitem(last=False)
-        return made
 
 
 def _open(location: Location, version: Version | None, asof: datetime | date | str | None) -> Snapshot:

@@ -64,6 +64,33 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
     return values
 
 
+def check_roaring(data: bytes, where: str, start: int = 0) -> int:
+    """Check a bitmap without laying out its values, so that the ordinary library can be trusted with it.
+
+    Args:
+        data: Bytes that hold a bitmap, perhaps among others.
+        where: For messages.
+        start: Where it begins.
+
+    Returns:
+        Where it ends.
+
+    Raises:
+        CorruptError: There is no such bitmap.
+    """
+    reader = _Reader(data, where, start)
+    count, is_run, has_offsets = reader.containers()
+    header = reader.array(2 * count).astype(np.int64)
+    keys, cards = header[0::2], header[1::2] + 1
+    if count > 1 and not (keys[1:] > keys[:-1]).all():
+        raise reader.corrupt("containers out of order")
+    if has_offsets:
+        reader.take(4 * count)
+    for card, run in zip(cards.tolist(), is_run.tolist(), strict=True):
+        reader.check(card, run)
+    return reader.at
+
+
 def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
     """Return the bitmap of some values, in any order."""
     bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # an array is taken in at once, others one by one
@@ -73,19 +100,19 @@ def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
 
 
 class _Reader:
-    def __init__(self, data: bytes, where: str) -> None:
+    def __init__(self, data: bytes, where: str, start: int = 0) -> None:
         self._data = data
-        self._at = 0
         self._where = where
+        self.at = start
 
     def corrupt(self, what: str) -> CorruptError:
         return CorruptError("broken roaring bitmap", where=self._where, found=what)
 
     def take(self, size: int) -> bytes:
-        found = self._data[self._at : self._at + size]
+        found = self._data[self.at : self.at + size]
         if len(found) != size:
             raise self.corrupt("it is cut short")
-        self._at += size
+        self.at += size
         return found
 
     def array(self, count: int) -> NDArray[np.uint16]:
@@ -117,12 +144,27 @@ class _Reader:
             raise self.corrupt("values out of order")
         return low
 
+    def check(self, card: int, run: bool) -> None:
+        """Pass over a container, which must hold `card` values in order."""
+        if run:
+            self._run_ends(card)
+        elif card > _ARRAY_MAX:
+            found = int(np.bitwise_count(np.frombuffer(self.take(_BITSET_BYTES), np.uint64)).sum())
+            if found != card:
+                raise self.corrupt(f"{found} bits in a container of {card} values")
+        else:
+            self.plain(card)
+
     def runs(self, card: int) -> NDArray[np.integer]:
+        first, length = self._run_ends(card)
+        before = np.cumsum(length) - length
+        return np.repeat(first - before, length) + np.arange(card)
+
+    def _run_ends(self, card: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         count = int.from_bytes(self.take(2), "little")
         pairs = self.array(2 * count).reshape(count, 2).astype(np.int64)
         first, length = pairs[:, 0], pairs[:, 1] + 1
         end = first + length
         if int(length.sum()) != card or np.any(end > 1 << 16) or np.any(first[1:] < end[:-1]):
             raise self.corrupt("runs overlap or miss the number of values")
-        before = np.cumsum(length) - length
-        return np.repeat(first - before, length) + np.arange(card)
+        return first, length

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-_LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 
 
@@ -37,12 +36,13 @@ class RowSet:
             return cls({})
         keys = rows >> _HIGH
         if keys[0] == keys[-1] and (keys == keys[0]).all():
-            return cls({int(keys[0]): _bitmap((rows & _LOW).astype(np.uint32))})
-        order = np.argsort(keys, kind="stable")
-        keys, offsets = keys[order], (rows[order] & _LOW).astype(np.uint32)
-        edges = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)]
-        pieces = pairwise(edges)
-        return cls({int(keys[begin]): _bitmap(offsets[begin:end]) for begin, end in pieces})
+            return cls({int(keys[0]): _bitmap(rows.astype(np.uint32))})
+        if not (keys[1:] >= keys[:-1]).all():
+            rows = np.sort(rows)
+            keys = rows >> _HIGH
+        offsets = rows.astype(np.uint32)  # the lower half
+        edges = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
+        return cls({int(keys[begin]): _bitmap(offsets[begin:end]) for begin, end in pairwise(edges)})
 
     @classmethod
     def of_ranges(cls, ranges: Iterable[tuple[int, int, int]]) -> RowSet:
