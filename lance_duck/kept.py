@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
 
+_LOOKS = 64  # things grow while they are used: their sizes are asked again after so many uses
+
 
 class Kept(Generic[_T]):
     """The last things used, by key. Safe to use from several threads; two that ask at once may both make a thing.
@@ -50,6 +52,7 @@ class KeptBySize(Generic[_T]):
         self._lock = threading.Lock()
         self._found: OrderedDict[Hashable, _T] = OrderedDict()
         self._making: dict[Hashable, threading.Lock] = {}
+        self._looks = 0
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return the thing of a key; made when it is not there. What `make` raises is raised, and it is not kept."""
@@ -79,7 +82,9 @@ class KeptBySize(Generic[_T]):
             found = self._found.get(key)
             if found is not None:
                 self._found.move_to_end(key)
-                self._shrink()
+                self._looks += 1
+                if self._looks >= _LOOKS:
+                    self._shrink()
             return found
 
     def _keep(self, key: Hashable, made: _T) -> None:
@@ -89,6 +94,7 @@ class KeptBySize(Generic[_T]):
             self._shrink()
 
     def _shrink(self) -> None:
+        self._looks = 0
         sizes = {key: self._size(thing) for key, thing in self._found.items()}
         total = sum(sizes.values())
         while total > self._limit and len(self._found) > 1:

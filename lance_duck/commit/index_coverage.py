@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import roaring_bytes, roaring_values
+from lance_duck.wire.index import FRAGMENT_REUSE as FRAGMENT_REUSE
+from lance_duck.wire.index import SYSTEM as SYSTEM
 from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
-
-FRAGMENT_REUSE = "__lance_frag_reuse"
-MEM_WAL = "__lance_mem_wal"
-SYSTEM = (FRAGMENT_REUSE, MEM_WAL)
 
 Segments: TypeAlias = list[table_pb2.IndexMetadata]
 Ids: TypeAlias = NDArray[np.uint32]

@@ -5,7 +5,7 @@ _indices/{uuid}/{name}      as many as the kind has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Final
@@ -98,10 +98,12 @@ class SegmentReader:
     Args:
         store: Root of the table, or of the base path that the segment lies in.
         directory: Below it.
+        sizes: Bytes of its files by name, where they are known: a file of another size is broken.
     """
 
-    def __init__(self, store: Store, directory: str) -> None:
+    def __init__(self, store: Store, directory: str, sizes: Mapping[str, int] | None = None) -> None:
         self._store = store
+        self._sizes = dict(sizes or {})
         self.directory = directory
 
     def open(self, name: str) -> IndexFile:
@@ -109,9 +111,10 @@ class SegmentReader:
 
         Raises:
             NotFoundError: It is not there.
-            CorruptError: It is no data file.
+            CorruptError: It is no data file, or not of the size that it should have.
         """
-        return IndexFile(run(open_file(self._store.open(f"{self.directory}/{name}"))))
+        size = self._sizes.get(name) or None
+        return IndexFile(run(open_file(self._store.open(f"{self.directory}/{name}", size))))
 
 
 class SegmentWriter:
@@ -132,6 +135,7 @@ class SegmentWriter:
         self._store = store
         self._version = version
         self._names: list[str] = []
+        self._writers: list[FileWriter] = []
 
     @property
     def directory(self) -> str:
@@ -141,20 +145,20 @@ class SegmentWriter:
     def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> FileWriter:
         """Begin a file; `finish` is to be told to `add`."""
         path = f"{self.directory}/{name}"
+        columns = schema_from_arrow(schema, version=self._version)
         self._names.append(path)
-        return FileWriter(
-            self._store.create(path),
-            schema_from_arrow(schema, version=self._version),
-            self._version,
-            page_bytes=page_bytes,
-        )
+        writer = FileWriter(self._store.create(path), columns, self._version, page_bytes=page_bytes)
+        self._writers.append(writer)
+        return writer
 
     def add(self, name: str, writer: FileWriter) -> None:
         """Finish a file, and list it."""
         self.files.append((name, writer.finish().size))
 
     def discard(self) -> None:
-        """Remove the files. Never raises."""
+        """Remove the files, finished or not. Never raises."""
+        for writer in self._writers:
+            writer.abort()
         with suppress(Exception):  # what is left is what cleanup removes
             self._store.delete(self._names)
 

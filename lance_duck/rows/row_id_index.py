@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lance_duck.rows.deletion import DeletionVector
 from lance_duck.rows.row_ids import RowIdSequence, row_addresses
+from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.segment import Ids, Segment
 
 
@@ -61,6 +62,16 @@ class RowIdIndex:
         result, alive = np.empty_like(found), np.empty_like(lives)
         result[order], alive[order] = found, lives
         return result, alive
+
+    def clip(self, ids: RowSet) -> RowSet:
+        """Leave out ids that no segment can hold, so that what is left is about as many as there are rows."""
+        ranges: list[tuple[int, int, int]] = []
+        for low, high in zip(self._lows.tolist(), self._highs.tolist(), strict=True):
+            for key in range(low >> 32, (high >> 32) + 1):
+                if key in ids.parts:
+                    base = key << 32
+                    ranges.append((key, max(low - base, 0), min(high - base + 1, 1 << 32)))
+        return ids & RowSet.of_ranges(ranges)
 
     def _look(self, i: int, ids: Ids, found: Ids, lives: NDArray[np.bool_]) -> None:
         places = self._segments[i].find(ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -9,6 +10,11 @@ from uuid import UUID
 from lance_duck.errors import CorruptError
 from lance_duck.wire import paths
 from lance_duck.wire.pb import table_pb2
+
+FRAGMENT_REUSE = "__lance_frag_reuse"
+MEM_WAL = "__lance_mem_wal"
+SYSTEM = (FRAGMENT_REUSE, MEM_WAL)
+"""Names of entries that are no index of a column."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -45,7 +51,7 @@ class IndexMetadata:
 
     @property
     def directory(self) -> str:
-        """Directory of its files, below the root of the table or base."""
+        """Directory of its files, below the root of the table, or of a base path that is one."""
         return paths.index_directory(self.uuid)
 
 
@@ -73,6 +79,42 @@ def index_from_proto(proto: table_pb2.IndexMetadata, where: str) -> IndexMetadat
         files=tuple((f.path, f.size_bytes) for f in proto.files),
         proto=proto,
     )
+
+
+def index_to_proto(
+    uuid: UUID,
+    name: str,
+    field_id: int,
+    dataset_version: int,
+    fragment_bitmap: bytes,
+    details: tuple[str, bytes],
+    version: int,
+    files: Sequence[tuple[str, int]],
+) -> table_pb2.IndexMetadata:
+    """Build the message of a new segment, created now.
+
+    Args:
+        uuid: Its own.
+        name: Of its index.
+        field_id: Column that it is over.
+        dataset_version: Version that it was built on.
+        fragment_bitmap: Serialized 32-bit roaring bitmap of the fragment ids it covers.
+        details: Type url and serialized message of its details.
+        version: Version of its layout.
+        files: (path relative to its directory, bytes) of each file.
+    """
+    proto = table_pb2.IndexMetadata(
+        uuid={"uuid": uuid.bytes},
+        fields=[field_id],
+        name=name,
+        dataset_version=dataset_version,
+        fragment_bitmap=fragment_bitmap,
+        index_version=version,
+        created_at=round((datetime.now(UTC) - _EPOCH) / timedelta(milliseconds=1)),
+        files=[{"path": path, "size_bytes": size} for path, size in files],
+    )
+    proto.index_details.type_url, proto.index_details.value = details
+    return proto
 
 
 def _created_at(proto: table_pb2.IndexMetadata) -> datetime | None:

@@ -155,9 +155,9 @@ def transaction_file(name: str) -> str:
     return posixpath.join(TRANSACTIONS, name)
 
 
-def index_directory(uuid: UUID) -> str:
-    """Directory of an index segment."""
-    return f"{INDICES}/{uuid}"
+def index_directory(uuid: UUID, *, is_dataset_root: bool = True) -> str:
+    """Directory of an index segment; below a plain base path it lies at the top."""
+    return f"{INDICES}/{uuid}" if is_dataset_root else str(uuid)
 
 
 def tag_file(name: str) -> str:

@@ -1,0 +1,201 @@
+"""Making segments: of rows of a table, or of other segments. What fails leaves no files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.catalog import Segment, unsupported
+from lance_duck.index.files import SegmentWriter
+from lance_duck.index.kind import BuildOptions, Details, IndexKind, Part
+from lance_duck.index.names import follow_names
+from lance_duck.index.search import open_index
+from lance_duck.rows import roaring_bytes
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.index import IndexMetadata, index_from_proto, index_to_proto
+
+Names = NDArray[np.uint64]
+Translate = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
+
+
+def builds_by_row_id(snapshot: Snapshot, kind: IndexKind) -> bool:
+    """Whether new segments of a kind name rows of this table by stable row id; else by address.
+
+    The column `ROW` of the rows that they are built of holds these names.
+    """
+    return snapshot.has_stable_row_ids and kind.rows_by == "id"
+
+
+def check_column(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
+    """Refuse a column that cannot have an index of a kind.
+
+    Raises:
+        InvalidInputError: There is no such column.
+        UnsupportedError: It has a type, or a place, that the kind does not support.
+    """
+    reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
+    if reason is not None:
+        raise UnsupportedError(reason, where=snapshot.uri)
+
+
+def build_segment(
+    snapshot: Snapshot,
+    path: str,
+    kind: IndexKind,
+    rows: pa.RecordBatchReader,
+    fragments: Iterable[int],
+    *,
+    name: str,
+    options: BuildOptions | None = None,
+    uuid: UUID | None = None,
+) -> IndexMetadata:
+    """Write a segment of rows of the table, to be committed by CreateIndex.
+
+    Args:
+        snapshot: Version that the rows are of.
+        path: Dotted path of the column.
+        kind: Of the index.
+        rows: Columns `VALUE` (storage type of the column) and `ROW` (uint64: see `builds_by_row_id`), of all living
+            rows of the fragments and no others, in table order.
+        fragments: Ids of the fragments that the segment covers.
+        name: Of the index.
+        options: How; `stable_row_ids` is set here.
+        uuid: Of the segment; None for a new one.
+
+    Raises:
+        InvalidInputError: There is no such column, or a parameter makes no sense.
+        UnsupportedError: The column cannot have such an index.
+        StoreError: The disk or the service failed.
+    """
+    check_column(snapshot, path, kind)
+    by_row_id = builds_by_row_id(snapshot, kind)
+    chosen = replace(options or BuildOptions(), stable_row_ids=by_row_id)
+
+    def write(writer: SegmentWriter) -> Details:
+        return kind.build(rows, writer, chosen)
+
+    field_id = snapshot.schema.by_path(path).id
+    return _written(snapshot, write, kind, name, field_id, fragments, uuid)
+
+
+def merge_segments(
+    snapshot: Snapshot,
+    segments: Sequence[Segment],
+    rows: pa.RecordBatchReader | None = None,
+    fragments: Iterable[int] = (),
+    *,
+    translate: Translate | None = None,
+    covers: Iterable[int] | None = None,
+    options: BuildOptions | None = None,
+    uuid: UUID | None = None,
+) -> IndexMetadata:
+    """Write a segment with the entries of others, and of new rows.
+
+    Of each segment only entries of living rows in the fragments that it answers for are taken over.
+
+    Args:
+        snapshot: Version that segments and rows are of.
+        segments: Of one index, at least one.
+        rows: New rows, as for `build_segment`, that none of the segments has.
+        fragments: Ids of the fragments of the new rows.
+        translate: New addresses of rows that move, and whether each does not get lost; given addresses of this version.
+            Only for segments that name rows by address, whose new segment does so, too.
+        covers: Ids of the fragments that the new segment covers; None for those of segments and new rows.
+        options: How; `stable_row_ids` is set here.
+        uuid: Of the segment; None for a new one.
+
+    Raises:
+        InvalidInputError: No segments, or of several indexes.
+        LanceDuckError: A segment is broken.
+        StoreError: The disk or the service failed.
+    """
+    first = _first(segments)
+    by_row_id = builds_by_row_id(snapshot, first.kind)
+    parts = [Part(open_index(snapshot, s), partial(_follow, snapshot, s, by_row_id, translate)) for s in segments]
+    chosen = replace(options or BuildOptions(), stable_row_ids=by_row_id)
+    if covers is None:
+        covers = {i for s in segments for i in s.fragments.tolist()} | set(fragments)
+
+    def write(writer: SegmentWriter) -> Details:
+        return first.kind.merge(parts, rows, writer, chosen)
+
+    return _written(snapshot, write, first.kind, first.metadata.name, first.field.id, covers, uuid)
+
+
+def discard_segment(snapshot: Snapshot, metadata: IndexMetadata) -> None:
+    """Remove the files of a segment that was not committed. Never raises."""
+    with suppress(Exception):  # what is left is what cleanup removes
+        snapshot.store.delete(f"{metadata.directory}/{name}" for name, _ in metadata.files)
+
+
+def file_version(snapshot: Snapshot) -> str:
+    """Version of the data files that segments of a table are written in."""
+    return max(snapshot.data_storage_version, "2.0")
+
+
+def _first(segments: Sequence[Segment]) -> Segment:
+    if not segments:
+        raise InvalidInputError("no segments to merge")
+    first = segments[0]
+    if any(
+        (s.metadata.name, s.field.id, s.kind) != (first.metadata.name, first.field.id, first.kind) for s in segments
+    ):
+        raise InvalidInputError("segments of several indexes", found=", ".join(str(s) for s in segments))
+    return first
+
+
+def _follow(
+    snapshot: Snapshot, segment: Segment, by_row_id: bool, translate: Translate | None, names: Names
+) -> tuple[Names, NDArray[np.bool_]]:
+    """New names of rows of a segment, and whether each is still an entry."""
+    addresses, lives = follow_names(snapshot, segment, names)
+    if by_row_id:
+        return (names if segment.by_row_id else _row_ids(snapshot, addresses, lives)), lives
+    if translate is not None:
+        addresses, kept = translate(addresses)
+        lives &= kept
+    return addresses, lives
+
+
+def _row_ids(snapshot: Snapshot, addresses: Names, lives: NDArray[np.bool_]) -> Names:
+    found = np.zeros_like(addresses)
+    keys = addresses >> np.uint64(32)
+    for fragment_id in np.unique(keys[lives]).tolist():
+        mine = np.flatnonzero(lives & (keys == fragment_id))
+        ids = snapshot.row_ids(snapshot.fragment(fragment_id))
+        if ids is not None:
+            found[mine] = ids.take(addresses[mine].astype(np.uint32))
+    return found
+
+
+def _written(
+    snapshot: Snapshot,
+    write: Callable[[SegmentWriter], Details],
+    kind: IndexKind,
+    name: str,
+    field_id: int,
+    fragments: Iterable[int],
+    uuid: UUID | None,
+) -> IndexMetadata:
+    with SegmentWriter(snapshot.store, file_version(snapshot), uuid) as writer:
+        details = write(writer)
+        bitmap = roaring_bytes(np.array(sorted(fragments), np.uint32))
+        proto = index_to_proto(
+            writer.uuid,
+            name,
+            field_id,
+            snapshot.version,
+            bitmap,
+            (kind.type_url, details.value),
+            details.version,
+            writer.files,
+        )
+        return index_from_proto(proto, snapshot.uri)

@@ -1,0 +1,276 @@
+"""Which indexes a version has, and which fragments each of their segments answers for: from the manifest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import LanceDuckError
+from lance_duck.index.kind import IndexKind
+from lance_duck.index.query import Query
+from lance_duck.index.registry import kind_of
+from lance_duck.rows import roaring_values
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.index import SYSTEM, IndexMetadata
+from lance_duck.wire.schema import Field, Schema
+
+FragmentIds = NDArray[np.uint32]
+
+_MOST_FRAGMENTS = 1 << 24
+_BFLOAT16 = "lance.bfloat16"
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """A segment that can be asked.
+
+    Attributes:
+        metadata: What the manifest says of it.
+        kind: Of its index.
+        field: The column.
+        path: Its dotted path, names in backticks where they need them.
+        type: Storage type of the column.
+        fragments: Ids of the fragments that it answers for: covered and there, ascending.
+        by_row_id: It names rows by stable row id; else by address.
+    """
+
+    metadata: IndexMetadata
+    kind: IndexKind
+    field: Field
+    path: str
+    type: pa.DataType
+    fragments: FragmentIds
+    by_row_id: bool
+
+    @property
+    def uuid(self) -> UUID:
+        """Its own name."""
+        return self.metadata.uuid
+
+    def __str__(self) -> str:
+        return f"segment {self.uuid} of index {self.metadata.name!r}"
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """A segment that cannot be asked: what it covers is scanned.
+
+    Attributes:
+        metadata: What the manifest says of it.
+        reason: Why, in words.
+    """
+
+    metadata: IndexMetadata
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Segments of one name over one column.
+
+    Attributes:
+        name: Of the index.
+        path: Column; None where only ignored segments are, over a field that is gone, or over several.
+        kind: Of the segments; None where all are ignored.
+        segments: Those that can be asked. No fragment is in two of them.
+        ignored: Those that cannot.
+    """
+
+    name: str
+    path: str | None
+    kind: IndexKind | None
+    segments: tuple[Segment, ...]
+    ignored: tuple[Ignored, ...]
+
+    @cached_property
+    def fragments(self) -> FragmentIds:
+        """Ids of the fragments that a segment answers for, ascending."""
+        return _union(s.fragments for s in self.segments)
+
+    def answers(self, query: Query) -> bool:
+        """Whether its segments say anything about a query on the column."""
+        return bool(self.segments) and self.segments[0].kind.answers(query, self.segments[0].type)
+
+
+@dataclass(frozen=True, eq=False)
+class Catalog:
+    """The indexes of one version.
+
+    Attributes:
+        indexes: All, in the order of the manifest; entries of the table itself are not among them.
+        schema: Columns of the table.
+    """
+
+    indexes: tuple[Index, ...]
+    schema: Schema
+
+    def over(self, path: str) -> tuple[Index, ...]:
+        """Return the indexes over a column that have segments to be asked; () also for what is no column."""
+        return tuple(index for index in self._by_path(path) if index.segments)
+
+    def ignored_over(self, path: str) -> tuple[Ignored, ...]:
+        """Return the segments over a column that cannot be asked, with the reasons."""
+        return tuple(ignored for index in self._by_path(path) for ignored in index.ignored)
+
+    def named(self, name: str) -> tuple[Index, ...]:
+        """Return the indexes of a name: one, but for tables whose writers did not look; () where there is none."""
+        return tuple(index for index in self.indexes if index.name == name)
+
+    def __iter__(self) -> Iterator[Index]:
+        return iter(self.indexes)
+
+    def __len__(self) -> int:
+        return len(self.indexes)
+
+    def _by_path(self, path: str) -> list[Index]:
+        if not self.indexes:
+            return []
+        try:
+            wanted = field_path(self.schema, self.schema.by_path(path).id)
+        except LanceDuckError:
+            return []
+        return [index for index in self.indexes if index.path == wanted and wanted is not None]
+
+
+def catalog(snapshot: Snapshot) -> Catalog:
+    """Return the indexes of a version; found once. Reads nothing but the manifest.
+
+    Whatever is wrong with a segment, it is ignored with a reason.
+    """
+    return snapshot.derived("index catalog", lambda: _catalog(snapshot))
+
+
+def names_rows_by_id(kind: IndexKind, version: int, snapshot: Snapshot) -> bool:
+    """Whether segments of a kind, in a version of their layout, name rows of this table by stable row id."""
+    return snapshot.has_stable_row_ids and (kind.rows_by == "id" or (kind.rows_by == "version" and version == 0))
+
+
+def field_path(schema: Schema, field_id: int) -> str | None:
+    """Return the dotted path of a field, None where there is no such field."""
+    names: list[str] = []
+    while field_id >= 0:
+        try:
+            field = schema.by_id(field_id)
+        except LanceDuckError:
+            return None
+        names.append(field.name)
+        field_id = field.parent_id
+    return ".".join(map(_quoted, reversed(names))) if names else None
+
+
+def _catalog(snapshot: Snapshot) -> Catalog:
+    present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
+    grouped: dict[tuple[str, str | None], list[Segment | Ignored]] = {}
+    for metadata in snapshot.indices:
+        if metadata.name in SYSTEM:
+            continue
+        path = field_path(snapshot.schema, metadata.fields[0]) if len(metadata.fields) == 1 else None
+        found = _segment(snapshot, metadata, path, present)
+        grouped.setdefault((metadata.name, path), []).append(found)
+    return Catalog(
+        tuple(i for (name, path), all_ in grouped.items() for i in _indexes(name, path, all_)), snapshot.schema
+    )
+
+
+def _indexes(name: str, path: str | None, found: list[Segment | Ignored]) -> Iterator[Index]:
+    """The segments of one name over one column: one index, unless they are of several kinds."""
+    ignored = tuple(each for each in found if isinstance(each, Ignored))
+    kinds: dict[str, list[Segment]] = {}
+    for each in found:
+        if isinstance(each, Segment):
+            kinds.setdefault(each.kind.name, []).append(each)
+    if not kinds:
+        yield Index(name, path, None, (), ignored)
+    for segments in kinds.values():
+        yield Index(name, path, segments[0].kind, _disjoint(segments), ignored)
+        ignored = ()
+
+
+def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
+    """Leave each fragment to the first segment that covers it: one answer for it is enough."""
+    if len(segments) < 2:
+        return tuple(segments)
+    taken = np.empty(0, np.uint32)
+    kept = []
+    for segment in segments:
+        kept.append(replace(segment, fragments=np.setdiff1d(segment.fragments, taken)))
+        taken = np.union1d(taken, segment.fragments)
+    return tuple(kept)
+
+
+def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, present: FragmentIds) -> Segment | Ignored:
+    kind = kind_of(metadata.details_type or "")
+    reason = _unreadable(metadata, kind) or _unfitting(snapshot, metadata, path, kind)
+    if reason is not None or kind is None or path is None:
+        return Ignored(metadata, reason or "cannot be used")
+    try:
+        covered = roaring_values(metadata.fragment_bitmap or b"", "list of fragments", _MOST_FRAGMENTS)
+    except LanceDuckError as error:
+        return Ignored(metadata, str(error))
+    field = snapshot.schema.by_id(metadata.fields[0])
+    fragments = np.intersect1d(covered, present, assume_unique=True)
+    by_row_id = names_rows_by_id(kind, metadata.version, snapshot)
+    return Segment(metadata, kind, field, path, field.storage_type, fragments, by_row_id)
+
+
+def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
+    """What its own entry lacks."""
+    if metadata.details_type is None:
+        return "it does not say of which kind it is"
+    if kind is None:
+        return f"kind {metadata.details_type!r} is not known"
+    if metadata.version not in kind.versions:
+        return f"version {metadata.version} of kind {kind.name} is not read"
+    if metadata.fragment_bitmap is None:
+        return "it does not say which fragments it covers"
+    return None
+
+
+def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, kind: IndexKind | None) -> str | None:
+    """What of the table does not fit to it."""
+    if len(metadata.fields) != 1:
+        return f"it is over {len(metadata.fields)} fields"
+    if path is None:
+        return f"it is over field {metadata.fields[0]}, which is not in the table"
+    if metadata.base_id is not None and metadata.base_id not in snapshot.base_paths:
+        return f"it lies in base path {metadata.base_id}, which is not in the table"
+    return None if kind is None else unsupported(snapshot.schema, metadata.fields[0], kind)
+
+
+def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
+    """Return why a field cannot have an index of a kind, None where it can."""
+    field = schema.by_id(field_id)
+    parent = field.parent_id
+    while parent >= 0:
+        above = schema.by_id(parent)
+        if above.logical_type != "struct" or above.blob_version:
+            return f"column {field.name!r} lies inside a {above.logical_type}"
+        parent = above.parent_id
+    special = "JSON" if field.is_json else "a blob" if field.blob_version else None
+    if field.extension_name == _BFLOAT16:
+        special = "bfloat16"
+    if special is not None:
+        return f"column {field.name!r} is {special}, which kind {kind.name} does not support"
+    try:
+        type_ = field.storage_type
+    except LanceDuckError as error:
+        return str(error)
+    if not kind.supports(type_):
+        return f"column {field.name!r} is of type {type_}, which kind {kind.name} does not support"
+    return None
+
+
+def _union(pieces: Iterable[FragmentIds]) -> FragmentIds:
+    found = list(pieces)
+    return np.unique(np.concatenate(found)) if found else np.empty(0, np.uint32)
+
+
+def _quoted(name: str) -> str:
+    plain = name and "." not in name and "`" not in name
+    return name if plain else "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,40 @@
+"""The kinds of indexes that there are: a new one is a module, and a line here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.index.kind import IndexKind
+
+KINDS: Final[tuple[IndexKind, ...]] = ()
+
+
+def kind_of(type_url: str) -> IndexKind | None:
+    """Return the kind whose details have this type; None when it is not known.
+
+    Writers name the package differently, and spell in any case: only the name of the message counts.
+    """
+    message = _message(type_url)
+    return next((kind for kind in KINDS if _message(kind.type_url) == message), None)
+
+
+def kind_named(name: str) -> IndexKind:
+    """Return a kind by the name that users ask for it with, in any case, with or without underscores.
+
+    Raises:
+        UnsupportedError: There is none.
+    """
+    wanted = _plain(name)
+    for kind in KINDS:
+        if _plain(kind.name) == wanted:
+            return kind
+    raise UnsupportedError("kind of index", expected=", ".join(kind.name.upper() for kind in KINDS), found=repr(name))
+
+
+def _message(type_url: str) -> str:
+    return type_url.rpartition("/")[2].rpartition(".")[2].lower()
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

@@ -1,0 +1,127 @@
+"""Asking segments: opened once, masked to the fragments that they answer for, and left alone once they are broken."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+from lance_duck.errors import IndexWarning, LanceDuckError
+from lance_duck.index.catalog import Segment
+from lance_duck.index.files import SegmentReader
+from lance_duck.index.kind import Answer, Details, ScalarIndex
+from lance_duck.index.names import covered_rows
+from lance_duck.index.query import Query
+from lance_duck.rows.row_set import RowSet
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire import paths
+from lance_duck.wire.index import IndexMetadata
+
+_T = TypeVar("_T")
+
+
+def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
+    """Ask a segment.
+
+    Args:
+        snapshot: Version of the table.
+        segment: Of its catalog.
+        query: One that the kind answers on a column of this type.
+
+    Returns:
+        Rows by address, all in `segment.fragments`; deleted ones may be among them. None: the segment is broken, and
+        what it covers is to be scanned. An IndexWarning has named it, once in this process.
+    """
+
+    def ask(index: ScalarIndex) -> Answer:
+        answer = index.search(query)
+        maybe = covered_rows(snapshot, segment, answer.maybe)
+        if answer.is_exact:
+            return Answer.exactly(maybe)
+        return Answer(covered_rows(snapshot, segment, answer.sure) if answer.sure else RowSet({}), maybe)
+
+    return _ask(snapshot, segment, ask)
+
+
+def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
+    """Return how many rows an answer has at most, without reading pages of rows; None: not known, or broken."""
+    return _ask(snapshot, segment, lambda index: index.estimate(query))
+
+
+def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
+    """Return a segment, open; opened once for all versions of the table that followed each other in this process.
+
+    Raises:
+        LanceDuckError: It is broken.
+    """
+    held = _held(snapshot, segment)
+    if isinstance(held.found, LanceDuckError):
+        raise held.found
+    return held.found
+
+
+def segment_files(snapshot: Snapshot, metadata: IndexMetadata) -> SegmentReader:
+    """The files of a segment, wherever they lie.
+
+    Raises:
+        CorruptError: In a base path that the table does not have.
+    """
+    store, base = snapshot.place(metadata.base_id)
+    directory = paths.index_directory(metadata.uuid, is_dataset_root=base is None or base.is_dataset_root)
+    return SegmentReader(store, directory, dict(metadata.files))
+
+
+class _Held:
+    """What is known of a segment: it, open, or what is wrong with it."""
+
+    def __init__(self, found: ScalarIndex | LanceDuckError) -> None:
+        self.found = found
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if isinstance(self.found, LanceDuckError) else self.found.nbytes
+
+
+class _Named:
+    """Segments of which a warning was given."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._uuids: set[UUID] = set()
+
+    def add(self, uuid: UUID) -> bool:
+        """Whether it is a new one."""
+        with self._lock:
+            is_new = uuid not in self._uuids
+            self._uuids.add(uuid)
+            return is_new
+
+
+_NAMED = _Named()
+
+
+def _held(snapshot: Snapshot, segment: Segment) -> _Held:
+    def open_() -> _Held:
+        details = Details(segment.metadata.version, segment.metadata.details)
+        try:
+            return _Held(segment.kind.open(segment_files(snapshot, segment.metadata), segment.type, details))
+        except LanceDuckError as error:
+            return _Held(error)
+
+    key = (segment.uuid, segment.metadata.base_id, segment.kind.name, segment.metadata.version, str(segment.type))
+    return snapshot.shared(key, open_)
+
+
+def _ask(snapshot: Snapshot, segment: Segment, do: Callable[[ScalarIndex], _T]) -> _T | None:
+    held = _held(snapshot, segment)
+    index = held.found
+    if not isinstance(index, LanceDuckError):
+        try:
+            return do(index)
+        except LanceDuckError as error:
+            held.found = index = error
+    if _NAMED.add(segment.uuid):
+        warnings.warn(f"{segment} is not used, its rows are scanned: {index}", IndexWarning, stacklevel=3)
+    return None
