@@ -79,16 +79,43 @@ def check_roaring(data: bytes, where: str, start: int = 0) -> int:
         CorruptError: There is no such bitmap.
     """
     reader = _Reader(data, where, start)
-    count, is_run, has_offsets = reader.containers()
-    header = reader.array(2 * count).astype(np.int64)
-    keys, cards = header[0::2], header[1::2] + 1
-    if count > 1 and not (keys[1:] > keys[:-1]).all():
-        raise reader.corrupt("containers out of order")
-    if has_offsets:
-        reader.take(4 * count)
+    cards, _, is_run = reader.header()
     for card, run in zip(cards.tolist(), is_run.tolist(), strict=True):
         reader.check(card, run)
     return reader.at
+
+
+def roaring_runs(data: bytes, where: str, start: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Return the values of a bitmap as runs of neighbours: bytes decide what they take, not how many values there are.
+
+    Args:
+        data: Bytes that hold a bitmap, perhaps among others.
+        where: For messages.
+        start: Where it begins.
+
+    Returns:
+        First value and length of each run, ascending, with a gap after each; and where the bitmap ends.
+
+    Raises:
+        CorruptError: There is no such bitmap.
+    """
+    reader = _Reader(data, where, start)
+    cards, keys, is_run = reader.header()
+    pieces = [
+        reader.run_ends(card) if run else _runs(reader.plain(card).astype(np.int64))
+        for card, run in zip(cards.tolist(), is_run.tolist(), strict=True)
+    ]
+    if not pieces:
+        return np.empty(0, np.int64), np.empty(0, np.int64), reader.at
+    first = np.concatenate([low + (key << 16) for (low, _), key in zip(pieces, keys.tolist(), strict=True)])
+    length = np.concatenate([length for _, length in pieces])
+    begins = np.flatnonzero(np.concatenate(([True], first[1:] != first[:-1] + length[:-1])))
+    return first[begins], np.add.reduceat(length, begins), reader.at
+
+
+def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    begins = np.flatnonzero(np.concatenate(([True], np.diff(values) != 1)))
+    return values[begins], np.diff(np.append(begins, len(values)))
 
 
 def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
@@ -132,6 +159,17 @@ class _Reader:
         is_run = np.unpackbits(flags, bitorder="little")[:count].astype(np.bool_)
         return count, is_run, count >= _OFFSETS_FROM
 
+    def header(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Of each container: number of values, upper half of them, and whether it holds runs."""
+        count, is_run, has_offsets = self.containers()
+        header = self.array(2 * count).astype(np.int64)
+        keys = header[0::2]
+        if count > 1 and not (keys[1:] > keys[:-1]).all():
+            raise self.corrupt("containers out of order")
+        if has_offsets:
+            self.take(4 * count)
+        return header[1::2] + 1, keys, is_run
+
     def plain(self, card: int) -> NDArray[np.integer]:
         if card > _ARRAY_MAX:
             bits = np.unpackbits(np.frombuffer(self.take(_BITSET_BYTES), np.uint8), bitorder="little")
@@ -147,7 +185,7 @@ class _Reader:
     def check(self, card: int, run: bool) -> None:
         """Pass over a container, which must hold `card` values in order."""
         if run:
-            self._run_ends(card)
+            self.run_ends(card)
         elif card > _ARRAY_MAX:
             found = int(np.bitwise_count(np.frombuffer(self.take(_BITSET_BYTES), np.uint64)).sum())
             if found != card:
@@ -156,11 +194,12 @@ class _Reader:
             self.plain(card)
 
     def runs(self, card: int) -> NDArray[np.integer]:
-        first, length = self._run_ends(card)
+        first, length = self.run_ends(card)
         before = np.cumsum(length) - length
         return np.repeat(first - before, length) + np.arange(card)
 
-    def _run_ends(self, card: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def run_ends(self, card: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First value and length of each run of a container, which must hold `card` values."""
         count = int.from_bytes(self.take(2), "little")
         pairs = self.array(2 * count).reshape(count, 2).astype(np.int64)
         first, length = pairs[:, 0], pairs[:, 1] + 1

@@ -13,10 +13,12 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from lance_duck.errors import CorruptError
-from lance_duck.rows.roaring import check_roaring
+from lance_duck.rows.roaring import check_roaring, roaring_runs
 from lance_duck.rows.row_set import RowSet
 
 _U32: Final = struct.Struct("<I")
@@ -89,6 +91,25 @@ def read_treemap(data: bytes, where: str) -> RowSet:
     if at != len(data):
         raise _corrupt(where, f"{len(data) - at} bytes after the last part")
     return RowSet(parts)
+
+
+def treemap_runs(data: bytes, where: str) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Parse a treemap into runs of neighbours: first value and length of each, ascending.
+
+    Raises:
+        CorruptError: The bytes are no treemap.
+    """
+    (count,) = _unpack(_U64, data, 0, where)
+    at, last, firsts, lengths = 8, -1, [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    for _ in range(count):
+        (key,) = _unpack(_U32, data, at, where)
+        last = _ascending(key, last, where)
+        first, length, at = roaring_runs(data, where, at + _U32.size)
+        firsts.append(first.astype(np.uint64) | np.uint64(key << 32))
+        lengths.append(length)
+    if at != len(data):
+        raise _corrupt(where, f"{len(data) - at} bytes after the last part")
+    return np.concatenate(firsts), np.concatenate(lengths)
 
 
 def treemap(rows: RowSet) -> bytes:

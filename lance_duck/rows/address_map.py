@@ -1,0 +1,137 @@
+"""Where rows went that were written anew: old addresses to new ones, as runs of neighbours that stayed neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+
+Addresses = NDArray[np.uint64]
+FragmentIds = NDArray[np.uint32]
+
+_HIGH = np.uint64(32)
+
+
+@dataclass(frozen=True, eq=False)
+class MovedGroup:
+    """Fragments that were written anew together.
+
+    Attributes:
+        old: Ids of the fragments that are gone.
+        new: Id and number of rows of each fragment that took their place.
+        first: Old address of the first row of each run that survived, in the order of the new rows.
+        length: Rows of each run.
+    """
+
+    old: tuple[int, ...]
+    new: tuple[tuple[int, int], ...]
+    first: Addresses
+    length: NDArray[np.int64]
+
+
+class AddressMap:
+    """What became of the rows of fragments that were written anew at once. Immutable.
+
+    Args:
+        groups: No fragment is in two of them.
+        where: For messages.
+
+    Raises:
+        CorruptError: A group has not as many rows after as before, or a run lies in none of its fragments.
+    """
+
+    def __init__(self, groups: Sequence[MovedGroup], where: str = "") -> None:
+        self.groups = tuple(groups)
+        pieces = [_run_targets(group, where) for group in self.groups]
+        first, length, target = (np.concatenate(column) for column in zip(*pieces, strict=True)) if pieces else _NOTHING
+        order = np.argsort(first, kind="stable")
+        self._first, self._length, self._target = first[order], length[order].astype(np.uint64), target[order]
+        self._old = np.unique(np.array([i for group in self.groups for i in group.old], np.uint64))
+
+    def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
+        """Return the new addresses of rows, and whether each row is still there.
+
+        Rows of other fragments stay where they are; what is said of the address of a row that is gone means nothing.
+        """
+        gone = np.isin(addresses >> _HIGH, self._old)
+        if not len(self._first):
+            return addresses, ~gone
+        run = np.searchsorted(self._first, addresses, side="right") - 1
+        within = addresses - self._first[run]  # wraps around before the first run, beyond any length
+        moved = within < self._length[run]
+        return np.where(moved, self._target[run] + within, addresses), moved | ~gone
+
+    def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
+        """Return the fragments in which the rows of some fragments are now, ascending.
+
+        A group of which only a part is among them is left out: nobody knows which of its new rows are meant.
+        """
+        found = fragment_ids
+        for group in self.groups:
+            inside = np.isin(np.array(group.old, np.uint32), found)
+            if inside.any():
+                found = np.setdiff1d(found, np.array(group.old, np.uint32))
+            if inside.any() and inside.all():
+                found = np.union1d(found, np.array([i for i, _ in group.new], np.uint32))
+        return found
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        groups = sum(g.first.nbytes + g.length.nbytes for g in self.groups)
+        return self._first.nbytes + self._length.nbytes + self._target.nbytes + groups
+
+
+def live_runs(
+    fragment_id: int, physical_rows: int, deleted: NDArray[np.integer]
+) -> tuple[Addresses, NDArray[np.int64]]:
+    """Return address of the first row, and length, of each run of rows that are not deleted.
+
+    Args:
+        fragment_id: Fragment that they are in.
+        physical_rows: Its rows before deletion.
+        deleted: Offsets of deleted rows, strictly ascending.
+    """
+    edges = np.concatenate(([-1], deleted.astype(np.int64), [physical_rows]))
+    first, length = edges[:-1] + 1, np.diff(edges) - 1
+    kept = length > 0
+    return first[kept].astype(np.uint64) | np.uint64(fragment_id << 32), length[kept]
+
+
+_NOTHING = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64)
+
+
+def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.int64], Addresses]:
+    """The runs of a group, cut where a new fragment begins, with the new address of the first row of each."""
+    rows = np.array([count for _, count in group.new], np.int64)
+    ends, new_ends = np.cumsum(group.length), np.cumsum(rows)
+    before = int(ends[-1]) if len(ends) else 0
+    after = int(new_ends[-1]) if len(new_ends) else 0
+    if before != after:
+        raise CorruptError("rows of fragments that were written anew", where=where, expected=before, found=after)
+    if not np.isin(group.first >> _HIGH, np.array(group.old, np.uint64)).all():
+        raise CorruptError("rows of another fragment", where=where, expected=f"fragments {list(group.old)}")
+    bounds = np.unique(np.concatenate((ends - group.length, new_ends - rows)))
+    bounds = bounds[bounds < before]
+    length = np.diff(np.append(bounds, before))
+    run = np.searchsorted(ends, bounds, side="right")
+    place = np.searchsorted(new_ends, bounds, side="right")
+    first = group.first[run] + (bounds - (ends - group.length)[run]).astype(np.uint64)
+    ids = np.array([i for i, _ in group.new], np.uint64)
+    target = ids[place] << _HIGH | (bounds - (new_ends - rows)[place]).astype(np.uint64)
+    return first, length, target
+
+
+def join_runs(
+    runs: Iterable[tuple[Addresses, NDArray[np.int64]]],
+) -> tuple[Addresses, NDArray[np.int64]]:
+    """Runs one after another."""
+    found = list(runs)
+    if not found:
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
+    return np.concatenate([first for first, _ in found]), np.concatenate([length for _, length in found])
