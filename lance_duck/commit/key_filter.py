@@ -1,8 +1,6 @@
 """Keys that an Update inserted, kept in its transaction as a split block Bloom filter.
 
-    1024 blocks of 8 words of 32 bits, little-endian. A key sets one bit in each word of one block:
-    h = XXH64(key), block (h >> 32) * 1024 >> 32, word i: bit (low 32 bits of h) * salt_i mod 2^32 >> 27
-
+    1024 blocks, as `encoding.bloom` lays them out
     key: UTF-8 or bytes as they are, integers as 8 bytes little-endian; of several columns, each followed by a 0 byte
 
 The size is always the same, so that any two filters can be compared; what it fails to tell apart counts as equal.
@@ -14,18 +12,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from lance_duck.commit.xxhash import xxh64
+from lance_duck.encoding.bloom import blocks_for, hash_keys, insert, new_filter
 from lance_duck.wire.pb import transaction_pb2
 
 KeyExistenceFilter = transaction_pb2.Transaction.KeyExistenceFilter
 
 _ITEMS, _PROBABILITY = 8192, 0.00057
-_BLOCKS = 1024
-_SALT = np.array(
-    [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
-)
 # With more keys every filter meets every other one: all bits are set at once.
 _MOST_KEYS = 1 << 15
 
@@ -39,12 +32,12 @@ def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.Chunked
     """
     if not all(_is_plain(column.type) for column in columns):
         return None
-    words = np.zeros((_BLOCKS, len(_SALT)), np.uint32)
+    words = new_filter(blocks_for(_ITEMS, _PROBABILITY))
     if len(columns[0]) > _MOST_KEYS:
         words[:] = 0xFFFFFFFF
     else:
-        _insert(words, xxh64(list(_keys(columns))))
-    data = words.astype("<u4").tobytes()
+        insert(words, hash_keys(list(_keys(columns))))
+    data = words.tobytes()
     bloom = KeyExistenceFilter.BloomFilter(
         bitmap=data, num_bits=8 * len(data), number_of_items=_ITEMS, probability=_PROBABILITY
     )
@@ -86,11 +79,3 @@ def _bytes(value: str | bytes | int) -> bytes:
     if isinstance(value, int):
         return (value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little")
     return value.encode() if isinstance(value, str) else value
-
-
-def _insert(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None:
-    blocks = ((hashes >> np.uint64(32)) * np.uint64(_BLOCKS) >> np.uint64(32)).astype(np.int64)
-    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    with np.errstate(over="ignore"):
-        bits = np.uint32(1) << ((low[:, None] * _SALT) >> np.uint32(27))
-    np.bitwise_or.at(words, blocks, bits)

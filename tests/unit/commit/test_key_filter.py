@@ -2,33 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_duck.commit.key_filter import key_filter, may_share_keys
-from lance_duck.commit.xxhash import xxh64
 
 numbers = st.sets(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=30)
-
-
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        (b"", 0xEF46DB3751D8E999),
-        (b"a", 0xD24EC4F1A98C6E5B),
-        (b"abc", 0x44BC2CF5AD770999),
-        (b"message digest", 0x066ED728FCEEB3BE),
-        (b"12345678901234567890123456789012345678901234567890123456789012345678901234567890", 0xE04A477F19EE145D),
-    ],
-)
-def test_hashes_are_those_of_the_published_vectors(key: bytes, expected: int) -> None:
-    assert int(xxh64([key])[0]) == expected
-
-
-@given(st.lists(st.binary(max_size=70), max_size=8))
-def test_many_keys_hash_as_each_alone(keys: list[bytes]) -> None:
-    assert xxh64(keys).tolist() == [int(xxh64([key])[0]) for key in keys]
 
 
 @given(numbers, numbers)

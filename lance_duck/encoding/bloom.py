@@ -1,0 +1,100 @@
+"""Split-block Bloom filters, as Parquet has them.
+
+blocks of 8 words of 32 bits, little-endian. A value sets one bit in each word of one block:
+h = XXH64(value), block (h >> 32) * blocks >> 32, word i: bit (low 32 bits of h) * salt_i mod 2^32 >> 27
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.kernels import bloom, xxhash
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.errors import CorruptError
+
+Hashes = NDArray[np.uint64]
+Words = NDArray[np.uint32]
+
+BLOCK_BYTES: Final = 4 * bloom.WORDS
+
+_LOG2_SIZES: Final = range(5, 28)  # of filters in bytes
+_BLOCK_BITS: Final = 8 * BLOCK_BYTES
+_TERMS: Final = 750
+
+
+def hash_values(data: Bytes, offsets: NDArray[np.integer]) -> Hashes:
+    """Return the XXH64, with seed 0, of each value.
+
+    Args:
+        data: Bytes of all values.
+        offsets: (n + 1,), ascending.
+
+    Raises:
+        CorruptError: The offsets do not ascend within the data.
+    """
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    if not xxhash.xxh64(readonly(data), readonly(offsets), hashes):
+        raise CorruptError("offsets", where="values to hash", expected=f"ascending within {len(data)} bytes")
+    return hashes
+
+
+def hash_keys(keys: Sequence[bytes]) -> Hashes:
+    """Return the XXH64, with seed 0, of each key."""
+    offsets = np.fromiter(accumulate(map(len, keys), initial=0), np.int64, len(keys) + 1)
+    return hash_values(np.frombuffer(b"".join(keys), np.uint8), offsets)
+
+
+def new_filter(blocks: int) -> Words:
+    """An empty filter, (blocks, 8)."""
+    return np.zeros((blocks, bloom.WORDS), "<u4")
+
+
+def insert(words: Words, hashes: Hashes) -> None:
+    """Put values into a filter, (blocks, 8)."""
+    bloom.insert_hashes(words, readonly(hashes))
+
+
+def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
+    """Say of each of some filters, (filters, blocks, 8), whether it may hold one of some values."""
+    found = np.zeros(len(filters), np.bool_)
+    if filters.shape[1]:
+        bloom.find_hashes(readonly(filters), readonly(hashes), found)
+    return found
+
+
+@cache
+def blocks_for(items: int, probability: float) -> int:
+    """Blocks of a filter that takes so many values and is wrong with at most this probability: a power of two.
+
+    From 1 block to 128 MiB, whatever the probability is then.
+    """
+    low, high = 0, 64
+    while high > low + 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _wrong(items, middle) <= probability else (middle, high)
+    return 1 << (min(max(high, _LOG2_SIZES[0]), _LOG2_SIZES[-1]) - _LOG2_SIZES[0])
+
+
+def _wrong(items: int, log2_bytes: int) -> float:
+    """Probability that a filter of 2^log2_bytes is wrong: the values in a block are Poisson distributed."""
+    bits = 8.0 * 2**log2_bytes
+    if not items:
+        return 0.0
+    if items / bits > 2:
+        return 1.0
+    mean = _BLOCK_BITS / (bits / items)
+    total = 0.0
+    for values in reversed(range(_TERMS)):
+        log_share = values * math.log(mean) - mean - math.lgamma(values + 1)
+        all_set = 1 - (1 - 1 / 32) ** values
+        if all_set:
+            total += math.exp(log_share + bloom.WORDS * math.log(all_set))
+    return min(total, 1.0)
