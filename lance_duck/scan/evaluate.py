@@ -12,8 +12,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.comparable import PLAIN_FORM, comparable, hashable
+from lance_duck.scan.duckdb_eval import evaluate_sql
+from lance_duck.scan.lists import has_all, has_any, is_list, item_type
 from lance_duck.scan.masks import true_rows
-from lance_duck.scan.predicate import And, Compare, Constant, In, IsNull, Not, Op, Or, Path, Predicate
+from lance_duck.scan.predicate import (
+    And,
+    Compare,
+    Constant,
+    HasAll,
+    HasAny,
+    In,
+    IsNull,
+    Not,
+    Op,
+    Opaque,
+    Or,
+    Path,
+    Predicate,
+    StartsWith,
+)
 
 Columns = Mapping[str, pa.Array]
 
@@ -25,10 +43,6 @@ _COMPARE: Final[dict[Op, Callable[..., pa.Array]]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-
-# Arrow compares string and binary views since 26; before, they are compared in their plain form.
-_VIEWS_COMPARE: Final = int(pa.__version__.split(".")[0]) >= 26
-_PLAIN_FORM: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
 
 def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
@@ -50,6 +64,14 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
             return _leaf(path, columns, lambda values: _compare(op, values, value))
         case In(path, values):
             return _leaf(path, columns, lambda array: _is_in(array, values))
+        case StartsWith(path, prefix):
+            return _leaf(path, columns, lambda array: _starts_with(array, prefix))
+        case HasAny(path, values):
+            return _of_lists(path, columns, values.drop_null(), has_any)
+        case HasAll(path, values):
+            return _of_lists(path, columns, values.drop_null(), has_all)
+        case Opaque():
+            return _ask_duckdb(predicate, columns, num_rows)
         case IsNull(path):
             return pc.is_null(_plain_nulls(_column(path, columns)))
         case And(operands):
@@ -96,20 +118,12 @@ def _column(path: Path, columns: Columns) -> pa.Array:
 def _leaf(path: Path, columns: Columns, ask: Callable[[pa.Array], pa.BooleanArray]) -> pa.BooleanArray:
     array = _column(path, columns)
     if pa.types.is_dictionary(array.type):
-        return ask(_comparable(array.dictionary)).take(array.indices)
-    return ask(_comparable(array))
+        return ask(comparable(array.dictionary)).take(array.indices)
+    return ask(comparable(array))
 
 
 def _plain_nulls(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) and array.dictionary.null_count else array
-
-
-def _comparable(array: pa.Array) -> pa.Array:
-    if pa.types.is_float16(array.type):
-        return array.cast(pa.float32())
-    if not _VIEWS_COMPARE and array.type in _PLAIN_FORM:
-        return array.cast(_PLAIN_FORM[array.type])
-    return array
 
 
 def _fit(value: Any, type_: pa.DataType) -> Any:
@@ -142,36 +156,33 @@ def _compare_with_nan(op: Op, array: pa.Array) -> pa.BooleanArray:
     return pc.if_else(array.is_valid(), always, pa.scalar(None, pa.bool_()))
 
 
+def _starts_with(array: pa.Array, prefix: pa.Scalar) -> pa.BooleanArray:
+    if not prefix.is_valid:
+        return pa.nulls(len(array), pa.bool_())
+    plain = array.cast(PLAIN_FORM.get(array.type, array.type))
+    return pc.starts_with(plain, prefix.as_py())
+
+
+def _of_lists(
+    path: Path, columns: Columns, values: pa.Array, ask: Callable[[pa.Array, pa.Array], pa.BooleanArray]
+) -> pa.BooleanArray:
+    array = _column(path, columns)
+    if not is_list(array.type):
+        raise InvalidInputError("a filter asks for items of a column without lists", found=".".join(path))
+    return ask(array, _fit(values, item_type(array.type)))
+
+
+def _ask_duckdb(condition: Opaque, columns: Columns, num_rows: int) -> pa.BooleanArray:
+    used = {name: columns[name] for name in dict.fromkeys(path[0] for path in condition.inputs)}
+    answer = evaluate_sql(f"CAST({condition.sql} AS BOOLEAN) AS answer", used, num_rows, condition.parameters)
+    return answer.column(0).combine_chunks()
+
+
 def _is_in(array: pa.Array, values: pa.Array) -> pa.BooleanArray:
     null_among = values.null_count > 0
-    array, values = _hashable(array, _fit(values.drop_null(), array.type))
+    array, values = hashable(array, _fit(values.drop_null(), array.type))
     found = pc.is_in(array, value_set=values)
     unknown = pa.scalar(None, pa.bool_())
     if null_among:
         return pc.if_else(found, True, unknown)
     return found if array.null_count == 0 else pc.if_else(array.is_valid(), found, unknown)
-
-
-def _hashable(array: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Both in a form whose hash agrees with equality and that pyarrow can hash."""
-    type_ = array.type
-    if pa.types.is_floating(type_):
-        return _one_zero_one_nan(array), _one_zero_one_nan(values)
-    for kind, plain in _HASHABLE:
-        if kind(type_):
-            target = plain(type_)
-            return array.cast(target), values.cast(target)
-    return array, values
-
-
-def _one_zero_one_nan(array: pa.Array) -> pa.Array:
-    summed = pc.add(array, pa.scalar(0.0, array.type))
-    nans = pc.is_nan(summed)
-    return pc.if_else(nans, pa.scalar(math.nan, array.type), summed) if pc.any(nans).as_py() else summed
-
-
-_HASHABLE: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], pa.DataType]], ...]] = (
-    (pa.types.is_string_view, lambda _: pa.large_string()),
-    (pa.types.is_binary_view, lambda _: pa.large_binary()),
-    (lambda t: pa.types.is_decimal32(t) or pa.types.is_decimal64(t), lambda t: pa.decimal128(t.precision, t.scale)),
-)

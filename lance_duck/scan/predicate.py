@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -31,8 +31,7 @@ class Predicate(ABC):
 
     def paths(self) -> tuple[Path, ...]:
         """Paths of the columns it reads, in order, each once."""
-        found = (leaf.path for leaf in self.leaves() if isinstance(leaf, Compare | In | IsNull))
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(path for leaf in self.leaves() if isinstance(leaf, _Leaf) for path in leaf.reads))
 
     def columns(self) -> tuple[str, ...]:
         """Names of the top-level columns it reads, in order, each once."""
@@ -40,8 +39,24 @@ class Predicate(ABC):
 
 
 class _Leaf(Predicate):
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        """Paths of the columns it reads."""
+        return ()
+
     def leaves(self) -> Iterator[Predicate]:
         yield self
+
+
+class _OfColumn(_Leaf):
+    path: Path
+
+    def __post_init__(self) -> None:
+        _check_path(self.path)
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        return (self.path,)
 
 
 @dataclass(frozen=True)
@@ -55,7 +70,7 @@ class Constant(_Leaf):
 
 
 @dataclass(frozen=True)
-class Compare(_Leaf):
+class Compare(_OfColumn):
     """Column against constant. A null constant makes it null.
 
     Attributes:
@@ -67,7 +82,7 @@ class Compare(_Leaf):
     value: pa.Scalar
 
     def __post_init__(self) -> None:
-        _check_path(self.path)
+        super().__post_init__()
         if self.op not in OPS:
             raise InvalidInputError("unknown comparison", expected=" ".join(OPS), found=repr(self.op))
 
@@ -76,31 +91,80 @@ class Compare(_Leaf):
 
 
 @dataclass(frozen=True)
-class In(_Leaf):
+class In(_OfColumn):
     """Column equals one of the constants; null for a row without a match when the constants hold a null."""
 
     path: Path
     values: pa.Array
 
-    def __post_init__(self) -> None:
-        _check_path(self.path)
-
     def __str__(self) -> str:
-        shown = ", ".join(_literal(v) for v in self.values[:20])
-        return f"{_name(self.path)} IN ({shown}{', …' if len(self.values) > 20 else ''})"
+        return f"{_name(self.path)} IN ({_literals(self.values)})"
 
 
 @dataclass(frozen=True)
-class IsNull(_Leaf):
+class IsNull(_OfColumn):
     """Column is null; never null itself. `Not(IsNull(path))` is IS NOT NULL."""
 
     path: Path
 
-    def __post_init__(self) -> None:
-        _check_path(self.path)
-
     def __str__(self) -> str:
         return f"{_name(self.path)} IS NULL"
+
+
+@dataclass(frozen=True)
+class StartsWith(_OfColumn):
+    """Text begins with a constant, which may be empty. A null constant makes it null."""
+
+    path: Path
+    prefix: pa.Scalar
+
+    def __str__(self) -> str:
+        return f"starts_with({_name(self.path)}, {_literal(self.prefix)})"
+
+
+@dataclass(frozen=True)
+class HasAny(_OfColumn):
+    """List has one of the constants; null for a null list alone. A null, on either side, matches nothing."""
+
+    path: Path
+    values: pa.Array
+
+    def __str__(self) -> str:
+        return f"list_has_any({_name(self.path)}, [{_literals(self.values)}])"
+
+
+@dataclass(frozen=True)
+class HasAll(_OfColumn):
+    """List has each of the constants, nulls among them left out; null for a null list alone."""
+
+    path: Path
+    values: pa.Array
+
+    def __str__(self) -> str:
+        return f"list_has_all({_name(self.path)}, [{_literals(self.values)}])"
+
+
+@dataclass(frozen=True)
+class Opaque(_Leaf):
+    """A condition that DuckDB evaluates.
+
+    Attributes:
+        sql: The condition, as one operand of SQL.
+        inputs: Columns and struct fields that it reads.
+        parameters: Values bound to it: a list, or a dict by name.
+    """
+
+    sql: str
+    inputs: tuple[Path, ...]
+    parameters: Any = None
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        """Paths of the columns it reads."""
+        return self.inputs
+
+    def __str__(self) -> str:
+        return self.sql
 
 
 @dataclass(frozen=True)
@@ -174,6 +238,10 @@ def _check_path(path: Path) -> None:
 
 def _name(path: Path) -> str:
     return ".".join(part if part.isidentifier() else '"' + part.replace('"', '""') + '"' for part in path)
+
+
+def _literals(values: pa.Array) -> str:
+    return ", ".join(_literal(v) for v in values[:20]) + (", …" if len(values) > 20 else "")
 
 
 def _literal(value: pa.Scalar) -> str:
