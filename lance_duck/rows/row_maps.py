@@ -1,0 +1,169 @@
+"""Many small row address maps at once: their bytes in one buffer, their rows in one array.
+
+`rows.row_set_bytes` has the layout. Only maps whose bitmaps have no other containers than arrays are dealt with here:
+
+    u32 parts, a part:  u32 fragment id, u32 bytes, u32 12346, u32 containers,
+                        a container: u16 upper half of its values, u16 number of values - 1
+                        a container: u32 where its values begin in the bitmap
+                        a container: u16 each value, ascending
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGEST: Final = 4096
+_COOKIE: Final = 12346
+_HEAD: Final = 16  # bytes of a part before its containers
+_LARGEST_BYTES: Final = 1 << 15
+
+_Ints = NDArray[np.int64]
+_Names = NDArray[np.uint64]
+_Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Containers:
+    """Containers of maps: the map and the upper 48 bits of each, its number of values, and where they begin."""
+
+    map: _Ints
+    high: _Names
+    card: _Ints
+    at: _Ints
+
+
+def read_array_maps(data: NDArray[np.uint8], offsets: _Ints) -> tuple[_Flags, _Ints, _Names]:
+    """Parse maps; those that have other containers, are larger or broken are left to `read_row_address_map`.
+
+    Args:
+        data: The maps, and perhaps bytes around them.
+        offsets: Where each map begins in it, and after them where the last one ends; ascending, and within the data.
+
+    Returns:
+        For each map whether it was parsed, its number of rows (0 if it was not), and the rows of all of them, map by
+        map, ascending in each.
+    """
+    begin, end = offsets[:-1], offsets[1:]
+    good = (end - begin >= 4) & (end - begin <= _LARGEST_BYTES)
+    left = np.zeros(len(begin), np.int64)
+    left[good] = _u32(data, begin[good])
+    good &= left * (_HEAD + 8) <= end - begin
+    at = begin + 4
+    last = np.full(len(begin), -1, np.int64)
+    found = []
+    while True:
+        maps = np.flatnonzero(good & (left > 0))
+        if not len(maps):
+            break
+        sound, stop, key, containers = _part(data, maps, at[maps], end[maps])
+        sound &= key > last[maps]
+        good[maps[~sound]] = False
+        at[maps], last[maps] = stop, key
+        left[maps] -= 1
+        found.append(containers)
+    good &= at == end
+    counts, rows = _rows(data, found, good)
+    return good, counts, rows
+
+
+def array_maps(counts: _Ints, rows: _Names) -> tuple[NDArray[np.uint8], _Ints]:
+    """Serialize maps.
+
+    Args:
+        counts: Rows of each map, at most `LARGEST`.
+        rows: The rows of all of them, map by map, strictly ascending in each.
+
+    Returns:
+        The bytes, and where each map begins in them, with their end.
+    """
+    map_of = np.repeat(np.arange(len(counts)), counts)
+    first = np.zeros(len(rows), np.bool_)
+    first[(np.cumsum(counts) - counts)[counts > 0]] = True
+    new_part, new_container = first.copy(), first.copy()
+    new_part[1:] |= rows[1:] >> np.uint64(32) != rows[:-1] >> np.uint64(32)
+    new_container[1:] |= rows[1:] >> np.uint64(16) != rows[:-1] >> np.uint64(16)
+    part_row, container_row = np.flatnonzero(new_part), np.flatnonzero(new_container)
+    part_of = np.cumsum(new_part)[container_row] - 1
+    containers = np.bincount(part_of, minlength=len(part_row)).astype(np.int64)
+    part_rows = np.diff(part_row, append=len(rows))
+    part_bytes = _HEAD + 8 * containers + 2 * part_rows
+    part_map = map_of[part_row]
+    sizes = 4 + np.bincount(part_map, part_bytes, len(counts)).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    part_at = np.cumsum(part_bytes) - part_bytes + 4 * (part_map + 1)
+    out = np.zeros(int(offsets[-1]) // 2, np.uint16)
+    _put(out, offsets[:-1], np.bincount(part_map, minlength=len(counts)))
+    _put(out, part_at, rows[part_row] >> np.uint64(32))
+    _put(out, part_at + 4, part_bytes - 8)
+    _put(out, part_at + 8, np.full(len(part_at), _COOKIE))
+    _put(out, part_at + 12, containers)
+    card = np.diff(container_row, append=len(rows))
+    nth = np.arange(len(container_row)) - (np.cumsum(containers) - containers)[part_of]
+    head = part_at[part_of] + _HEAD + 4 * nth
+    high = (rows[container_row] >> np.uint64(16)).astype(np.int64) & 0xFFFF
+    _put(out, head, high | (card - 1) << 16)
+    begin = 8 + 8 * containers[part_of] + 2 * (container_row - part_row[part_of])
+    _put(out, head + 4 * containers[part_of], begin)
+    values = part_at + _HEAD + 8 * containers - 2 * part_row
+    out[(np.repeat(values, part_rows) >> 1) + np.arange(len(rows))] = rows.astype(np.uint16)
+    return out.view(np.uint8), offsets
+
+
+def _part(data: NDArray[np.uint8], maps: _Ints, at: _Ints, end: _Ints) -> tuple[_Flags, _Ints, _Ints, _Containers]:
+    """Parse the next part of some maps: which are sound, where they end, their fragments, and their containers."""
+    sound = at + _HEAD <= end
+    safe = np.where(sound, at, 0)
+    key, size, cookie, count = (np.where(sound, _u32(data, safe + i), 0) for i in (0, 4, 8, 12))
+    stop = at + 8 + size
+    sound &= (stop <= end) & (cookie == _COOKIE) & (count > 0) & (8 + 8 * count <= size)
+    count = np.where(sound, count, 0)
+    of = np.repeat(np.arange(len(maps)), count)
+    head = (at + _HEAD)[of] + 4 * (np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count))
+    word = _u32(data, head)
+    high, card = word & 0xFFFF, (word >> 16) + 1
+    before = np.cumsum(card) - card
+    inside = before - np.repeat(before[(np.cumsum(count) - count)[count > 0]], count[count > 0])
+    begin = (at + _HEAD + 8 * count)[of] + 2 * inside
+    broken = card > LARGEST
+    broken[1:] |= (high[1:] <= high[:-1]) & (of[1:] == of[:-1])
+    sound &= 8 + 8 * count + 2 * np.bincount(of, card, len(maps)).astype(np.int64) == size
+    sound[of[broken]] = False
+    keep = sound[of]
+    names = (key[of] << 16 | high).astype(np.uint64)
+    return sound, stop, key, _Containers(maps[of[keep]], names[keep], card[keep], begin[keep])
+
+
+def _rows(data: NDArray[np.uint8], found: list[_Containers], good: _Flags) -> tuple[_Ints, _Names]:
+    """Lay out the values of containers, map by map; maps whose values are out of order are good no longer."""
+    if not found:
+        return np.zeros(len(good), np.int64), np.empty(0, np.uint64)
+    maps, high, card, at = (
+        np.concatenate([getattr(piece, name) for piece in found]) for name in ("map", "high", "card", "at")
+    )
+    order = np.argsort(maps, kind="stable")
+    order = order[good[maps[order]]]
+    maps, high, card, at = maps[order], high[order], card[order], at[order]
+    place = np.repeat(at - 2 * (np.cumsum(card) - card), card) + 2 * np.arange(int(card.sum()))
+    low = data[place].astype(np.uint64) | data[place + 1].astype(np.uint64) << np.uint64(8)
+    rows = np.repeat(high << np.uint64(16), card) | low
+    map_of = np.repeat(maps, card)
+    broken = (rows[1:] <= rows[:-1]) & (map_of[1:] == map_of[:-1])
+    if broken.any():
+        good[map_of[1:][broken]] = False
+        rows, map_of = rows[good[map_of]], map_of[good[map_of]]
+    return np.bincount(map_of, minlength=len(good)).astype(np.int64), rows
+
+
+def _u32(data: NDArray[np.uint8], at: _Ints) -> _Ints:
+    four = (data[at + i].astype(np.int64) << (8 * i) for i in range(4))
+    return np.asarray(sum(four, start=np.zeros(len(at), np.int64)))
+
+
+def _put(out: NDArray[np.uint16], at: _Ints, values: NDArray[np.integer]) -> None:
+    words = values.astype(np.uint32)
+    out[at >> 1] = words.astype(np.uint16)
+    out[(at >> 1) + 1] = (words >> np.uint32(16)).astype(np.uint16)
