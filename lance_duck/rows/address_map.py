@@ -37,6 +37,9 @@ class MovedGroup:
 class AddressMap:
     """What became of the rows of fragments that were written anew at once. Immutable.
 
+    Attributes:
+        groups: Ids of the old and of the new fragments of each group.
+
     Args:
         groups: No fragment is in two of them.
         where: For messages.
@@ -46,12 +49,12 @@ class AddressMap:
     """
 
     def __init__(self, groups: Sequence[MovedGroup], where: str = "") -> None:
-        self.groups = tuple(groups)
-        pieces = [_run_targets(group, where) for group in self.groups]
+        self.groups = tuple((_ids(group.old), _ids(i for i, _ in group.new)) for group in groups)
+        pieces = [_run_targets(group, where) for group in groups]
         first, length, target = (np.concatenate(column) for column in zip(*pieces, strict=True)) if pieces else _NOTHING
         order = np.argsort(first, kind="stable")
         self._first, self._length, self._target = first[order], length[order].astype(np.uint64), target[order]
-        self._old = np.unique(np.array([i for group in self.groups for i in group.old], np.uint64))
+        self._old = np.unique(_ids(i for group in groups for i in group.old)).astype(np.uint64)
 
     def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
         """Return the new addresses of rows, and whether each row is still there.
@@ -72,18 +75,23 @@ class AddressMap:
         A group of which only a part is among them is left out: nobody knows which of its new rows are meant.
         """
         found = fragment_ids
-        for group in self.groups:
-            inside = np.isin(np.array(group.old, np.uint32), found)
+        for old, new in self.groups:
+            inside = np.isin(old, found)
             if inside.any():
-                found = np.setdiff1d(found, np.array(group.old, np.uint32))
+                found = np.setdiff1d(found, old)
             if inside.any() and inside.all():
-                found = np.union1d(found, np.array([i for i, _ in group.new], np.uint32))
+                found = np.union1d(found, new)
         return found
+
+    @property
+    def old(self) -> FragmentIds:
+        """Ids of the fragments that are gone, ascending."""
+        return self._old.astype(np.uint32)
 
     @cached_property
     def nbytes(self) -> int:
         """Bytes that it holds in memory."""
-        groups = sum(g.first.nbytes + g.length.nbytes for g in self.groups)
+        groups = sum(old.nbytes + new.nbytes for old, new in self.groups)
         return self._first.nbytes + self._length.nbytes + self._target.nbytes + groups
 
 
@@ -104,6 +112,10 @@ def live_runs(
 
 
 _NOTHING = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64)
+
+
+def _ids(fragment_ids: Iterable[int]) -> FragmentIds:
+    return np.fromiter(fragment_ids, np.uint32)
 
 
 def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.int64], Addresses]:

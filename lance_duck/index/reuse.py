@@ -1,0 +1,166 @@
+"""The fragment reuse index: where rows went, for segments that still name them by the addresses that they had.
+
+An entry of the index section, named __lance_frag_reuse, without fields and of version 0. Its details hold versions, one
+a compaction, oldest first, or say in which part of a file they are:
+
+    _indices/{uuid of the entry}/details.binpb      InlineContent
+
+A version lists groups of fragments that were written anew together: the old ones, the new ones, and a treemap of the
+old addresses that survived. In ascending order these are the rows of the new fragments, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.rows.address_map import AddressMap, MovedGroup
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set_bytes import treemap_runs
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire import paths
+from lance_duck.wire.index import FRAGMENT_REUSE, IndexMetadata
+from lance_duck.wire.pb import index_pb2
+
+Addresses = NDArray[np.uint64]
+FragmentIds = NDArray[np.uint32]
+
+_MOST_ROWS = 1 << 32
+_MOST_FRAGMENTS = 1 << 32
+
+
+@dataclass(frozen=True, eq=False)
+class ReuseVersion:
+    """One compaction.
+
+    Attributes:
+        dataset_version: Version of the table that it was put on top of.
+        moved: Where rows went.
+        proto: The message.
+    """
+
+    dataset_version: int
+    moved: AddressMap
+    proto: index_pb2.FragmentReuseIndexDetails.Version
+
+
+@dataclass(frozen=True, eq=False)
+class Reuse:
+    """All compactions that segments may not have followed yet. Immutable.
+
+    Addresses that are up to date are left as they are: no fragment id is used twice.
+
+    Attributes:
+        versions: Oldest first.
+    """
+
+    versions: tuple[ReuseVersion, ...]
+
+    def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
+        """Return the present addresses of rows, and whether each row survived.
+
+        Args:
+            addresses: As a segment has them, in any order; whatever version the segment was built on.
+        """
+        lives = np.ones(len(addresses), np.bool_)
+        for version in self.versions:
+            addresses, kept = version.moved.follow(addresses)
+            lives &= kept
+        return addresses, lives
+
+    def follow_rows(self, rows: RowSet) -> RowSet:
+        """Return where the rows of a set are now, without those that are gone."""
+        moving = {i for version in self.versions for i in version.moved.old.tolist()}
+        old = rows.only(moving)
+        if not old:
+            return rows
+        addresses, lives = self.follow(old.rows())
+        return RowSet.union((RowSet.of(addresses[lives]), rows - old))
+
+    def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
+        """Return the fragments in which the rows of some fragments are now, ascending.
+
+        Where only a part of the fragments that were written anew together is among them, the new ones are left out.
+        """
+        for version in self.versions:
+            fragment_ids = version.moved.coverage(fragment_ids)
+        return fragment_ids
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        return sum(v.moved.nbytes + v.proto.ByteSize() for v in self.versions)
+
+
+def reuse_of(snapshot: Snapshot) -> Reuse | None:
+    """Return the fragment reuse index of a version; None where there is none.
+
+    Raises:
+        CorruptError: It cannot be read: what segments say of rows by address cannot be trusted then.
+        UnsupportedError: It is of a version that is not known; likewise.
+        StoreError, NotFoundError: Its file cannot be read.
+    """
+    entry = reuse_entry(snapshot.indices)
+    if entry is None:
+        return None
+    return snapshot.shared((FRAGMENT_REUSE, entry.uuid, entry.base_id), lambda: _read(snapshot, entry))
+
+
+def reuse_entry(indices: Iterable[IndexMetadata]) -> IndexMetadata | None:
+    """Return the entry of the fragment reuse index, None where there is none."""
+    return next((i for i in indices if i.name == FRAGMENT_REUSE), None)
+
+
+def _read(snapshot: Snapshot, entry: IndexMetadata) -> Reuse:
+    where = f"fragment reuse index {entry.uuid}"
+    if entry.version:
+        raise UnsupportedError("version of the fragment reuse index", where=where, expected=0, found=entry.version)
+    try:
+        details = index_pb2.FragmentReuseIndexDetails.FromString(entry.details)
+        match details.WhichOneof("content"):
+            case "inline":
+                content = details.inline
+            case "external":
+                data = _external(snapshot, entry, details.external.path, details.external.offset, details.external.size)
+                content = index_pb2.FragmentReuseIndexDetails.InlineContent.FromString(data)
+            case _:
+                raise CorruptError("details without content", where=where)
+    except DecodeError as error:
+        raise CorruptError("details that are no message", where=where, found=str(error)) from error
+    return Reuse(tuple(ReuseVersion(v.dataset_version, _moved(v, where), v) for v in content.legacy_versions))
+
+
+def _external(snapshot: Snapshot, entry: IndexMetadata, name: str, offset: int, size: int) -> bytes:
+    store, base = snapshot.place(entry.base_id)
+    directory = paths.index_directory(entry.uuid, is_dataset_root=base is None or base.is_dataset_root)
+    source = store.open(f"{directory}/{name}")
+    if offset + size > source.size:
+        raise CorruptError("details beyond the end of the file", where=source.path, expected=source.size, found=size)
+    (data,) = source.read([(offset, size)])
+    return data.tobytes()
+
+
+def _moved(version: index_pb2.FragmentReuseIndexDetails.Version, where: str) -> AddressMap:
+    old = [f.id for group in version.groups for f in group.old_fragments]
+    if len(set(old)) != len(old):
+        raise CorruptError("a fragment is written anew twice in one version", where=where, found=sorted(old))
+    return AddressMap([_group(group, where) for group in version.groups], where)
+
+
+def _group(group: index_pb2.FragmentReuseIndexDetails.Group, where: str) -> MovedGroup:
+    for f in (*group.old_fragments, *group.new_fragments):
+        if f.id >= _MOST_FRAGMENTS or f.physical_rows > _MOST_ROWS:
+            raise CorruptError("fragment", where=where, found=f"{f.physical_rows} rows of fragment {f.id}")
+    first, length = treemap_runs(group.changed_row_addrs, where)
+    return MovedGroup(
+        tuple(f.id for f in group.old_fragments),
+        tuple((f.id, f.physical_rows) for f in group.new_fragments),
+        first,
+        length,
+    )
