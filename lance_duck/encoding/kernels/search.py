@@ -1,0 +1,78 @@
+"""Kernels for sorted values of any length: where others belong among them, and whether they are sorted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.kernels import status
+from lance_duck.encoding.kernels.jit import kernel
+
+Offsets = NDArray[Any]
+"""int32 or int64, one more than there are values."""
+
+
+@kernel
+def _compare(left: Bytes, a: int, a_end: int, right: Bytes, b: int, b_end: int) -> int:
+    """Bytewise, what is shorter first: < 0, 0 or > 0. Both extents lie inside of their buffers."""
+    size = min(a_end - a, b_end - b)
+    for i in range(size):
+        x, y = left[a + i], right[b + i]
+        if x != y:
+            return -1 if x < y else 1
+    return (a_end - a) - (b_end - b)
+
+
+@kernel
+def find_bytes(
+    offsets: Offsets, data: Bytes, wanted: Offsets, wanted_data: Bytes, after_equal: bool, places: NDArray[np.int64]
+) -> int:
+    """Finds where values belong among sorted ones.
+
+    Args:
+        offsets: Of the sorted values.
+        data: Their bytes.
+        wanted: Offsets of the values to place.
+        wanted_data: Their bytes.
+        after_equal: Behind values that are equal to them; else before.
+        places: One for each wanted value, written: how many of the sorted ones lie before it.
+
+    Returns:
+        A status.
+    """
+    size, wanted_size = len(data), len(wanted_data)
+    for i in range(len(wanted) - 1):
+        begin, end = np.int64(wanted[i]), np.int64(wanted[i + 1])
+        if begin < 0 or end < begin or end > wanted_size:
+            return status.BAD_OFFSETS | (i << 8)
+        low, high = np.int64(0), np.int64(len(offsets) - 1)
+        while low < high:
+            middle = (low + high) >> 1
+            at, stop = np.int64(offsets[middle]), np.int64(offsets[middle + 1])
+            if at < 0 or stop < at or stop > size:
+                return status.BAD_OFFSETS | (middle << 8)
+            order = _compare(data, at, stop, wanted_data, begin, end)
+            if order < 0 or (after_equal and order == 0):
+                low = middle + 1
+            else:
+                high = middle
+        places[i] = low
+    return status.OK
+
+
+@kernel
+def descent(offsets: Offsets, data: Bytes) -> int:
+    """Place of the first value that is less than the one before it, or whose offsets are broken; -1: they ascend."""
+    size = len(data)
+    previous = np.int64(0)
+    for i in range(len(offsets) - 1):
+        at, stop = np.int64(offsets[i]), np.int64(offsets[i + 1])
+        if at < 0 or stop < at or stop > size:
+            return i
+        if i > 0 and _compare(data, previous, at, data, at, stop) > 0:
+            return i
+        previous = at
+    return -1

@@ -1,0 +1,159 @@
+"""The entries of a B-tree: runs of them, read when they are needed, and kept within a limit."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.btree.keys import Keys
+from lance_duck.index.btree.layout import IDS, VALUES
+from lance_duck.index.btree.lookup import Lookup
+from lance_duck.index.files import IndexFile
+from lance_duck.store import Request, gather, run
+
+Rows = NDArray[np.uint64]
+
+KEPT_BYTES: Final = 256 << 20
+_AT_ONCE: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Entries side by side.
+
+    Attributes:
+        start: Place of the first.
+        values_from: Place of the first that is not null.
+        keys: Keys of those that are not.
+        ids: Rows of all.
+    """
+
+    start: int
+    values_from: int
+    keys: Keys
+    ids: Rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.keys.nbytes + int(self.ids.nbytes)
+
+
+class Entries:
+    """Reads entries. Safe to use from several threads.
+
+    Args:
+        files: What has them, in order.
+        lookup: What is known of their pages.
+        type_: Of the values.
+        make: Makes their keys.
+        limit: Bytes of entries that are kept.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[IndexFile],
+        lookup: Lookup,
+        type_: pa.DataType,
+        make: Callable[[pa.Array], Keys],
+        limit: int = KEPT_BYTES,
+    ) -> None:
+        self._files = files
+        self._firsts = [0]
+        for file in files:
+            self._firsts.append(self._firsts[-1] + file.num_rows)
+            file.column(VALUES, type_)
+            file.column(IDS, pa.uint64())
+        self._lookup = lookup
+        self._make = make
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[int, Run] = OrderedDict()
+        self.nbytes = 0
+
+    def pages(self, numbers: Iterable[int]) -> list[Run]:
+        """Return pages, those that are not there read at once."""
+        wanted = list(numbers)
+        with self._lock:
+            found = {page: self._kept[page] for page in wanted if page in self._kept}
+            for page in found:
+                self._kept.move_to_end(page)
+        missing = [page for page in wanted if page not in found]
+        if missing:
+            found.update(zip(missing, self._read_pages(missing), strict=True))
+            self._keep(missing, found)
+        return [found[page] for page in wanted]
+
+    def ids(self, spans: Iterable[tuple[int, int]]) -> list[Rows]:
+        """Read the rows of entries from one place to another, of many such spans at once."""
+        pieces = [piece for span in spans for piece in self._requests(IDS, *span)]
+        return [self._checked_ids(array) for array in run(gather(pieces))] if pieces else []
+
+    def fill(self) -> None:
+        """Read pages from the first on, as many as are kept."""
+        pages = list(range(self._lookup.num_pages))
+        for at in range(0, len(pages), _AT_ONCE):
+            self.pages(pages[at : at + _AT_ONCE])
+            if self.nbytes * 2 > self._limit:
+                break
+
+    def _read_pages(self, pages: list[int]) -> list[Run]:
+        spans = [self._lookup.span(page) for page in pages]
+        requests = [piece for start, _, stop in spans for piece in self._both(start, stop)]
+        arrays = run(gather(requests))
+        pairs = zip(pages, spans, arrays[::2], arrays[1::2], strict=True)
+        return [self._run(page, span, values, ids) for page, span, values, ids in pairs]
+
+    def _both(self, start: int, stop: int) -> list[Request[pa.Array]]:
+        """Values and rows of a page, which lies in one file."""
+        return [*self._requests(VALUES, start, stop), *self._requests(IDS, start, stop)]
+
+    def _requests(self, name: str, start: int, stop: int) -> list[Request[pa.Array]]:
+        places = zip(self._files, self._firsts, self._firsts[1:], strict=False)
+        return [
+            file.column(name).read(slice(max(start, first) - first, min(stop, end) - first))
+            for file, first, end in places
+            if max(start, first) < min(stop, end)
+        ]
+
+    def _run(self, page: int, span: tuple[int, int, int], values: pa.Array, ids: pa.Array) -> Run:
+        start, values_from, _ = span
+        nulls = values_from - start
+        if values.null_count != nulls or values.slice(nulls).null_count:
+            raise CorruptError(f"nulls of page {page}", where=self._lookup.where, expected=nulls)
+        keys = self._make(values.slice(nulls))
+        if len(keys) and not self._fits(page, keys):
+            raise CorruptError(f"page {page} is not what it is said to be", where=self._lookup.where)
+        return Run(start, values_from, keys, self._checked_ids(ids))
+
+    def _fits(self, page: int, keys: Keys) -> bool:
+        least, last = self._lookup.least(page), keys.part(len(keys) - 1, len(keys))
+        return (
+            keys.is_ascending()
+            and last.equals(self._lookup.greatest(page))
+            and (least is None or least.equals(keys.part(0, 1)))
+        )
+
+    def _checked_ids(self, ids: pa.Array) -> Rows:
+        if ids.null_count:
+            raise CorruptError("rows of a B-tree", where=self._lookup.where, expected="no nulls")
+        rows: Rows = ids.to_numpy()
+        return rows
+
+    def _keep(self, pages: list[int], found: dict[int, Run]) -> None:
+        with self._lock:
+            for page in pages:
+                if page not in self._kept:
+                    self._kept[page] = found[page]
+                    self.nbytes += found[page].nbytes
+            while self.nbytes > self._limit and len(self._kept) > 1:
+                _, run_ = self._kept.popitem(last=False)
+                self.nbytes -= run_.nbytes

@@ -1,0 +1,240 @@
+"""Values as keys: what stands in the files, in the order that it stands there.
+
+Integers, and what is stored as integers, order as such, false before true. Floats have the total order of IEEE 754:
+-NaN, -inf … -0.0, 0.0 … inf, NaN. Text, binary and fixed-size binary order bytewise, decimals by their value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.encoding.kernels import status
+from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.search import descent, find_bytes
+
+Places = NDArray[np.int64]
+
+
+class Keys(Protocol):
+    """Keys of values in a row, none of which is null."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+
+    def places(self, wanted: Self, after_equal: bool) -> Places:
+        """For each wanted key how many of these, which ascend, are less than it; with `after_equal` or equal."""
+
+    def part(self, start: int, stop: int) -> Self:
+        """Some of them, without a copy."""
+
+    def take(self, places: Places) -> Self:
+        """Those at some places."""
+
+    def equals(self, other: Self) -> bool:
+        """Whether these are as many as others, and the same."""
+
+    def ascending(self) -> Self:
+        """These in order."""
+
+    def is_ascending(self) -> bool:
+        """Whether none is less than the one before it."""
+
+
+class FixedKeys:
+    """Keys that are numbers, or bytes of one width.
+
+    Args:
+        array: Of integers, or of bytes ("S16").
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return int(self.array.nbytes)
+
+    def places(self, wanted: FixedKeys, after_equal: bool) -> Places:
+        """See `Keys`."""
+        return self.array.searchsorted(wanted.array, "right" if after_equal else "left")
+
+    def part(self, start: int, stop: int) -> FixedKeys:
+        """See `Keys`."""
+        return FixedKeys(self.array[start:stop])
+
+    def take(self, places: Places) -> FixedKeys:
+        """See `Keys`."""
+        return FixedKeys(self.array[places])
+
+    def equals(self, other: FixedKeys) -> bool:
+        """See `Keys`."""
+        return len(self) == len(other) and bool((self.array == other.array).all())
+
+    def ascending(self) -> FixedKeys:
+        """See `Keys`."""
+        return FixedKeys(np.sort(self.array)) if len(self) > 1 else self
+
+    def is_ascending(self) -> bool:
+        """See `Keys`."""
+        return bool((self.array[1:] >= self.array[:-1]).all())
+
+
+class ByteKeys:
+    """Keys that are bytes, as many as it takes.
+
+    Args:
+        offsets: int32 or int64, one more than there are keys.
+        data: uint8.
+    """
+
+    __slots__ = ("data", "offsets")
+
+    def __init__(self, offsets: NDArray[Any], data: NDArray[np.uint8]) -> None:
+        self.offsets = offsets
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return int(self.offsets.nbytes + self.data.nbytes)
+
+    def places(self, wanted: ByteKeys, after_equal: bool) -> Places:
+        """See `Keys`."""
+        found = np.empty(len(wanted), np.int64)
+        status.check(find_bytes(self.offsets, self.data, wanted.offsets, wanted.data, after_equal, found), "B-tree")
+        return found
+
+    def part(self, start: int, stop: int) -> ByteKeys:
+        """See `Keys`."""
+        return ByteKeys(self.offsets[start : stop + 1], self.data)
+
+    def take(self, places: Places) -> ByteKeys:
+        """See `Keys`."""
+        return _byte_keys(self._array().take(places))
+
+    def equals(self, other: ByteKeys) -> bool:
+        """See `Keys`."""
+        return bool(self._array().equals(other._array()))
+
+    def ascending(self) -> ByteKeys:
+        """See `Keys`."""
+        return self.take(pc.sort_indices(self._array())) if len(self) > 1 else self
+
+    def is_ascending(self) -> bool:
+        """See `Keys`."""
+        return descent(self.offsets, self.data) < 0
+
+    def _array(self) -> pa.Array:
+        type_ = pa.binary() if self.offsets.dtype == np.int32 else pa.large_binary()
+        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
+        return pa.Array.from_buffers(type_, len(self), buffers).cast(pa.large_binary())
+
+
+def key_maker(type_: pa.DataType) -> Callable[[pa.Array], Keys] | None:
+    """Return what makes keys of arrays of a type, which hold no null; None for types without an order."""
+    dtype = _STORED.get(type_)
+    if dtype is not None:
+        return _float_maker(dtype) if dtype.kind == "f" else lambda values: FixedKeys(_stored(values, dtype))
+    if pa.types.is_timestamp(type_) or pa.types.is_duration(type_):
+        return lambda values: FixedKeys(_stored(values, _INT64))
+    if pa.types.is_boolean(type_):
+        return lambda values: FixedKeys(_stored(values.cast(pa.uint8()), _UINT8))
+    if pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_):
+        return _decimal_maker(type_.byte_width)
+    if pa.types.is_fixed_size_binary(type_) and type_.byte_width > 0:
+        width = np.dtype(f"S{type_.byte_width}")
+        return lambda values: FixedKeys(_stored(values, width))
+    return _byte_keys if has_prefixes(type_) else None
+
+
+def has_prefixes(type_: pa.DataType) -> bool:
+    """Whether values are text or bytes of any length."""
+    return type_ in _TEXTS
+
+
+def float_dtype(type_: pa.DataType) -> np.dtype[Any]:
+    """Type that numpy has for a float type."""
+    return _STORED[type_]
+
+
+def float_keys(values: NDArray[Any]) -> NDArray[Any]:
+    """Signed integers in the total order of floats: below zero all bits but the sign turn round."""
+    bits = values.view(f"i{values.itemsize}")
+    last = 8 * values.itemsize - 1
+    keys: NDArray[Any] = bits ^ ((bits >> last) & np.iinfo(bits.dtype).max)
+    return keys
+
+
+_INT64: Final = np.dtype(np.int64)
+_UINT8: Final = np.dtype(np.uint8)
+_TEXTS: Final = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+_STORED: Final[dict[pa.DataType, np.dtype[Any]]] = {
+    pa.int8(): np.dtype(np.int8),
+    pa.int16(): np.dtype(np.int16),
+    pa.int32(): np.dtype(np.int32),
+    pa.int64(): _INT64,
+    pa.uint8(): _UINT8,
+    pa.uint16(): np.dtype(np.uint16),
+    pa.uint32(): np.dtype(np.uint32),
+    pa.uint64(): np.dtype(np.uint64),
+    pa.float16(): np.dtype(np.float16),
+    pa.float32(): np.dtype(np.float32),
+    pa.float64(): np.dtype(np.float64),
+    pa.date32(): np.dtype(np.int32),
+    pa.date64(): _INT64,
+    pa.time32("s"): np.dtype(np.int32),
+    pa.time32("ms"): np.dtype(np.int32),
+    pa.time64("us"): _INT64,
+    pa.time64("ns"): _INT64,
+}
+
+
+def _stored(values: pa.Array, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The values as they lie in memory."""
+    if not len(values):
+        return np.empty(0, dtype)
+    return np.frombuffer(values.buffers()[1], dtype, len(values), values.offset * dtype.itemsize)
+
+
+def _float_maker(dtype: np.dtype[Any]) -> Callable[[pa.Array], Keys]:
+    return lambda values: FixedKeys(float_keys(_stored(values, dtype)))
+
+
+def _decimal_maker(width: int) -> Callable[[pa.Array], Keys]:
+    """Decimals as bytes, the highest first, with the sign turned round."""
+
+    def keys(values: pa.Array) -> FixedKeys:
+        raw = _stored(values, np.dtype((np.uint8, (width,))))
+        turned = np.ascontiguousarray(raw[:, ::-1])
+        turned[:, 0] ^= 0x80
+        return FixedKeys(turned.view(f"S{width}")[:, 0])
+
+    return keys
+
+
+def _byte_keys(values: pa.Array) -> ByteKeys:
+    large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    dtype = np.dtype(np.int64 if large else np.int32)
+    if not len(values):
+        return ByteKeys(readonly(np.zeros(1, dtype)), readonly(np.empty(0, np.uint8)))
+    _, offsets, data = values.buffers()
+    places = np.frombuffer(offsets, dtype, len(values) + 1, values.offset * dtype.itemsize)
+    return ByteKeys(readonly(places), readonly(np.frombuffer(data or b"", np.uint8)))

@@ -1,0 +1,113 @@
+"""What the files of a B-tree are called, and what is in them.
+
+page_data.lance         all entries in order: values (type of the column, nullable), nulls first; ids (uint64): rows
+page_lookup.lance       a row for each page of entries: min, max (type of the column; null where the first, the last
+                        entry is), null_count (uint32), page_idx (uint32)
+part_{id}_page_data.lance   in place of page_data.lance where the entries of each range of values lie in a file of
+                        their own
+
+A page has as many entries as the metadata of page_lookup.lance say (batch_size), the last one of a file fewer.
+range_partitioned "true" there: the entries lie in parts, and page_num_per_range_partition, JSON, lists their ids,
+each with its number of pages; page_idx counts through all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+
+DATA: Final = "page_data.lance"
+LOOKUP: Final = "page_lookup.lance"
+VALUES: Final = "values"
+IDS: Final = "ids"
+MIN: Final = "min"
+MAX: Final = "max"
+NULL_COUNT: Final = "null_count"
+PAGE: Final = "page_idx"
+
+BATCH_SIZE: Final = "batch_size"
+PARTITIONED: Final = "range_partitioned"
+PARTITIONS: Final = "page_num_per_range_partition"
+
+PAGE_ROWS: Final = 4096
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How entries are cut.
+
+    Attributes:
+        page_rows: Entries of a page that is not the last one of its file.
+        files: Names of the files that have the entries, in order.
+        pages: Pages of each; None: the one file has all.
+    """
+
+    page_rows: int
+    files: tuple[str, ...]
+    pages: tuple[int, ...] | None
+
+    def bounds(self, rows: list[int], where: str) -> NDArray[np.int64]:
+        """Return the first entry of each page, counted through all files, and then the number of entries.
+
+        Args:
+            rows: Entries of each file.
+            where: For messages.
+
+        Raises:
+            CorruptError: A file has not the pages that are listed.
+        """
+        pages = [-(-count // self.page_rows) for count in rows]
+        if self.pages is not None and pages != list(self.pages):
+            raise CorruptError("pages of the parts", where=where, expected=list(self.pages), found=pages)
+        starts = np.cumsum([0, *rows])
+        firsts = [start + np.arange(count) * self.page_rows for start, count in zip(starts, pages, strict=False)]
+        return np.concatenate([*firsts, starts[-1:]]).astype(np.int64)
+
+
+def data_schema(type_: pa.DataType) -> pa.Schema:
+    """Columns of the entries of a column of a type."""
+    return pa.schema([pa.field(VALUES, type_), pa.field(IDS, pa.uint64(), nullable=False)])
+
+
+def lookup_schema(type_: pa.DataType) -> pa.Schema:
+    """Columns of the pages of a column of a type."""
+    counts = [pa.field(name, pa.uint32(), nullable=False) for name in (NULL_COUNT, PAGE)]
+    return pa.schema([pa.field(MIN, type_), pa.field(MAX, type_), *counts])
+
+
+def lookup_metadata(page_rows: int) -> dict[str, str]:
+    """Metadata of page_lookup.lance beside one page_data.lance."""
+    return {BATCH_SIZE: str(page_rows), PARTITIONED: "false"}
+
+
+def layout_of(metadata: Mapping[str, str], where: str) -> Layout:
+    """Return what the metadata of page_lookup.lance say.
+
+    Raises:
+        CorruptError: They make no sense.
+    """
+    text = metadata.get(BATCH_SIZE, str(PAGE_ROWS))
+    if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):
+        raise CorruptError(BATCH_SIZE, where=where, expected="a number above 0", found=repr(text[:40]))
+    if metadata.get(PARTITIONED, "false") != "true":
+        return Layout(int(text), (DATA,), None)
+    parts = _parts(metadata.get(PARTITIONS, ""), where)
+    return Layout(int(text), tuple(f"part_{part}_{DATA}" for part, _ in parts), tuple(pages for _, pages in parts))
+
+
+def _parts(text: str, where: str) -> list[tuple[int, int]]:
+    try:
+        parts = [(part, pages) for part, pages in json.loads(text)]
+    except (ValueError, TypeError) as error:
+        raise CorruptError(PARTITIONS, where=where, found=repr(text[:40])) from error
+    if not parts or not all(type(n) is int and 0 <= n < 1 << 64 for part in parts for n in part):
+        raise CorruptError(PARTITIONS, where=where, expected="pairs of numbers", found=repr(text[:40]))
+    return parts

@@ -1,0 +1,132 @@
+"""A B-tree that is open: queries as places of its entries, and those as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.rows import expand_ranges
+from lance_duck.index.btree.cuts import Cut, End, ends_of, groups_of
+from lance_duck.index.btree.entries import Entries, Rows
+from lance_duck.index.btree.lookup import Lookup
+from lance_duck.index.btree.places import Places, by_page, one_span, united
+from lance_duck.index.btree.spans import Spans, spans_of
+from lance_duck.index.btree.statistics import shown
+from lance_duck.index.kind import Answer
+from lance_duck.index.query import Among, Except, Null, Query
+from lance_duck.rows.row_set import RowSet
+
+Int64s = NDArray[np.int64]
+
+_AT_ONCE: Final = 256
+_NARROW: Final = 3
+_VAGUE: Final = 8
+_NO_PLACES: Final = np.empty(0, np.int64)
+_NO_ROWS: Final = np.empty(0, np.uint64)
+
+
+class BTreeIndex:
+    """An open B-tree. See `ScalarIndex`.
+
+    Args:
+        lookup: Its pages.
+        entries: Its entries.
+        type_: Of its values.
+    """
+
+    def __init__(self, lookup: Lookup, entries: Entries, type_: pa.DataType) -> None:
+        self.lookup = lookup
+        self.entries = entries
+        self.type = type_
+
+    def search(self, query: Query) -> Answer:
+        """See `ScalarIndex`; the answer is exact."""
+        return Answer.exactly(RowSet.of(self._rows(self._places(query))))
+
+    def estimate(self, query: Query) -> int | None:
+        """See `ScalarIndex`; None for many values that may lie anywhere in many pages."""
+        most = self._places(query, vague=True).count
+        return None if isinstance(query, Among) and most > self.lookup.num_rows // _VAGUE else most
+
+    def statistics(self) -> dict[str, Any]:
+        """See `ScalarIndex`."""
+        least, greatest = self.lookup.ends
+        if not len(least):
+            return {"min": "N/A", "max": "N/A", "num_pages": self.lookup.num_pages}
+        return {"min": shown(least[0]), "max": shown(greatest[-1]), "num_pages": self.lookup.num_pages}
+
+    def prewarm(self) -> None:
+        """See `ScalarIndex`; as many pages as are kept."""
+        self.entries.fill()
+
+    @property
+    def nbytes(self) -> int:
+        """See `ScalarIndex`."""
+        return self.lookup.nbytes + self.entries.nbytes
+
+    def _places(self, query: Query, *, vague: bool = False) -> Places:
+        """Where the entries are that satisfy a query; vague: without reading pages, and therefore too many."""
+        nulls, end = self.lookup.nulls, self.lookup.num_rows
+        if isinstance(query, Null):
+            return one_span(0, nulls)
+        if isinstance(query, Except):
+            if isinstance(query.query, Null):
+                return one_span(nulls, end)
+            inside = spans_of(query.query, self.type)
+            found = self._vague(inside, inner=True) if vague else self._exact(inside)
+            return found.rest(nulls, end)
+        spans = spans_of(query, self.type)
+        return self._vague(spans) if vague else self._exact(spans)
+
+    def _exact(self, spans: list[Spans]) -> Places:
+        pairs = [ends_of(each, self.lookup) for each in spans]
+        cuts = [cut for pair in pairs for cut in pair]
+        for pages in _portions(sorted({page for cut in cuts for page in cut.groups})):
+            for page, run in zip(pages, self.entries.pages(pages), strict=True):
+                for cut in cuts:
+                    cut.settle(page, run)
+        return united(*_joined(pairs))
+
+    def _vague(self, spans: list[Spans], *, inner: bool = False) -> Places:
+        """Spans from page to page around those of the entries; inner: within them."""
+        pairs = [ends_of(each, self.lookup) for each in spans]
+        for low, high in pairs:
+            (low if inner else high).skip(self.lookup)
+        return united(*_joined(pairs))
+
+    def _rows(self, places: Places) -> Rows:
+        """Rows of entries: from the pages that have few of them, and alone where there are many side by side."""
+        wide = places.stops - places.starts > _NARROW * self.lookup.page_rows
+        found: list[Rows] = []
+        if wide.any():
+            found += self.entries.ids(zip(places.starts[wide].tolist(), places.stops[wide].tolist(), strict=True))
+            places = Places(places.starts[~wide], places.stops[~wide])
+        if len(places.starts):
+            found += self._rows_by_page(*by_page(places, self.lookup.bounds))
+        return found[0] if len(found) == 1 else np.concatenate([_NO_ROWS, *found])
+
+    def _rows_by_page(self, page: Int64s, pieces: Places) -> Iterator[Rows]:
+        groups = groups_of(page)
+        for pages in _portions(list(groups)):
+            for number, run in zip(pages, self.entries.pages(pages), strict=True):
+                begin, end = groups[number]
+                if end - begin == 1:
+                    yield run.ids[int(pieces.starts[begin]) - run.start : int(pieces.stops[begin]) - run.start]
+                else:
+                    yield run.ids[expand_ranges(pieces.starts[begin:end], pieces.stops[begin:end]) - run.start]
+
+
+def _joined(pairs: list[tuple[Cut | End, Cut | End]]) -> tuple[Int64s, Int64s]:
+    if len(pairs) == 1:
+        return pairs[0][0].places, pairs[0][1].places
+    starts, stops = ([pair[i].places for pair in pairs] for i in (0, 1))
+    return np.concatenate([_NO_PLACES, *starts]), np.concatenate([_NO_PLACES, *stops])
+
+
+def _portions(pages: list[int]) -> Iterator[list[int]]:
+    """Pages that are looked into together."""
+    return (pages[at : at + _AT_ONCE] for at in range(0, len(pages), _AT_ONCE))
