@@ -190,8 +190,10 @@ class Change:
 
     @cached_property
     def reuses_fragments(self) -> bool:
-        """Whether a fragment reuse index is added."""
-        return FRAGMENT_REUSE in self.index_names
+        """Whether the fragment reuse index is replaced, or removed."""
+        if self.kind != "CreateIndex":
+            return False
+        return any(i.name == FRAGMENT_REUSE for i in (*self._message.new_indices, *self._message.removed_indices))
 
 
 def _keys(update: _T.UpdateMap) -> Keys:

@@ -19,10 +19,12 @@ from tenacity.stop import stop_base
 from lance_duck import versions
 from lance_duck.commit.change import Change
 from lance_duck.commit.conflicts import check, who
+from lance_duck.commit.index_coverage import FRAGMENT_REUSE
 from lance_duck.commit.manifest_builder import Draft, build_manifest
 from lance_duck.commit.messages import set_operation
 from lance_duck.commit.operations import Operation
 from lance_duck.commit.rebase import Affected, rebase
+from lance_duck.commit.reused import followed
 from lance_duck.commit.row_lineage import recall_created_at
 from lance_duck.errors import (
     AlreadyExistsError,
@@ -44,6 +46,7 @@ from lance_duck.wire.pb import transaction_pb2
 
 DEFAULT_RETRIES: Final = 20
 Guard = Callable[[Snapshot], None]
+Amend = Callable[[Snapshot, Draft, Callable[[str], None]], None]
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 1.0
 
@@ -54,6 +57,7 @@ def commit(
     *,
     affected: Affected | None = None,
     guard: Guard | None = None,
+    amend: Amend | None = None,
     properties: Mapping[str, str] | None = None,
     retries: int = DEFAULT_RETRIES,
     timeout: float | None = None,
@@ -69,6 +73,8 @@ def commit(
             fragments are merged with them, as long as they are other rows. None: not known.
         guard: Called with the newest version, each time there is a newer one, before the change is put on top of it;
             raises RetryableError when it must not be.
+        amend: Called with the version that the change is put on top of, the draft of the next one, which it may change,
+            and a function that is to be told the path of each file that it writes.
         properties: Free text by name, kept in the transaction.
         retries: How often to try again when another commit was faster. 0: only on top of the version read.
         timeout: Seconds after which not to try again.
@@ -91,6 +97,7 @@ def commit(
         raise InvalidInputError("retries", expected="at least 0", found=retries)
     attempts = _Commit(snapshot, new_transaction(snapshot.version, operation, properties, transaction_uuid))
     attempts.affected, attempts.guard, attempts.may_rebase = affected, guard, retries > 0
+    attempts.amend = amend
     if detached:
         return attempts.detached()
     if paths.is_detached(snapshot.version):
@@ -128,8 +135,11 @@ def new_transaction(
 
 
 def draft_of(snapshot: Snapshot) -> Draft:
-    """A version as it is on disk, to be read only."""
-    return Draft(snapshot.manifest.proto, [segment.proto for segment in snapshot.indices])
+    """A version as it is on disk, to be read only; segments list the fragments in which their rows are by now."""
+    segments = [segment.proto for segment in snapshot.indices]
+    if any(s.name == FRAGMENT_REUSE for s in segments):
+        segments = followed(snapshot, segments)
+    return Draft(snapshot.manifest.proto, segments)
 
 
 def publish(
@@ -168,6 +178,7 @@ class _Commit:
 
     affected: Affected | None = None
     guard: Guard | None = None
+    amend: Amend | None = None
     may_rebase = True
 
     def __init__(self, snapshot: Snapshot, transaction: transaction_pb2.Transaction) -> None:
@@ -278,4 +289,6 @@ class _Commit:
             flags.check_writable(old.manifest.writer_flags, base.uri)
             restored = draft_of(old)
         draft = build_manifest(draft_of(base), transaction, name.version, restored)
+        if self.amend is not None:
+            self.amend(base, draft, self._written.append)
         return base.followed_by(publish(base.store, draft, transaction, name, base.timestamp))

@@ -77,6 +77,11 @@ def rewritten_is_indexed(ours: Change, theirs: Change) -> bool:
     return indexed.indexed_fragments is None or not rewritten.removed.isdisjoint(indexed.indexed_fragments)
 
 
+def we_reuse_fragments(ours: Change, theirs: Change) -> bool:
+    """Ours replaces the fragment reuse index, to which theirs may have added."""
+    return ours.reuses_fragments
+
+
 def same_index(ours: Change, theirs: Change) -> bool:
     """Both make an index of one name."""
     return not ours.index_names.isdisjoint(theirs.index_names)
@@ -179,7 +184,7 @@ MATRIX: Mapping[str, Mapping[str, Rule]] = {
         **_REPLACES_ALL,
         "CreateIndex": ((same_index, RETRY),),
         "DataReplacement": _REPLACED_INDEX,
-        "Rewrite": _REWRITTEN_INDEX,
+        "Rewrite": ((we_reuse_fragments, RETRY), (rewritten_is_indexed, RETRY)),
     },
     "Rewrite": {
         **_REPLACES_TABLE,

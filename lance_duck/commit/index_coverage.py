@@ -106,7 +106,7 @@ def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
     """Follow fragments that were written anew.
 
     Segments that were rewritten with them, and those that know rows by stable id, cover the new fragments; others lose
-    the old ones.
+    the old ones. A segment that is rewritten as itself is one whose addresses a fragment reuse index translates.
 
     Raises:
         InvalidInputError: A segment that would follow covers only a part of what was written anew together.
@@ -123,6 +123,24 @@ def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
         _change(segment, partial(_translated, pairs, segment.name, follows))
         if new is not None:
             _renew(segment, new)
+
+
+def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
+    """Note on segments that were rewritten that they have followed all that a fragment reuse index says.
+
+    Nothing is noted where there is none, so that segments keep the version that they were built on.
+
+    Args:
+        segments: Changed in place, after `rewrite`.
+        operation: The rewrite.
+        read_version: Version that it was made from.
+    """
+    if all(s.name != FRAGMENT_REUSE for s in segments):
+        return
+    rewritten = {i.new_id.uuid for i in operation.rewritten_indices if i.new_id != i.old_id}
+    for segment in segments:
+        if segment.uuid.uuid in rewritten:
+            segment.dataset_version = max(segment.dataset_version, read_version)
 
 
 def retain(segments: Segments, fields: Set[int], fragment_ids: Callable[[], Ids]) -> Segments:
@@ -191,6 +209,9 @@ def _translated(pairs: Sequence[tuple[Ids, Ids]], name: str, follows: bool, ids:
 
 
 def _renew(segment: table_pb2.IndexMetadata, new: Rewrite.RewrittenIndex) -> None:
+    if new.new_id == new.old_id:
+        return
+    segment.ClearField("base_id")
     segment.uuid.uuid = new.new_id.uuid
     if new.HasField("new_index_details") and new.new_index_details.type_url:
         segment.index_details.CopyFrom(new.new_index_details)

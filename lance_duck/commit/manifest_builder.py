@@ -64,6 +64,8 @@ def build_manifest(
     draft.manifest.ClearField("tag")
     draft.manifest.ClearField("version_aux_data")
     change(draft, getattr(transaction, str(arm)), version)
+    if arm == "rewrite":
+        coverage.date(draft.segments, transaction.rewrite, transaction.read_version)
     _finish(draft)
     return draft
 

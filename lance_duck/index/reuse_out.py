@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.reuse import Reuse, ReuseVersion, reuse_of
+from lance_duck.index.reuse import FragmentIds, Reuse, ReuseVersion, reuse_entry, reuse_of
 from lance_duck.rows import roaring_bytes, roaring_values
 from lance_duck.rows.address_map import MovedGroup, join_runs, live_runs
 from lance_duck.rows.row_set import RowSet
@@ -57,56 +57,58 @@ def reuse_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragm
     )
 
 
-def extended_reuse(
-    snapshot: Snapshot, groups: Iterable[_Group], written: Callable[[str], None]
-) -> table_pb2.IndexMetadata:
-    """Build the entry of a fragment reuse index with one more version; a large one writes its file.
+def reuse_after(
+    snapshot: Snapshot,
+    segments: Iterable[table_pb2.IndexMetadata],
+    present: FragmentIds,
+    groups: Sequence[_Group],
+    written: Callable[[str], None],
+) -> table_pb2.IndexMetadata | None:
+    """Build the entry of the fragment reuse index for the next version; a large one writes its file.
 
     Versions that no segment needs any more are left out.
 
     Args:
-        snapshot: Version that the compaction is put on top of.
-        groups: What it moved.
+        snapshot: The version before the next one.
+        segments: Index segments of the next version.
+        present: Ids of its fragments.
+        groups: What it moves and no segment follows at once.
         written: Is told the path of the file, if there is one.
+
+    Returns:
+        The entry, which is the one there was where nothing changes; None where no version is left.
 
     Raises:
         LanceDuckError: The index that is there cannot be read.
         StoreError: The file cannot be written.
     """
-    kept = needed_versions(snapshot, reuse_of(snapshot))
-    versions = [*(v.proto for v in kept), _Version(dataset_version=snapshot.version, groups=groups)]
-    return _entry(snapshot, versions, written)
-
-
-def trimmed_reuse(
-    snapshot: Snapshot, written: Callable[[str], None] = lambda _: None
-) -> tuple[table_pb2.IndexMetadata | None, bool]:
-    """Build the entry of the fragment reuse index without the versions that no segment needs any more.
-
-    Returns:
-        The entry, None where no version is left; and whether anything was left out: else there is nothing to commit.
-    """
+    before = reuse_entry(snapshot.indices)
     reuse = reuse_of(snapshot)
-    if reuse is None:
-        return None, False
-    kept = needed_versions(snapshot, reuse)
-    if len(kept) == len(reuse.versions):
-        return None, False
-    return (_entry(snapshot, [v.proto for v in kept], written) if kept else None), True
+    kept = [] if reuse is None else needed_versions(reuse, segments, present)
+    if before is not None and reuse is not None and len(kept) == len(reuse.versions) and not groups:
+        return before.proto
+    versions = [v.proto for v in kept]
+    if groups:
+        versions.append(_Version(dataset_version=snapshot.version, groups=groups))
+    return _entry(snapshot, versions, written) if versions else None
 
 
-def needed_versions(snapshot: Snapshot, reuse: Reuse | None) -> list[ReuseVersion]:
+def needed_versions(
+    reuse: Reuse, segments: Iterable[table_pb2.IndexMetadata], present: FragmentIds
+) -> list[ReuseVersion]:
     """Return the versions that a segment may still have to follow.
 
-    That is one that still answers for a fragment, and was built on that version or before, or lists a fragment that it
-    moved.
+    That is a segment that still answers for a fragment, and was built on that version or before, or lists a fragment
+    that it moved.
+
+    Args:
+        reuse: All versions.
+        segments: Index segments.
+        present: Ids of the fragments that are there.
     """
-    if reuse is None or not reuse.versions:
-        return []
-    present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
-    living: list[tuple[int, NDArray[np.uint32]]] = []
-    for segment in snapshot.indices:
-        if segment.name in SYSTEM or segment.fragment_bitmap is None:
+    living: list[tuple[int, FragmentIds]] = []
+    for segment in segments:
+        if segment.name in SYSTEM or not segment.fragment_bitmap:
             continue
         try:
             ids = roaring_values(segment.fragment_bitmap, f"fragments of index {segment.name!r}", _MOST_IDS)
