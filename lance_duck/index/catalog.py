@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import LanceDuckError
+from lance_duck.errors import IndexWarning, LanceDuckError
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.query import Query
 from lance_duck.index.registry import kind_of
+from lance_duck.index.reuse import reuse_of
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import SYSTEM, IndexMetadata
@@ -141,7 +143,8 @@ class Catalog:
 def catalog(snapshot: Snapshot) -> Catalog:
     """Return the indexes of a version; found once. Reads nothing but the manifest.
 
-    Whatever is wrong with a segment, it is ignored with a reason.
+    Whatever is wrong with a segment, it is ignored with a reason; where the list of segments itself cannot be read, an
+    IndexWarning says so, and there are none.
     """
     return snapshot.derived("index catalog", lambda: _catalog(snapshot))
 
@@ -167,7 +170,7 @@ def field_path(schema: Schema, field_id: int) -> str | None:
 def _catalog(snapshot: Snapshot) -> Catalog:
     present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
     grouped: dict[tuple[str, str | None], list[Segment | Ignored]] = {}
-    for metadata in snapshot.indices:
+    for metadata in _listed(snapshot):
         if metadata.name in SYSTEM:
             continue
         path = field_path(snapshot.schema, metadata.fields[0]) if len(metadata.fields) == 1 else None
@@ -176,6 +179,14 @@ def _catalog(snapshot: Snapshot) -> Catalog:
     return Catalog(
         tuple(i for (name, path), all_ in grouped.items() for i in _indexes(name, path, all_)), snapshot.schema
     )
+
+
+def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
+    try:
+        return snapshot.indices
+    except LanceDuckError as error:
+        warnings.warn(f"no index of the table is used: {error}", IndexWarning, stacklevel=5)
+        return ()
 
 
 def _indexes(name: str, path: str | None, found: list[Segment | Ignored]) -> Iterator[Index]:
@@ -209,13 +220,15 @@ def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, pres
     reason = _unreadable(metadata, kind) or _unfitting(snapshot, metadata, path, kind)
     if reason is not None or kind is None or path is None:
         return Ignored(metadata, reason or "cannot be used")
+    by_row_id = names_rows_by_id(kind, metadata.version, snapshot)
     try:
         covered = roaring_values(metadata.fragment_bitmap or b"", "list of fragments", _MOST_FRAGMENTS)
+        reuse = None if by_row_id else reuse_of(snapshot)
+        covered = covered if reuse is None else reuse.coverage(covered)
     except LanceDuckError as error:
         return Ignored(metadata, str(error))
     field = snapshot.schema.by_id(metadata.fields[0])
     fragments = np.intersect1d(covered, present, assume_unique=True)
-    by_row_id = names_rows_by_id(kind, metadata.version, snapshot)
     return Segment(metadata, kind, field, path, field.storage_type, fragments, by_row_id)
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InternalError
 from lance_duck.index.catalog import Segment
+from lance_duck.index.reuse import reuse_of
 from lance_duck.rows.row_id_index import RowIdIndex
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
@@ -25,7 +26,8 @@ def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
         wanted = names if len(names) <= _FEW else index.clip(names)
         addresses, lives = index.addresses(wanted.rows())
         return RowSet.of(addresses[lives]).only(segment.fragments.tolist())
-    rows = names.only(segment.fragments.tolist())
+    reuse = reuse_of(snapshot)
+    rows = (names if reuse is None else reuse.follow_rows(names)).only(segment.fragments.tolist())
     check_rows(snapshot, segment, rows)
     return rows
 
@@ -41,9 +43,10 @@ def follow_names(
     if segment.by_row_id:
         addresses, lives = _ids(snapshot).addresses(names)
         return addresses, lives & np.isin(addresses >> np.uint64(32), segment.fragments)
-    rows = RowSet.of(names).only(segment.fragments.tolist())
-    check_rows(snapshot, segment, rows)
-    return names, _living(snapshot, segment, names)
+    reuse = reuse_of(snapshot)
+    addresses, kept = (names, np.ones(len(names), np.bool_)) if reuse is None else reuse.follow(names)
+    check_rows(snapshot, segment, RowSet.of(addresses[kept]).only(segment.fragments.tolist()))
+    return addresses, kept & _living(snapshot, segment, addresses)
 
 
 def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
