@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from lance_duck.errors import UnsupportedError
+from lance_duck.index.btree import BTREE
 from lance_duck.index.kind import IndexKind
 
-KINDS: Final[tuple[IndexKind, ...]] = ()
+KINDS: Final[tuple[IndexKind, ...]] = (BTREE,)
 
 
 def kind_of(type_url: str) -> IndexKind | None:
