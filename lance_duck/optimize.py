@@ -180,15 +180,16 @@ class Compaction:
 
         Raises:
             RetryableError: Another writer changed one of the fragments meanwhile: plan again.
+            UnsupportedError: Indices of a table with stable row ids are to be remapped later.
         """
-        compaction_options(options)
+        chosen = compaction_options(options, dataset._snapshot.config)
         done = [
             Rewritten(
                 r.read_version, tuple(map(fragment_from, r.old_fragments)), tuple(map(fragment_from, r.new_fragments))
             )
             for r in rewrites
         ]
-        dataset._move_to(commit_rewrites(dataset._snapshot, done))
+        dataset._move_to(commit_rewrites(dataset._snapshot, done, chosen))
         return _metrics(done)
 
 

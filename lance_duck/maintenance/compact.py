@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import cpu_count
 from typing import Any
 
 from lance_duck.commit import ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
+from lance_duck.maintenance.follow import (
+    Followed,
+    amend_reuse,
+    check_deferrable,
+    covered_fragments,
+    follow_indexes,
+    kept_fragments,
+)
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
-from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write import discard_fragments
@@ -25,8 +32,14 @@ _KNOWN = (CommitConflictError, InvalidInputError, UnsupportedError)
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
-    """Return the groups of fragments that a compaction writes anew."""
-    groups = plan_groups(_candidates(snapshot), options)
+    """Return the groups of fragments that a compaction writes anew.
+
+    Raises:
+        UnsupportedError: Indices of a table with stable row ids are to be remapped later.
+    """
+    check_deferrable(snapshot, options)
+    excluded = tuple({*options.excluded_fragment_ids, *kept_fragments(snapshot, options)})
+    groups = plan_groups(_candidates(snapshot), replace(options, excluded_fragment_ids=excluded))
     return [tuple(snapshot.fragment(c.id) for c in group) for group in groups]
 
 
@@ -57,31 +70,42 @@ def compact(
             return current, []
         done = list(_rewrite_all(current, groups, options, progress))
         try:
-            return commit_rewrites(current, done, properties), done
+            prepared = _prepared(current, done, options)
+        except BaseException:
+            _discard(current, done)
+            raise
+        try:
+            return prepared.commit(properties), done
         except _KNOWN:
-            for rewritten in done:
-                discard_fragments(current.store, rewritten.new)
+            _discard(current, done)
             raise
 
     return run_again(snapshot, attempt)
 
 
 def commit_rewrites(
-    snapshot: Snapshot, rewrites: Sequence[Rewritten], properties: Mapping[str, str] | None = None
+    snapshot: Snapshot,
+    rewrites: Sequence[Rewritten],
+    options: CompactionOptions | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
     """Commit groups that were written anew, perhaps elsewhere, as one change.
 
     Args:
         snapshot: Any version from the one that the groups were read in on.
         rewrites: The groups, all read in one version.
+        options: What becomes of indices.
         properties: Kept in the transaction.
 
     Raises:
         InvalidInputError: The groups are of several versions, or share a fragment.
+        UnsupportedError: Indices of a table with stable row ids are to be remapped later.
         RetryableError: Another writer changed one of the old fragments; plan again.
     """
     if not rewrites:
         return snapshot
+    options = options or CompactionOptions()
+    check_deferrable(snapshot, options)
     read_versions = {r.read_version for r in rewrites}
     if len(read_versions) > 1:
         raise InvalidInputError("rewrites of several versions", where="compaction", found=sorted(read_versions))
@@ -89,10 +113,44 @@ def commit_rewrites(
     if len(set(ids)) != len(ids):
         raise InvalidInputError("a fragment in two rewrites", where="compaction", found=sorted(ids))
     read = snapshot.checkout(read_versions.pop())
+    return _prepared(read, rewrites, options).commit(properties)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """All that there is to commit.
+
+    Attributes:
+        read: Version that the groups were read in.
+        groups: With the ids of the new fragments.
+        followed: What index segments have done.
+    """
+
+    read: Snapshot
+    groups: tuple[RewriteGroup, ...]
+    followed: Followed
+
+    def commit(self, properties: Mapping[str, str] | None) -> Snapshot:
+        """Commit it; where that surely failed, what index segments have done is removed."""
+        operation = Rewrite(self.groups, self.followed.rewritten)
+        try:
+            return commit(self.read, operation, amend=amend_reuse(self.read, self.followed), properties=properties)
+        except _KNOWN:
+            self.followed.discard(self.read)
+            raise
+
+
+def _prepared(read: Snapshot, rewrites: Sequence[Rewritten], options: CompactionOptions) -> _Prepared:
     count = sum(len(r.new) for r in rewrites)
     reserved = commit(read, ReserveFragments(count)) if count else read
     first = (reserved.manifest.max_fragment_id or 0) - count + 1
-    return commit(read, Rewrite(tuple(_numbered(rewrites, first))), properties=properties)
+    groups = tuple(_numbered(rewrites, first))
+    return _Prepared(read, groups, follow_indexes(read, groups, options))
+
+
+def _discard(snapshot: Snapshot, rewrites: Iterable[Rewritten]) -> None:
+    for rewritten in rewrites:
+        discard_fragments(snapshot.store, rewritten.new)
 
 
 def _numbered(rewrites: Iterable[Rewritten], first: int) -> Iterator[RewriteGroup]:
@@ -127,8 +185,8 @@ def _rewrite_all(
 def _candidates(snapshot: Snapshot) -> Iterator[Candidate]:
     covered: dict[int, set[object]] = {}
     for index in snapshot.indices:
-        if index.fields and index.fragment_bitmap is not None:
-            for fragment_id in roaring_values(index.fragment_bitmap, index.name, 1 << 32).tolist():
+        if index.fields:
+            for fragment_id in covered_fragments(snapshot, index).tolist():
                 covered.setdefault(fragment_id, set()).add(index.uuid)
     for fragment in snapshot.fragments:
         physical = snapshot.physical_rows(fragment)

@@ -37,6 +37,10 @@ class CompactionOptions:
         max_bytes_per_file: Where to end a new file; None: as `write_dataset`.
         num_threads: Groups that are written at once; None: one a core.
         batch_size: Rows read at once.
+        defer_index_remap: Indices over the fragments stay as they are: a fragment reuse index says where rows went.
+            Not for tables with stable row ids.
+        remap_indices: Whether indices follow; else the new fragments are left uncovered, but by those that know rows
+            by stable row id. The name is not one of pylance's.
         compaction_mode: "reencode", or "try_binary_copy", which encodes anew too.
         max_source_fragments: Fragments to compact in one run at most, oldest first.
         max_source_rows: Likewise live rows.
@@ -48,7 +52,7 @@ class CompactionOptions:
 
     Raises:
         InvalidInputError: A number that is none, or out of range.
-        UnsupportedError: force_binary_copy, defer_index_remap.
+        UnsupportedError: force_binary_copy.
     """
 
     target_rows_per_fragment: int = TARGET_ROWS
@@ -67,6 +71,7 @@ class CompactionOptions:
     max_source_bytes: int | None = None
     excluded_fragment_ids: tuple[int, ...] = ()
     data_storage_version: str | None = None
+    remap_indices: bool = True
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -78,8 +83,8 @@ class CompactionOptions:
             raise InvalidInputError("compaction_mode", expected=" or ".join(_MODES), found=self.compaction_mode)
         if self.compaction_mode == "force_binary_copy":
             raise UnsupportedError("compaction by copying pages", remedy="use compaction_mode='try_binary_copy'")
-        if self.defer_index_remap:
-            raise UnsupportedError("defer_index_remap", remedy="leave it out: fragments leave the index instead")
+        if self.defer_index_remap and not self.remap_indices:
+            raise InvalidInputError("defer_index_remap of indices that are left alone", where="compaction")
 
     def to_json(self) -> dict[str, Any]:
         """The settings in types that JSON has."""

@@ -60,12 +60,12 @@ def fragments_for(live_rows: int, options: CompactionOptions) -> int:
 
 
 def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterator[list[Candidate]]:
-    """Runs of neighbours that may be joined."""
+    """Runs of neighbours that may be joined; their ids ascend, as a fragment reuse index wants them."""
     excluded = set(options.excluded_fragment_ids)
     run: list[Candidate] = []
     for candidate in candidates:
         wanted = candidate.id not in excluded and (candidate.is_small(options) or candidate.is_worn(options))
-        if run and not (wanted and candidate.indices == run[0].indices):
+        if run and not (wanted and candidate.indices == run[0].indices and candidate.id > run[-1].id):
             yield run
             run = []
         if wanted:

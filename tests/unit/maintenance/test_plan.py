@@ -100,10 +100,18 @@ def test_bad_options_are_refused_by_name(bad: dict[str, Any]) -> None:
         compaction_options(bad)
 
 
-@pytest.mark.parametrize("unsupported", [{"compaction_mode": "force_binary_copy"}, {"defer_index_remap": True}])
-def test_what_is_not_supported_is_refused(unsupported: dict[str, Any]) -> None:
+def test_what_is_not_supported_is_refused() -> None:
     with pytest.raises(UnsupportedError):
-        compaction_options(unsupported)
+        compaction_options({"compaction_mode": "force_binary_copy"})
+
+
+def test_indices_cannot_be_deferred_and_left_alone() -> None:
+    with pytest.raises(InvalidInputError, match="defer_index_remap"):
+        compaction_options({"defer_index_remap": True, "remap_indices": False})
+
+
+def test_fragments_out_of_order_are_not_joined() -> None:
+    assert plan(Candidate(5, 10), Candidate(3, 10), Candidate(4, 10)) == [[3, 4]]
 
 
 def test_a_config_that_is_no_number_is_refused_with_its_key() -> None:

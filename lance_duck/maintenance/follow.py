@@ -1,0 +1,205 @@
+"""What becomes of index segments over fragments that are written anew.
+
+rewritten   kinds whose entries can get new addresses: new files, and the segment covers the new fragments
+deferred    the fragment reuse index says where rows went, and the segment covers the new fragments with its old files
+uncovered   the fragments leave the segment, and are scanned
+
+Segments that know rows by stable row id need none of it: they cover the new fragments as they are.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from lance_duck.commit import RewriteGroup, RewrittenIndex
+from lance_duck.commit.index_coverage import by_row_id
+from lance_duck.commit.manifest_builder import Draft
+from lance_duck.errors import IndexWarning, LanceDuckError, StoreError, UnsupportedError
+from lance_duck.index.build import discard_segment, merge_segments
+from lance_duck.index.catalog import Segment, catalog
+from lance_duck.index.registry import kind_of
+from lance_duck.index.reuse import reuse_of
+from lance_duck.index.reuse_out import moved_group, reuse_after, reuse_group
+from lance_duck.maintenance.options import CompactionOptions
+from lance_duck.rows import roaring_values
+from lance_duck.rows.address_map import AddressMap, FragmentIds
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
+
+# Kinds that are not rewritten here, and whose readers ask the fragment reuse index.
+_DEFERRED: Final = frozenset({"vectorindexdetails", "invertedindexdetails", "ngramindexdetails"})
+_MOST_IDS: Final = 1 << 32
+
+
+@dataclass
+class Followed:
+    """What goes into the commit beside the fragments.
+
+    Attributes:
+        rewritten: Segments that cover the new fragments.
+        written: Segments that were written for that.
+        deferred: Groups that go into the fragment reuse index.
+    """
+
+    rewritten: list[RewrittenIndex] = field(default_factory=list)
+    written: list[IndexMetadata] = field(default_factory=list)
+    deferred: list[RewriteGroup] = field(default_factory=list)
+
+    def discard(self, snapshot: Snapshot) -> None:
+        """Remove what was written. Never raises."""
+        for metadata in self.written:
+            discard_segment(snapshot, metadata)
+
+
+def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
+    """Refuse to defer what there is not, with UnsupportedError: indices of tables with stable row ids."""
+    if options.defer_index_remap and snapshot.has_stable_row_ids:
+        raise UnsupportedError(
+            "defer_index_remap of a table with stable row ids",
+            where=snapshot.uri,
+            remedy="leave it out: there is next to nothing to remap",
+        )
+
+
+def follow_indexes(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions) -> Followed:
+    """Let index segments follow the rows of fragments that were written anew.
+
+    A segment that is broken is left uncovered, with a warning.
+
+    Args:
+        snapshot: Version that the old fragments are of.
+        groups: With the ids of the new fragments.
+        options: Which way.
+
+    Raises:
+        StoreError: The disk or the service failed; nothing is left behind.
+    """
+    found = Followed()
+    if not options.remap_indices:
+        return found
+    mine = [s for s in snapshot.indices if _is_concerned(snapshot, s, groups)]
+    if options.defer_index_remap:
+        found.rewritten += [_as_it_is(s) for s in mine]
+        found.deferred += groups
+        return found
+    deferred = [s for s in mine if _message(s) in _DEFERRED]
+    found.rewritten += [_as_it_is(s) for s in deferred]
+    found.deferred += [
+        g for g in groups if any(np.isin(_old(g), covered_fragments(snapshot, s)).any() for s in deferred)
+    ]
+    try:
+        _rewrite(snapshot, mine, groups, found)
+    except BaseException:
+        found.discard(snapshot)
+        raise
+    return found
+
+
+def amend_reuse(read: Snapshot, followed: Followed) -> Callable[[Snapshot, Draft, Callable[[str], None]], None] | None:
+    """Return what puts the fragment reuse index of the next version in place; None where there is nothing to do.
+
+    Args:
+        read: Version that the old fragments are of.
+        followed: What segments have done.
+    """
+    groups = [reuse_group(read, g.old_fragments, g.new_fragments) for g in followed.deferred]
+
+    def amend(base: Snapshot, draft: Draft, written: Callable[[str], None]) -> None:
+        present = np.array([f.id for f in draft.manifest.fragments], np.uint32)
+        entry = reuse_after(base, draft.segments, present, groups, written)
+        draft.segments[:] = [s for s in draft.segments if s.name != FRAGMENT_REUSE]
+        if entry is not None:
+            draft.segments.append(entry)
+
+    return amend if groups or any(i.name == FRAGMENT_REUSE for i in read.indices) else None
+
+
+def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
+    """Return the fragments that must stay as they are: nobody knows how to let a segment over them follow.
+
+    That is a segment of a kind that is not known. With indices deferred or left alone there are no such fragments.
+    """
+    if snapshot.has_stable_row_ids or options.defer_index_remap or not options.remap_indices:
+        return set()
+    kept: set[int] = set()
+    for segment in snapshot.indices:
+        if segment.name in SYSTEM or kind_of(segment.details_type or "") or _message(segment) in _DEFERRED:
+            continue
+        if segment.fragment_bitmap is None:
+            return set(snapshot.fragments.ids())
+        kept.update(covered_fragments(snapshot, segment).tolist())
+    return kept
+
+
+def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds:
+    """Return the fragments that a segment covers by now, gone ones among them; none where that is not known."""
+    if segment.fragment_bitmap is None:
+        return np.empty(0, np.uint32)
+    try:
+        ids = roaring_values(segment.fragment_bitmap, f"fragments of index {segment.name!r}", _MOST_IDS)
+        reuse = reuse_of(snapshot)
+    except LanceDuckError:
+        return np.empty(0, np.uint32)
+    return ids if reuse is None else reuse.coverage(ids)
+
+
+def _rewrite(
+    snapshot: Snapshot, mine: Sequence[IndexMetadata], groups: Sequence[RewriteGroup], found: Followed
+) -> None:
+    wanted = {s.uuid for s in mine}
+    moved = AddressMap([moved_group(snapshot, g.old_fragments, g.new_fragments) for g in groups])
+    for segment in (s for index in catalog(snapshot) for s in index.segments):
+        if segment.uuid not in wanted or segment.by_row_id or not segment.kind.can_follow():
+            continue
+        if not np.array_equal(segment.fragments, _present(snapshot, segment)):
+            continue  # it shares fragments with another segment, and only one of them answers for them
+        new = _rewritten(snapshot, segment, moved)
+        if new is not None:
+            found.written.append(new)
+            found.rewritten.append(_in_place_of(segment.metadata, new))
+
+
+def _rewritten(snapshot: Snapshot, segment: Segment, moved: AddressMap) -> IndexMetadata | None:
+    covers = moved.coverage(segment.fragments).tolist()
+    try:
+        return merge_segments(snapshot, [segment], translate=moved.follow, covers=covers)
+    except StoreError:
+        raise
+    except LanceDuckError as error:
+        warnings.warn(f"{segment} is not rewritten, what it covered is scanned: {error}", IndexWarning, stacklevel=2)
+        return None
+
+
+def _is_concerned(snapshot: Snapshot, segment: IndexMetadata, groups: Iterable[RewriteGroup]) -> bool:
+    """Whether a segment knows by address rows of fragments that were written anew, and of none of them only a part."""
+    if segment.name in SYSTEM or (snapshot.has_stable_row_ids and by_row_id(segment.proto)):
+        return False
+    fragments = covered_fragments(snapshot, segment)
+    inside = [np.isin(_old(g), fragments) for g in groups]
+    return any(i.any() for i in inside) and all(i.all() or not i.any() for i in inside)
+
+
+def _present(snapshot: Snapshot, segment: Segment) -> FragmentIds:
+    present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
+    return np.intersect1d(covered_fragments(snapshot, segment.metadata), present)
+
+
+def _old(group: RewriteGroup) -> FragmentIds:
+    return np.array([f.id for f in group.old_fragments], np.uint32)
+
+
+def _message(segment: IndexMetadata) -> str:
+    return (segment.details_type or "").rpartition("/")[2].rpartition(".")[2].lower()
+
+
+def _as_it_is(segment: IndexMetadata) -> RewrittenIndex:
+    return _in_place_of(segment, segment)
+
+
+def _in_place_of(old: IndexMetadata, new: IndexMetadata) -> RewrittenIndex:
+    return RewrittenIndex(old.uuid, new.uuid, new.details_type or "", new.details, new.version, new.files)
