@@ -19,6 +19,7 @@ from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.optimize import Upkeep
 from lance_duck.scan.blob_reads import BlobReads
 from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.indexed import indexed_columns
 from lance_duck.scan.nodes import predicate_from_node
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate import Predicate
@@ -26,7 +27,6 @@ from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.pushed import ByCaller
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.source import ScanSource
-from lance_duck.scan.statistics import LanceStats
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns import ColumnChanges
@@ -34,8 +34,10 @@ from lance_duck.verbs.commits import Commits
 from lance_duck.verbs.config import ConfigChanges
 from lance_duck.verbs.delta import Lineage
 from lance_duck.verbs.history import History
+from lance_duck.verbs.indices import IndexChanges
 from lance_duck.verbs.lance_schema import LanceSchema
 from lance_duck.verbs.rows import RowChanges
+from lance_duck.verbs.statistics import LanceStats
 from lance_duck.verbs.versions import VersionChanges
 
 _REMEDIES: Final = MappingProxyType(
@@ -101,6 +103,7 @@ class LanceDataset(
     ConfigChanges,
     RowChanges,
     ColumnChanges,
+    IndexChanges,
     Commits,
 ):
     """One version of a Lance table; see `dataset` for the arguments.
@@ -190,7 +193,7 @@ class LanceDataset(
 
     @property
     def stats(self) -> LanceStats:
-        """Sizes of what the version consists of."""
+        """Sizes of what the version consists of, and figures of its indexes."""
         return LanceStats(self._snapshot)
 
     @property
@@ -388,6 +391,14 @@ class LanceDataset(
     ) -> pa.RecordBatchReader:
         """See `ScanSource.duckdb_reader`."""
         return self._table.predicate_reader(schema, predicate, any_form=any_form)
+
+    def indexed_columns(self) -> frozenset[str]:
+        """See `ScanSource.indexed_columns`."""
+        return indexed_columns(self._snapshot)
+
+    def index_estimate(self, predicate: Predicate) -> int | None:
+        """See `ScanSource.index_estimate`."""
+        return self._table.index_estimate(predicate)
 
     def __repr__(self) -> str:
         return f"<LanceDataset {self._uri!r}, version {self.version}>"

@@ -2,10 +2,14 @@
 
     LanceDuckError
     ├── NotFoundError           also FileNotFoundError and ValueError
+    │   └── IndexNotFoundError  also KeyError and RuntimeError
     ├── AlreadyExistsError      also FileExistsError and ValueError
+    │   └── IndexExistsError    also RuntimeError
     ├── InvalidInputError       also ValueError
+    │   └── UnknownColumnError  also KeyError
     ├── FormatError
     │   ├── UnsupportedError    also ValueError: sound, but of a kind this version does not read
+    │   │   └── NotIndexableError  also TypeError and NotImplementedError
     │   └── CorruptError        also OSError: the bytes contradict themselves
     ├── CommitConflictError     also OSError
     │   ├── RetryableError      run the whole operation again on the newest version
@@ -73,12 +77,24 @@ class NotFoundError(LanceDuckError, FileNotFoundError, ValueError):
     """A table, version, tag, branch or file that does not exist."""
 
 
+class IndexNotFoundError(NotFoundError, KeyError, RuntimeError):
+    """The table has no index of this name."""
+
+
 class AlreadyExistsError(LanceDuckError, FileExistsError, ValueError):
     """Something is there already and may not be replaced."""
 
 
+class IndexExistsError(AlreadyExistsError, RuntimeError):
+    """An index of this name is there already, or is one over another column."""
+
+
 class InvalidInputError(LanceDuckError, ValueError):
     """An argument, filter or column name that makes no sense for this table."""
+
+
+class UnknownColumnError(InvalidInputError, KeyError):
+    """The table has no such column."""
 
 
 class FormatError(LanceDuckError):
@@ -87,6 +103,10 @@ class FormatError(LanceDuckError):
 
 class UnsupportedError(FormatError, ValueError):
     """A valid file, flag, encoding or type that this version does not read."""
+
+
+class NotIndexableError(UnsupportedError, TypeError, NotImplementedError):
+    """A column that cannot have an index of this kind, or a kind that is not supported."""
 
 
 class CorruptError(FormatError, OSError):

@@ -19,9 +19,11 @@ from lance_duck.maintenance.compact import commit_rewrites, compact, plan_compac
 from lance_duck.maintenance.options import CompactionOptions, compaction_options
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
 from lance_duck.maintenance.validate import Problem, find_problems, validate
+from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.config import ConfigChanges
 from lance_duck.verbs.fragment_metadata import FragmentMetadata, fragment_from, metadata_of
 from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.index_optimize import OptimizeOptions, optimize_indices
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,41 @@ class DatasetOptimizer:
             RetryableError: Other writers were in the way each time.
         """
         return _compact(self._dataset, options, transaction_properties, progress)
+
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+        progress: Callable[[int, int], Any] | None = None,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Have indexes cover the rows that none of their segments covers; where all do, there is no new version.
+
+        The rows go into one new segment of each index. Segments whose entries of these rows are out of date, because
+        values changed in place or rows moved, are always merged with it.
+
+        Args:
+            num_indices_to_merge: The newest so many segments are merged with it (0: none, so that what is written is
+                least); None: those that are small, or not much larger than what is new.
+            index_names: Only these; None: all.
+            retrain: Build the indexes anew, of all rows; also replaces segments that are broken.
+            progress: Called with the rows that are taken in, and all that are to be.
+            commit_message: Kept with the transaction.
+            transaction_properties: Likewise.
+
+        Warns:
+            IndexWarning: An index is left as it is, because it is broken or of a kind that is not supported.
+
+        Raises:
+            IndexNotFoundError: There is no index of a name.
+            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        """
+        options = OptimizeOptions(num_indices_to_merge, index_names, retrain, progress)
+        said = properties_of(commit_message, transaction_properties)
+        self._dataset._move_to(optimize_indices(self._dataset._to_change, options, said))
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
         """Have the table clean up after itself from now on; see `lance_duck.maintenance.auto_cleanup`.

@@ -1,4 +1,4 @@
-"""Observers of writes: told of each fragment when its file is begun, and when it is complete.
+"""Observers of writes: told of each fragment when its file is begun, and when it is complete; steps of an index.
 
 `FileSystemFragmentWriteProgress` writes, for a fragment with number {id}, into the directory that it is given:
 
@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from pyarrow import fs
 
 from lance_duck.verbs.fragment_metadata import FragmentMetadata
+from lance_duck.verbs.index_kinds import IndexProgress
 
 
 class FragmentWriteProgress(ABC):
@@ -74,4 +75,4 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
         return f"{self._directory}/fragment_{fragment_id}{ending}"
 
 
-__all__ = ["FileSystemFragmentWriteProgress", "FragmentWriteProgress", "NoopFragmentWriteProgress"]
+__all__ = ["FileSystemFragmentWriteProgress", "FragmentWriteProgress", "IndexProgress", "NoopFragmentWriteProgress"]

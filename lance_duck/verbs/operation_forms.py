@@ -147,7 +147,8 @@ def _update_config(given: LanceOperation.UpdateConfig, _: Schema | None) -> op.U
     )
 
 
-def _index(given: Index) -> IndexMetadata:
+def index_metadata(given: Index) -> IndexMetadata:
+    """Return what the manifest says of a segment that a user gives. Raises InvalidInputError."""
     if not isinstance(given, Index):
         raise InvalidInputError("index segments", expected="Index", found=type(given).__name__)
     proto = table_pb2.IndexMetadata(
@@ -169,7 +170,8 @@ def _index(given: Index) -> IndexMetadata:
     return index_from_proto(proto, "Index")
 
 
-def _shown_index(index: IndexMetadata) -> Index:
+def shown_index(index: IndexMetadata) -> Index:
+    """Return a segment as users see it. Raises CorruptError."""
     bitmap = index.fragment_bitmap
     where = f"fragments of index {index.name!r}"
     ids = None if bitmap is None else set(roaring_values(bitmap, where, _MOST_FRAGMENTS).tolist())
@@ -220,7 +222,7 @@ _TO: Mapping[type, Callable[[Any, Schema | None], op.Operation]] = {
     _FORMS.ReserveFragments: lambda g, _: op.ReserveFragments(g.num_fragments),
     _FORMS.Restore: lambda g, _: op.Restore(g.version),
     _FORMS.CreateIndex: lambda g, _: op.CreateIndex(
-        tuple(map(_index, g.new_indices)), tuple(map(_index, g.removed_indices))
+        tuple(map(index_metadata, g.new_indices)), tuple(map(index_metadata, g.removed_indices))
     ),
     _FORMS.DataReplacement: lambda g, _: op.DataReplacement(tuple(map(_replacement, g.replacements))),
     _FORMS.UpdateConfig: _update_config,
@@ -280,7 +282,7 @@ _FROM: Mapping[type, Callable[[Any], LanceOperation.BaseOperation]] = {
     op.ReserveFragments: lambda o: _FORMS.ReserveFragments(o.num_fragments),
     op.Restore: lambda o: _FORMS.Restore(o.version),
     op.CreateIndex: lambda o: _FORMS.CreateIndex(
-        [_shown_index(i) for i in o.new_indices], [_shown_index(i) for i in o.removed_indices]
+        [shown_index(i) for i in o.new_indices], [shown_index(i) for i in o.removed_indices]
     ),
     op.DataReplacement: lambda o: _FORMS.DataReplacement(
         [_FORMS.DataReplacementGroup(r.fragment_id, data_file_of(r.new_file)) for r in o.replacements]

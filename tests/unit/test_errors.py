@@ -43,6 +43,10 @@ def test_every_kind_shows_its_message_and_survives_pickling(kind: type[errors.La
     [
         (errors.NotFoundError, (FileNotFoundError, ValueError)),
         (errors.AlreadyExistsError, (FileExistsError,)),
+        (errors.IndexNotFoundError, (errors.NotFoundError, KeyError, RuntimeError)),
+        (errors.IndexExistsError, (errors.AlreadyExistsError, RuntimeError)),
+        (errors.UnknownColumnError, (errors.InvalidInputError, KeyError)),
+        (errors.NotIndexableError, (errors.UnsupportedError, TypeError, NotImplementedError)),
         (errors.InvalidInputError, (ValueError,)),
         (errors.UnsupportedError, (errors.FormatError, ValueError)),
         (errors.CorruptError, (errors.FormatError, OSError)),
@@ -59,4 +63,4 @@ def test_builtin_parents_catch_what_people_already_catch(kind: type[Exception], 
 
 def test_nothing_outside_the_tree() -> None:
     classes = [value for value in vars(errors).values() if isinstance(value, type)]
-    assert {value for value in classes if value.__module__ == errors.__name__} == set(KINDS)
+    assert {value for value in classes if value.__module__ == errors.__name__} == {*KINDS, errors.IndexWarning}

@@ -1,10 +1,12 @@
-"""Sizes of what a version of a table consists of."""
+"""Sizes of what a version of a table consists of, and figures of its indexes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.index_describe import index_statistics
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class DataStatistics:
 
 
 class LanceStats:
-    """Sizes of a version."""
+    """Sizes of a version, and figures of its indexes."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -38,6 +40,14 @@ class LanceStats:
             "num_fragments": len(fragments),
             "num_small_files": sum(self._snapshot.physical_rows(f) < max_rows_per_group for f in fragments),
         }
+
+    def index_stats(self, index_name: str) -> dict[str, Any]:
+        """Figures of an index; see `verbs.index_describe.index_statistics`.
+
+        Raises:
+            IndexNotFoundError: There is none of this name.
+        """
+        return index_statistics(self._snapshot, index_name)
 
     def data_stats(self) -> DataStatistics:
         """Bytes of each field, from the footers of the data files."""
