@@ -116,6 +116,10 @@ class SegmentReader:
         size = self._sizes.get(name) or None
         return IndexFile(run(open_file(self._store.open(f"{self.directory}/{name}", size))))
 
+    def size(self, name: str) -> int:
+        """Bytes of a file. Raises NotFoundError."""
+        return self._store.open(f"{self.directory}/{name}").size
+
 
 class SegmentWriter:
     """Files of a segment that is being written; as a context manager it removes them when the block fails.

@@ -34,15 +34,20 @@ def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
         Rows by address, all in `segment.fragments`; deleted ones may be among them. None: the segment is broken, and
         what it covers is to be scanned. An IndexWarning has named it, once in this process.
     """
+    return _ask(snapshot, segment, lambda index: answer(snapshot, segment, index, query))
 
-    def ask(index: ScalarIndex) -> Answer:
-        answer = index.search(query)
-        maybe = covered_rows(snapshot, segment, answer.maybe)
-        if answer.is_exact:
-            return Answer.exactly(maybe)
-        return Answer(covered_rows(snapshot, segment, answer.sure) if answer.sure else RowSet({}), maybe)
 
-    return _ask(snapshot, segment, ask)
+def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Query) -> Answer:
+    """Ask a segment that is open, as `search` does.
+
+    Raises:
+        LanceDuckError: It is broken.
+    """
+    found = index.search(query)
+    maybe = covered_rows(snapshot, segment, found.maybe)
+    if found.is_exact:
+        return Answer.exactly(maybe)
+    return Answer(covered_rows(snapshot, segment, found.sure) if found.sure else RowSet({}), maybe)
 
 
 def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:

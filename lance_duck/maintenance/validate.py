@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from os import cpu_count
 from typing import Final
@@ -12,32 +11,17 @@ from typing import Final
 import numpy as np
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError
-from lance_duck.rows import roaring_values
+from lance_duck.maintenance.problems import Problem as Problem
+from lance_duck.maintenance.problems import problems_of
+from lance_duck.maintenance.validate_index import index_problems
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
-from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.schema import Field
 
 _NAMED: Final = 20
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Something that is wrong with a table.
-
-    Attributes:
-        where: Fragment, file, index, tag or branch.
-        what: What is wrong with it.
-    """
-
-    where: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
 
 
 def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
@@ -58,10 +42,10 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
 
 
 def find_problems(snapshot: Snapshot) -> list[Problem]:
-    """Read everything of a version: manifest, references, deletion files, row ids, indices, and every value."""
+    """Read all of a version: manifest, references, deletion files, row ids, every value, and what indexes say."""
     problems = [*_manifest(snapshot), *_references(snapshot)]
     checks: list[Callable[[], Iterable[Problem]]] = [partial(_fragment, snapshot, f) for f in snapshot.fragments]
-    checks += [partial(_index, snapshot, i) for i in snapshot.indices]
+    checks += [partial(index_problems, snapshot, i) for i in snapshot.indices]
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         for found in pool.map(lambda check: list(check()), checks):
             problems += found
@@ -83,7 +67,9 @@ def _manifest(snapshot: Snapshot) -> Iterator[Problem]:
     if len(set(names)) != len(names):
         yield Problem(where, "a column name comes twice")
     if snapshot.manifest.inline_transaction is None and snapshot.manifest.transaction_name is not None:
-        yield from _read(paths.transaction_file(snapshot.manifest.transaction_name), lambda: _transaction(snapshot))
+        yield from problems_of(
+            paths.transaction_file(snapshot.manifest.transaction_name), lambda: _transaction(snapshot)
+        )
 
 
 def _transaction(snapshot: Snapshot) -> None:
@@ -106,13 +92,13 @@ def _fragment(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
         opened &= not found
         yield from found
     yield from _fields(snapshot, fragment)
-    deletions = list(_read(f"{where}: deletion file", lambda: snapshot.deletion_vector(fragment)))
+    deletions = list(problems_of(f"{where}: deletion file", lambda: snapshot.deletion_vector(fragment)))
     yield from deletions
     if opened and not deletions:
-        yield from _read(where, lambda: _columns(snapshot, fragment))
-    yield from _read(f"{where}: row ids", lambda: _row_ids(snapshot, fragment))
+        yield from problems_of(where, lambda: _columns(snapshot, fragment))
+    yield from problems_of(f"{where}: row ids", lambda: _row_ids(snapshot, fragment))
     for what, read in (("created at", snapshot.created_at), ("last updated at", snapshot.last_updated_at)):
-        yield from _read(f"{where}: {what}", partial(read, fragment))
+        yield from problems_of(f"{where}: {what}", partial(read, fragment))
 
 
 def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterator[Problem]:
@@ -126,7 +112,7 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
         if beyond:
             raise CorruptError("columns", expected=f"below {opened.num_columns}", found=beyond)
 
-    yield from _read(where, open_)
+    yield from problems_of(where, open_)
 
 
 def _fields(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
@@ -180,31 +166,3 @@ def _duplicate_ids(snapshot: Snapshot) -> Iterator[Problem]:
     values, counts = np.unique(np.concatenate(live), return_counts=True) if live else (np.empty(0), np.empty(0))
     for value in values[counts > 1][:_NAMED].tolist():
         yield Problem("row ids", f"{value} belongs to two rows")
-
-
-def _index(snapshot: Snapshot, index: IndexMetadata) -> Iterator[Problem]:
-    where = f"index {index.name!r} ({index.uuid})"
-    known = {field.id for field in snapshot.schema.walk()}
-    for field_id in index.fields:
-        if field_id not in known:
-            yield Problem(where, f"is over field {field_id}, which does not exist")
-    if index.fragment_bitmap is not None:
-        bitmap = index.fragment_bitmap
-        yield from _read(f"{where}: fragments", lambda: roaring_values(bitmap, where, 1 << 32))
-    for name, size in index.files:
-        path = f"{index.directory}/{name}"
-
-        def check(path: str = path, size: int = size) -> None:
-            store, _ = snapshot.place(index.base_id)
-            found = store.open(path).size
-            if size and found != size:
-                raise CorruptError("size", expected=size, found=found)
-
-        yield from _read(f"{where}: {name}", check)
-
-
-def _read(where: str, do: Callable[[], object]) -> Iterator[Problem]:
-    try:
-        do()
-    except (LanceDuckError, ValueError) as error:  # Arrow's own validation raises ValueError
-        yield Problem(where, str(error))

@@ -1,0 +1,140 @@
+"""Whether index segments are what the manifest says, and say of the table what is true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, LanceDuckError
+from lance_duck.index.catalog import Segment, catalog
+from lance_duck.index.kind import Answer, Details
+from lance_duck.index.search import answer, segment_files
+from lance_duck.maintenance.problems import Problem, problems_of
+from lance_duck.rows import roaring_values
+from lance_duck.scan.evaluate import evaluate
+from lance_duck.scan.index_query import query_of
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate import Compare, HasAny, IsNull, Not, Path, Predicate
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.index import SYSTEM, IndexMetadata
+
+_SAMPLES: Final = 8
+_VALUE: Final[Path] = ("value",)
+
+
+def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Problem]:
+    """Yield what is wrong with a segment.
+
+    Its files must be there and as large as listed. A segment that queries use is read whole, and asked about some of
+    the values that the rows it covers have now: what it says of each living row must be true. A segment of a kind or
+    version that is not known is no problem of the table.
+    """
+    where = f"index {metadata.name!r} ({metadata.uuid})"
+    known = {field.id for field in snapshot.schema.walk()}
+    for field_id in metadata.fields:
+        if field_id not in known:
+            yield Problem(where, f"is over field {field_id}, which does not exist")
+    bitmap = metadata.fragment_bitmap
+    if bitmap is not None:
+        yield from problems_of(f"{where}: fragments", lambda: roaring_values(bitmap, where, 1 << 32))
+    broken = list(_files(snapshot, metadata, where))
+    yield from broken
+    if not broken and metadata.name not in SYSTEM:
+        yield from problems_of(where, lambda: _contents(snapshot, metadata))
+
+
+def _files(snapshot: Snapshot, metadata: IndexMetadata, where: str) -> Iterator[Problem]:
+    for name, size in metadata.files:
+
+        def check(name: str = name, size: int = size) -> None:
+            found = segment_files(snapshot, metadata).size(name)
+            if size and found != size:
+                raise CorruptError("size", expected=size, found=found)
+
+        yield from problems_of(f"{where}: {name}", check)
+
+
+def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
+    """Raise the first thing that is wrong with what a segment says."""
+    listed = (s for index in catalog(snapshot) for s in index.segments if s.uuid == metadata.uuid)
+    segment = next(listed, None)
+    if segment is None:
+        return
+    details = Details(metadata.version, metadata.details)
+    index = segment.kind.open(segment_files(snapshot, metadata), segment.type, details)
+    index.prewarm()
+    claims: list[_Claim] | None = None
+    for fragment_id in segment.fragments.tolist():
+        try:
+            column, offsets = _column(snapshot, segment, fragment_id)
+        except LanceDuckError:
+            continue  # a problem of the fragment, and named as such
+        if claims is None:
+            asked = [(c, query_of(c, segment.type)) for c in _conditions(column)]
+            asked += [(Not(IsNull(_VALUE)), query_of(IsNull(_VALUE), segment.type, true=False))]
+            claims = [
+                _Claim(condition, answer(snapshot, segment, index, query))
+                for condition, query in asked
+                if query is not None and segment.kind.answers(query, segment.type)
+            ]
+        for claim in claims:
+            claim.check(fragment_id, column, offsets)
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What a segment says about a condition."""
+
+    condition: Predicate
+    answer: Answer
+
+    def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
+        """Compare with the living rows of a fragment. Raises CorruptError."""
+        result = evaluate(self.condition, {_VALUE[0]: column}, len(column))
+        true = offsets[result.fill_null(False).to_numpy(zero_copy_only=False)]
+        missing = np.setdiff1d(true, self.answer.maybe.offsets(fragment_id))
+        living = np.intersect1d(self.answer.sure.offsets(fragment_id), offsets, assume_unique=True)
+        wrong = np.setdiff1d(living, true)
+        for rows, what in ((missing, "does not know that it is so"), (wrong, "says that it is so, which is wrong")):
+            if len(rows):
+                raise CorruptError(
+                    f"of row {rows[0]} of fragment {fragment_id} and the condition {self.condition} it {what}",
+                    found=f"{len(rows)} such rows",
+                )
+
+
+def _conditions(column: pa.Array) -> list[Predicate]:
+    """Conditions on some of the values of a column."""
+    values = column.drop_null()
+    if _is_list(column.type):
+        labels = values.flatten().drop_null()
+        return [IsNull(_VALUE), *(HasAny(_VALUE, labels.take(pa.array([i]))) for i in _some(len(labels)))]
+    some = [values[i] for i in _some(len(values))]
+    return [IsNull(_VALUE), *(Compare(op, _VALUE, v) for v in some for op in ("=", "<", ">="))]
+
+
+def _some(count: int) -> list[int]:
+    places: list[int] = np.linspace(0, max(count - 1, 0), min(_SAMPLES, count)).astype(np.int64).tolist()
+    return places
+
+
+def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
+    table = TableScan(snapshot)
+    options = ScanOptions(columns=[segment.path], fragments=[fragment_id], with_row_address=True, use_threads=False)
+    found = table.reader(table.plan(options), options).read_all()
+    column = found.column(0).combine_chunks()
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    addresses = found.column(1).to_numpy()
+    return column, (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return any(is_kind(type_) for is_kind in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))

@@ -1,0 +1,103 @@
+"""Validation looks into index segments, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from unit.index.plain import FILE, PlainKind, built, changed, indexed
+
+import lance_duck as ld
+from lance_duck.index import registry
+from lance_duck.index.build import build_segment
+from lance_duck.index.kind import ROW, VALUE
+from lance_duck.maintenance.validate import Problem, find_problems
+from lance_duck.snapshot import Snapshot, open_snapshot
+from lance_duck.wire.index import IndexMetadata
+
+
+@pytest.fixture
+def kind(monkeypatch: pytest.MonkeyPatch) -> PlainKind:
+    made = PlainKind()
+    monkeypatch.setattr(registry, "KINDS", (made,))
+    return made
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Snapshot:
+    x = pa.array([None if i == 4 else i for i in range(30)], pa.int64())
+    ld.write_dataset(pa.table({"x": x}), tmp_path / "t.lance", max_rows_per_file=10)
+    return open_snapshot(tmp_path / "t.lance")
+
+
+def entries(snapshot: Snapshot, kind: PlainKind, values: list[int | None], rows: list[int]) -> IndexMetadata:
+    """A segment of fragment 0 with entries of any kind."""
+    table = pa.table({VALUE: pa.array(values, pa.int64()), ROW: pa.array(np.array(rows, np.uint64))})
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    return build_segment(snapshot, "x", kind, reader, [0], name="x_idx")
+
+
+def found(snapshot: Snapshot, metadata: IndexMetadata) -> list[Problem]:
+    return find_problems(indexed(snapshot, metadata))
+
+
+def test_a_sound_segment_is_no_problem_also_after_changes(snapshot: Snapshot, kind: PlainKind) -> None:
+    indexed(snapshot, built(snapshot, kind))
+    dataset = ld.dataset(snapshot.uri)
+    dataset.update({"x": "x + 1"}, where="x > 20")
+    dataset.delete("x = 3")
+    assert find_problems(open_snapshot(snapshot.uri)) == []
+
+
+def test_a_segment_of_a_kind_that_is_not_known_is_no_problem(snapshot: Snapshot, kind: PlainKind) -> None:
+    assert found(snapshot, changed(built(snapshot, kind), details_type="/new.OtherDetails")) == []
+
+
+def test_a_file_that_is_missing_or_of_another_size_is_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
+    metadata = built(snapshot, kind)
+    path = Path(snapshot.uri) / metadata.directory / FILE
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes() + b"more")
+    (problem,) = found(snapshot, metadata)
+    assert problem.where == f"index 'x_idx' ({metadata.uuid}): {FILE}"
+    assert problem.what == f"size: expected {size}, found {size + 4}"
+    path.unlink()
+    (problem,) = find_problems(open_snapshot(snapshot.uri))
+    assert FILE in problem.where
+
+
+def test_a_file_that_cannot_be_read_is_a_problem(snapshot: Snapshot, kind: PlainKind) -> None:
+    metadata = built(snapshot, kind)
+    path = Path(snapshot.uri) / metadata.directory / FILE
+    path.write_bytes(bytes(path.stat().st_size))
+    (problem,) = found(snapshot, metadata)
+    assert problem.where == f"index 'x_idx' ({metadata.uuid})"
+    assert "magic" in problem.what
+
+
+VALUES: list[int | None] = [0, 1, 2, 3, None, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "what"),
+    [
+        (VALUES, [*range(9), 10], "row of fragment 0: expected below 10, found 10"),
+        (VALUES[:9], list(range(9)), "of row 9 of fragment 0 and the condition value = 9 it does not know"),
+        ([0, 1, 2, 3, 7, 5, 6, 7, 8, 9], list(range(10)), "of row 4 of fragment 0 and the condition value IS NULL it"),
+        ([0, 1, 2, 3, None, 5, 6, 9, 8, 7], list(range(10)), "and the condition value = "),
+    ],
+)
+def test_entries_that_disagree_with_the_table_are_a_problem(
+    values: list[int | None], rows: list[int], what: str, snapshot: Snapshot, kind: PlainKind
+) -> None:
+    (problem,) = found(snapshot, entries(snapshot, kind, values, rows))
+    assert what in problem.what
+
+
+def test_a_broken_fragment_is_not_named_as_a_problem_of_the_index(snapshot: Snapshot, kind: PlainKind) -> None:
+    metadata = built(snapshot, kind)
+    (Path(snapshot.uri) / "data" / snapshot.fragments[1].files[0].path).unlink()
+    (problem,) = found(snapshot, metadata)
+    assert problem.where.startswith("fragment 1")
