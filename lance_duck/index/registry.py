@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from lance_duck.errors import UnsupportedError
+from lance_duck.index.bloom_filter import BLOOM_FILTER
 from lance_duck.index.btree import BTREE
 from lance_duck.index.kind import IndexKind
+from lance_duck.index.zone_map import ZONE_MAP
 
-KINDS: Final[tuple[IndexKind, ...]] = (BTREE,)
+KINDS: Final[tuple[IndexKind, ...]] = (BTREE, ZONE_MAP, BLOOM_FILTER)
 
 
 def kind_of(type_url: str) -> IndexKind | None:

@@ -1,0 +1,202 @@
+"""Least and greatest values of zones, and how they come about: from rows, from pieces, from zones that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.index.comparable import is_nan
+from lance_duck.index.kind import ROW, VALUE, Rows
+from lance_duck.index.zoned import null_counts
+from lance_duck.index.zones import Cutter, Ints, Mask, Zones, follow_rows, follow_zones, null_rows
+from lance_duck.rows.row_set import RowSet
+
+_PIECES = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class ZoneStatistics:
+    """What is known of zones, as files have it.
+
+    Attributes:
+        zones: Where they are.
+        low: Least value of each; null: none, or not known.
+        high: Greatest one; NaN where there is a NaN.
+        nulls: Number of nulls.
+        nans: Number of NaN.
+    """
+
+    zones: Zones
+    low: pa.Array
+    high: pa.Array
+    nulls: Ints
+    nans: Ints
+
+    @classmethod
+    def concat(cls, pieces: Sequence[ZoneStatistics]) -> ZoneStatistics:
+        """All zones of some, one after another."""
+        first = np.concatenate([piece.zones.first for piece in pieces])
+        length = np.concatenate([piece.zones.length for piece in pieces])
+        return cls(
+            Zones(first, length),
+            pa.concat_arrays([piece.low for piece in pieces]),
+            pa.concat_arrays([piece.high for piece in pieces]),
+            np.concatenate([piece.nulls for piece in pieces]),
+            np.concatenate([piece.nans for piece in pieces]),
+        )
+
+    def take(self, places: Ints) -> ZoneStatistics:
+        """Some of the zones."""
+        zones = Zones(self.zones.first[places], self.zones.length[places])
+        chosen = pa.array(places)
+        return ZoneStatistics(
+            zones, self.low.take(chosen), self.high.take(chosen), self.nulls[places], self.nans[places]
+        )
+
+
+def collect(
+    rows: pa.RecordBatchReader, rows_per_zone: int, progress: Callable[[int], None] | None = None
+) -> tuple[ZoneStatistics, RowSet]:
+    """Return the statistics of zones of rows in table order, and which rows are null."""
+    type_ = rows.schema.field(VALUE).type
+    cutter = Cutter(rows_per_zone)
+    found = _Found(type_)
+    nulls: list[RowSet] = []
+    taken = 0
+    for batch in rows:
+        if not batch.num_rows:
+            continue
+        values, names = batch.column(VALUE), batch.column(ROW).to_numpy()
+        found.add(*_pieces(values, names, *cutter.cut(names)))
+        if values.null_count:
+            nulls.append(null_rows(values, names))
+        taken += batch.num_rows
+        if progress is not None:
+            progress(taken)
+    return found.finish(), RowSet.union(nulls)
+
+
+def moved_zones(
+    statistics: ZoneStatistics,
+    nulls: RowSet,
+    follow: Callable[[Rows], tuple[Rows, Mask]],
+    rows_per_zone: int,
+) -> tuple[ZoneStatistics, RowSet]:
+    """Return the statistics of zones, and the nulls, after their rows got new names.
+
+    Zones that moved become one where they lie together in a stretch of the usual length: small ones would stay small
+    for ever.
+    """
+    moved = follow_zones(statistics.zones, follow)
+    new_nulls = follow_rows(nulls, follow)
+    taken = statistics.take(moved.source)
+    counts = np.where(moved.is_new, null_counts(new_nulls, moved.zones), taken.nulls)
+    nans = np.minimum(taken.nans, moved.zones.length)
+    found = ZoneStatistics(moved.zones, taken.low, taken.high, counts, nans)
+    is_clear = ~(found.low.is_null().to_numpy(zero_copy_only=False) & (counts + nans < moved.zones.length))
+    return _joined(found, moved.zones.groups(moved.is_new & is_clear, rows_per_zone)), new_nulls
+
+
+class _Found:
+    """Statistics of pieces, in the order of their rows: pieces of one zone become one."""
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self._type = type_
+        self._pieces: list[ZoneStatistics] = []
+        self._groups: list[Ints] = []
+        self._waiting = 0
+
+    def add(self, pieces: ZoneStatistics, groups: Ints) -> None:
+        self._pieces.append(pieces)
+        self._groups.append(groups)
+        self._waiting += len(groups)
+        if self._waiting > _PIECES and len(self._pieces) > 1:
+            self._join()
+
+    def finish(self) -> ZoneStatistics:
+        if not self._pieces:
+            nothing = pa.array([], self._type)
+            none = np.empty(0, np.int64)
+            return ZoneStatistics(Zones(np.empty(0, np.uint64), none), nothing, nothing, none, none)
+        self._join()
+        return self._pieces[0]
+
+    def _join(self) -> None:
+        groups = np.concatenate(self._groups)
+        self._pieces = [_joined(ZoneStatistics.concat(self._pieces), groups)]
+        self._groups = [np.unique(groups)]
+        self._waiting = 0
+
+
+def _pieces(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple[ZoneStatistics, Ints]:
+    """Statistics of pieces of rows that follow each other."""
+    last = np.append(starts[1:], len(rows)) - 1
+    zones = Zones(rows[starts], (rows[last] - rows[starts]).astype(np.int64) + 1)
+    nans = is_nan(values)
+    piece = np.repeat(np.arange(len(starts)), last - starts + 1)
+    low, high = _extremes(_without(values, nans), values, piece)
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    counts = (np.add.reduceat(each.astype(np.int64), starts) for each in (missing, nans))
+    return _finished(zones, low, high, *counts), groups
+
+
+def _joined(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
+    """One zone for the pieces of each group; groups ascend."""
+    begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1) if len(groups) else groups
+    if len(begins) == len(groups):
+        return pieces
+    zones = pieces.zones
+    last = np.append(begins[1:], len(groups)) - 1
+    ends = (zones.first[last] - zones.first[begins]).astype(np.int64) + zones.length[last]
+    group = np.repeat(np.arange(len(begins)), last - begins + 1)
+    high = _without(pieces.high, is_nan(pieces.high))
+    low, high = _extremes(pieces.low, high, group)
+    nulls, nans = (np.add.reduceat(each, begins) for each in (pieces.nulls, pieces.nans))
+    return _finished(Zones(zones.first[begins], ends), low, high, nulls, nans)
+
+
+def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: Ints) -> ZoneStatistics:
+    """Extremes as files have them: of floats, -0.0 is below 0.0, and NaN above all."""
+    if pa.types.is_floating(low.type):
+        minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], low.type.to_pandas_dtype()))
+        low = pc.if_else(_is_zero(low), minus_zero, low)
+        high = pc.if_else(_is_zero(high), zero, high)
+        high = pc.if_else(pa.array(nans > 0), nan, high)
+    return ZoneStatistics(zones, low, high, nulls, nans)
+
+
+def _is_zero(values: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.equal(values.cast(pa.float64()), 0.0), False)
+
+
+def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
+    return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values
+
+
+def _extremes(low: pa.Array, high: pa.Array, groups: Ints) -> tuple[pa.Array, pa.Array]:
+    """Least and greatest value of each group; groups ascend from 0."""
+    form = _form(low.type)
+    table = pa.table({"group": groups, "low": _viewed(low, form), "high": _viewed(high, form)})
+    found = table.group_by("group", use_threads=False).aggregate([("low", "min"), ("high", "max")])
+    least, greatest = (found.column(name).combine_chunks() for name in ("low_min", "high_max"))
+    return _back(least, low.type), _back(greatest, low.type)
+
+
+def _form(type_: pa.DataType) -> pa.DataType:
+    """Type in which Arrow finds the extremes of a type."""
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    return pa.int64() if pa.types.is_duration(type_) else type_
+
+
+def _viewed(values: pa.Array, form: pa.DataType) -> pa.Array:
+    return values if values.type == form else values.cast(form)
+
+
+def _back(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    return values if values.type == type_ else values.cast(type_)

@@ -1,0 +1,257 @@
+"""Zones: stretches of rows of one fragment, about which a file says something together.
+
+columns of such a file, a row for each zone:
+    fragment_id   uint64
+    zone_start    uint64, offset of its first row
+    zone_length   uint64, offsets from its first row to its last one, with rows between them that were deleted before
+metadata
+    null_bitmap   number of the global buffer with the row address map of all nulls
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.index.files import IndexFile
+from lance_duck.index.kind import Rows
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set_bytes import read_row_address_map
+
+COLUMNS: Final = ("fragment_id", "zone_start", "zone_length")
+NULL_BITMAP: Final = "null_bitmap"
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_HIGH = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_MAX_ROWS = 1 << 32
+_PROBES = 64
+_ROWS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Zones:
+    """Zones; what is asked of them takes them in ascending order of their first row.
+
+    Attributes:
+        first: Address of the first row of each.
+        length: Offsets that each spans, at least 1.
+    """
+
+    first: Rows
+    length: Ints
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def fragments(self) -> Rows:
+        """Fragment of each."""
+        return self.first >> _HIGH
+
+    @property
+    def offsets(self) -> Rows:
+        """Offset of the first row of each."""
+        return self.first & _LOW
+
+    def groups(self, joinable: Mask, rows_per_zone: int) -> Ints:
+        """Number zones so that neighbours share a number that may become one, inside a stretch of the usual length."""
+        offsets = self.offsets.astype(np.int64)
+        cell = offsets // rows_per_zone
+        inside = joinable & ((offsets + self.length - 1) // rows_per_zone == cell)
+        first, last = slice(None, -1), slice(1, None)
+        touches = self.first[first] + self.length[first].astype(np.uint64) == self.first[last]
+        same = touches & inside[first] & inside[last] & (cell[first] == cell[last])
+        same &= self.fragments[first] == self.fragments[last]
+        return np.cumsum(np.append(0, ~same)) if len(self) else np.empty(0, np.int64)
+
+    @cached_property
+    def overlapping(self) -> frozenset[int]:
+        """Fragments in which zones overlap: what is said of such zones need not be true of all their rows.
+
+        A writer that merges segments may keep what it said of a fragment before its column was written anew.
+        """
+        ends = self.first + self.length.astype(np.uint64)
+        crossing = np.flatnonzero(self.first[1:] < np.maximum.accumulate(ends)[:-1])
+        return frozenset((self.first[crossing + 1] >> _HIGH).tolist())
+
+    def rows(self, mask: Mask) -> RowSet:
+        """Rows of some zones."""
+        first, length = self.first[mask], self.length[mask]
+        if not len(first):
+            return RowSet({})
+        ends = np.maximum.accumulate(first + length.astype(np.uint64))
+        keys = first >> _HIGH
+        begins = np.flatnonzero(np.append(True, (first[1:] > ends[:-1]) | (keys[1:] != keys[:-1])))
+        starts = (first[begins] & _LOW).tolist()
+        last = np.append(begins[1:], len(first)) - 1
+        stops = (ends[last] - (keys[last] << _HIGH)).tolist()
+        return RowSet.of_ranges(zip(keys[begins].tolist(), starts, stops, strict=True))
+
+    def count(self, mask: Mask) -> int:
+        """Offsets that some zones span."""
+        return int(self.length[mask].sum())
+
+    def row_bound(self, fragment_id: int) -> int | None:
+        """One more than the largest offset in a fragment; None where no zone lies in it."""
+        mine = self.fragments == np.uint64(fragment_id)
+        ends = (self.first[mine] & _LOW).astype(np.int64) + self.length[mine]
+        return int(ends.max()) if len(ends) else None
+
+
+def read_zones(file: IndexFile) -> tuple[Zones, Ints]:
+    """Read the extents of zones, and the place in the file of each.
+
+    Raises:
+        CorruptError: A zone has no rows, or reaches beyond what a fragment can hold.
+    """
+    for name in COLUMNS:
+        file.column(name, pa.uint64())
+    columns = file.read(COLUMNS)
+    if any(column.null_count for column in columns):
+        raise CorruptError("null in the extent of a zone", where=file.path)
+    fragment, start, length = (column.to_numpy() for column in columns)
+    limit = np.uint64(_MAX_ROWS)
+    if ((fragment >= limit) | (start >= limit) | (length > limit) | (length == 0) | (start + length > limit)).any():
+        raise CorruptError("extent of a zone", where=file.path, expected=f"1 … {_MAX_ROWS} rows of a fragment")
+    first = fragment << _HIGH | start
+    order = np.argsort(first, kind="stable")
+    return Zones(first[order], length[order].astype(np.int64)), order
+
+
+def read_nulls(file: IndexFile, zones: Zones) -> RowSet:
+    """Read where the nulls are.
+
+    Raises:
+        UnsupportedError: The file does not say: then its writer may have placed zones wrongly, too, as the first ones
+            did in fragments with deleted rows.
+        CorruptError: What it says is broken.
+    """
+    number = file.metadata.get(NULL_BITMAP)
+    if number is None:
+        raise UnsupportedError(
+            "zones of an early writer, which do not say where nulls are", where=file.path, remedy="create it again"
+        )
+    if not number.isdecimal() or not number.isascii() or len(number) > 9:
+        raise CorruptError(f"metadata {NULL_BITMAP!r}", where=file.path, expected="a number", found=repr(number))
+    return read_row_address_map(file.global_buffer(int(number)), file.path, zones.row_bound)
+
+
+class Cutter:
+    """Cuts rows in table order into zones, which end with their fragment.
+
+    Args:
+        rows_per_zone: Rows of a zone, but for the last of a fragment.
+    """
+
+    def __init__(self, rows_per_zone: int) -> None:
+        self._rows_per_zone = rows_per_zone
+        self._fragment = -1
+        self._rows = 0  # of this fragment so far
+        self._zone = -1
+
+    def cut(self, rows: Rows) -> tuple[Ints, Ints]:
+        """Cut further rows; returns the place where each piece begins, and its zone, counted from 0.
+
+        The first piece may belong to the zone of the last piece before.
+        """
+        keys = rows >> _HIGH
+        runs = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
+        before = np.zeros(len(runs), np.int64)
+        if int(keys[0]) == self._fragment:
+            before[0] = self._rows
+        lengths = np.diff(np.append(runs, len(rows)))
+        within = np.arange(len(rows)) - np.repeat(runs - before, lengths)
+        begins = within % self._rows_per_zone == 0
+        zones = self._zone + np.cumsum(begins)
+        begins[0] = True
+        starts = np.flatnonzero(begins)
+        self._fragment, self._rows, self._zone = int(keys[-1]), int(within[-1]) + 1, int(zones[-1])
+        return starts, zones[starts]
+
+
+def null_rows(values: pa.Array, rows: Rows) -> RowSet:
+    """Rows whose value is null."""
+    return RowSet.of(rows[values.is_null().to_numpy(zero_copy_only=False)]) if values.null_count else RowSet({})
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Where zones are after rows got new names.
+
+    Attributes:
+        zones: Pieces of the old ones.
+        source: Old zone of each.
+        is_new: Whether each lies elsewhere than before.
+    """
+
+    zones: Zones
+    source: Ints
+    is_new: Mask
+
+
+def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> Moved:
+    """Follow the rows of zones: a zone becomes a zone for each stretch of its rows that no others come between.
+
+    Fragments stay, go or are written anew as a whole.
+    """
+    still = np.isin(zones.fragments, _fragments_in_place(zones, follow))
+    stays = np.flatnonzero(still)
+    goes = np.flatnonzero(~still)
+    pieces = [(zones.first[stays], zones.length[stays], stays)]
+    total = int(zones.length[goes].sum())
+    parts = (range(begin, min(begin + _ROWS_AT_ONCE, total)) for begin in range(0, total, _ROWS_AT_ONCE))
+    pieces.extend(_followed(zones, goes, part, follow) for part in parts)
+    first, length, source = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    order = np.argsort(first, kind="stable")
+    return Moved(Zones(first[order], length[order]), source[order], np.arange(len(first))[order] >= len(stays))
+
+
+def follow_rows(rows: RowSet, follow: Callable[[Rows], tuple[Rows, Mask]]) -> RowSet:
+    """Follow a set of rows."""
+    names, lives = follow(rows.rows())
+    return RowSet.of(names[lives])
+
+
+def _fragments_in_place(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> Rows:
+    """Fragments of which some row still has its name."""
+    order = zones.fragments
+    begins = np.append(0, np.flatnonzero(order[1:] != order[:-1]) + 1) if len(order) else np.empty(0, np.int64)
+    last = np.append(begins[1:], len(order))[: len(begins)] - 1
+    first = zones.first[begins]
+    span = zones.first[last] - first + zones.length[last].astype(np.uint64)
+    steps = np.arange(_PROBES, dtype=np.uint64)
+    probes = first[:, None] + (span[:, None] - np.uint64(1)) * steps // np.uint64(_PROBES - 1)
+    names, lives = follow(probes.ravel())
+    same = (lives & (names == probes.ravel())).reshape(probes.shape).any(axis=1)
+    found: Rows = order[begins][same]
+    return found
+
+
+def _followed(
+    zones: Zones, chosen: Ints, part: range, follow: Callable[[Rows], tuple[Rows, Mask]]
+) -> tuple[Rows, Ints, Ints]:
+    """First row, length and old zone of each piece that a part of the rows of some zones becomes."""
+    ends = np.cumsum(zones.length[chosen])
+    place = np.arange(part.start, part.stop)
+    zone = np.searchsorted(ends, place, side="right")
+    source = chosen[zone]
+    names, lives = follow(zones.first[source] + (place - (ends - zones.length[chosen])[zone]).astype(np.uint64))
+    names, source = names[lives], source[lives]
+    order = np.argsort(names, kind="stable")
+    names, source = names[order], source[order]
+    if not len(names):
+        return names, np.empty(0, np.int64), source
+    cut = (source[1:] != source[:-1]) | (names[1:] >> _HIGH != names[:-1] >> _HIGH)
+    begins = np.append(0, np.flatnonzero(cut) + 1)
+    last = np.append(begins[1:], len(names)) - 1
+    return names[begins], (names[last] - names[begins]).astype(np.int64) + 1, source[begins]
