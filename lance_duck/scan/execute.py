@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-import numpy as np
 import pyarrow as pa
 
-from lance_duck.scan.fragment_reader import ColumnCache, FragmentReader
-from lance_duck.scan.morsel import count_morsel, read_morsel
+from lance_duck.scan.fragment_reader import ColumnCache
 from lance_duck.scan.ordered import map_ordered
-from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, cut
+from lance_duck.scan.plan import ScanPlan, Sizer
+from lance_duck.scan.tasks import Readers, Task, cut_tasks
 from lance_duck.snapshot import Snapshot
 
 Batches = Generator[pa.RecordBatch, None, None]
@@ -44,91 +43,34 @@ def scan_batches(
 def count_rows(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> int:
-    """Number of rows that the plan gives; without a filter no data file is opened."""
-    readers = _Readers(snapshot, plan, columns or ColumnCache())
+    """Number of rows that the plan gives; no data file is opened without a filter, or where indexes say all."""
+    readers = Readers(snapshot, plan, columns or ColumnCache())
     if plan.filter is None:
         total = sum(readers.count(i) for i in range(len(plan.fragments)))
     else:
-        morsels = cut(readers.extents(), Sizer(plan.filter_width or 1))
-        work = map_ordered(lambda morsel: count_morsel(plan, readers.reader(morsel), morsel), morsels, workers=workers)
-        total = sum(work)
+        tasks = cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True)
+        total = sum(map_ordered(lambda task: task.count(), tasks, workers=workers))
     total = max(0, total - plan.offset)
     return total if plan.limit is None else min(total, plan.limit)
 
 
 def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None) -> bool:
     """Whether the plan gives any row; reads no further than the first."""
-    readers = _Readers(snapshot, plan, columns or ColumnCache())
-    morsels = cut(readers.extents(), Sizer(plan.filter_width or 1))
-    return any(count_morsel(plan, readers.reader(morsel), morsel) for morsel in morsels)
-
-
-class _Readers:
-    """The fragments of a plan, opened when they are come to."""
-
-    def __init__(self, snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> None:
-        self._snapshot = snapshot
-        self._plan = plan
-        self._columns = columns
-        self._opened: dict[int, FragmentReader] = {}
-
-    def reader(self, extent: Extent) -> FragmentReader:
-        """The fragment of an extent."""
-        return self._at(extent.index)
-
-    def count(self, index: int) -> int:
-        """Rows of a fragment that the plan sees, before its filter."""
-        reader = self._at(index)
-        return reader.num_rows if self._plan.include_deleted else reader.num_live_rows
-
-    def extents(self) -> Iterator[Extent]:
-        """Row ranges to go over: all rows, or with limit and offset and no filter those that they leave."""
-        plan = self._plan
-        skip, left = (plan.offset, plan.limit) if plan.filter is None else (0, None)
-        before = 0
-        for index in range(len(plan.fragments)):
-            if left == 0:
-                return
-            reader = self._at(index)
-            count = self.count(index)
-            if skip < count:
-                taken = count - skip if left is None else min(left, count - skip)
-                yield Extent(index, *self._range(reader, skip, skip + taken, count), before)
-                left = None if left is None else left - taken
-            skip = max(0, skip - count)
-            before += count
-
-    def _range(self, reader: FragmentReader, start: int, stop: int, count: int) -> tuple[int, int]:
-        """Physical rows from the start-th to before the stop-th that the plan sees."""
-        if start == 0 and stop == count:
-            return 0, reader.num_rows
-        deletions = None if self._plan.include_deleted else reader.deletions
-        if deletions is None:
-            return start, stop
-        first, last = deletions.nth_live(np.array([start, stop - 1])).tolist()
-        return first, last + 1
-
-    def _at(self, index: int) -> FragmentReader:
-        found = self._opened.get(index)
-        if found is None:
-            found = FragmentReader(self._snapshot, self._plan.fragments[index], self._columns)
-            self._opened[index] = found
-        return found
+    readers = Readers(snapshot, plan, columns or ColumnCache())
+    return any(task.count() for task in cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True))
 
 
 def _read(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache, workers: int | None) -> Batches:
     """Batches before limit and offset are applied to a filtered scan."""
-    readers = _Readers(snapshot, plan, columns)
+    readers = Readers(snapshot, plan, columns)
     sizer = Sizer(plan.width, plan.batch_rows, plan.batch_bytes, plan.filter_width)
 
-    def work(morsel: Morsel) -> tuple[int, pa.RecordBatch | None]:
-        return morsel.stop - morsel.start, read_morsel(plan, readers.reader(morsel), morsel)
+    def work(task: Task) -> tuple[int, list[pa.RecordBatch]]:
+        return task.rows, task.read()
 
-    for rows, batch in map_ordered(work, cut(readers.extents(), sizer), workers=workers):
-        if batch is None:
-            sizer.observe(rows, 0, 0)
-        else:
-            sizer.observe(rows, batch.num_rows, batch.nbytes)
+    for rows, batches in map_ordered(work, cut_tasks(readers, sizer), workers=workers):
+        sizer.observe(rows, sum(batch.num_rows for batch in batches), sum(batch.nbytes for batch in batches))
+        for batch in batches:
             yield from _slices(batch, plan.batch_rows)
 
 

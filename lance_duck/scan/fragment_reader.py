@@ -49,6 +49,11 @@ class FragmentReader:
         """Rows that are not deleted."""
         return self._snapshot.num_rows(self.fragment)
 
+    def open(self, wanted: Sequence[Read]) -> None:
+        """Open columns, and so the files that they lie in; `read` does it otherwise."""
+        for read in wanted:
+            self._columns.get(self.fragment, read, self._open)
+
     def read(self, wanted: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns; the result has them by name."""
         readers = [self._columns.get(self.fragment, read, self._open) for read in wanted]

@@ -61,9 +61,10 @@ class ScanOptions:
         blob_handling: "all_binary" gives the bytes of blobs, to filters and expressions too; the others, and None, give
             descriptions of where they lie.
         use_threads: False: read in the calling thread alone.
+        use_scalar_index: False: scan, whatever indexes there are.
 
     The others change how, not what: batch_readahead, fragment_readahead, io_buffer_size, scan_in_order (always in
-    order), use_stats, use_scalar_index, prefilter (there is no search to filter before), late_materialization,
+    order), use_stats, prefilter (there is no search to filter before), late_materialization,
     disable_scoring_autoprojection, cache_metadata. What asks for more than a scan is refused: nearest,
     full_text_query, index_segments, fast_search, row_addr_allowlist, row_addr_blocklist, scan_stats_callback,
     memory_pool, fragment_scan_options.
@@ -170,6 +171,7 @@ def plan_scan(
         bool(options.strict_batch_size),
         bool(options.include_deleted_rows),
         tuple(forms.items()),
+        options.use_scalar_index is not False,
     )
 
 
@@ -192,9 +194,9 @@ def _ordering(entry: Any) -> ColumnOrdering:
         raise InvalidInputError("order_by", expected="names or ColumnOrdering", found=repr(entry)) from None
 
 
-def _fragments(snapshot: Snapshot, chosen: Iterable[HasFragment | int] | None) -> tuple[Fragment, ...]:
+def _fragments(snapshot: Snapshot, chosen: Iterable[HasFragment | int] | None) -> Sequence[Fragment]:
     if chosen is None:
-        return tuple(snapshot.fragments)
+        return snapshot.fragments
     by_id = {fragment.id: fragment for fragment in snapshot.fragments}
     found = []
     for entry in chosen:

@@ -7,16 +7,17 @@ ranges of rows of one fragment that one thread reads at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 
+from lance_duck.scan.choices import Choices
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.predicate import Path
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
-from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.fragment import Fragment, Fragments
 from lance_duck.wire.schema import Schema
 
 FIRST_BYTES: Final = 512 * 1024
@@ -44,10 +45,12 @@ class ScanPlan:
         strict_batches: Batches have `batch_rows` rows, except the last, and may cross fragments.
         include_deleted: Give deleted rows too, with null as their `_rowid`.
         arrow_types: Other Arrow forms of top-level columns, those of the filter among them.
+        use_index: Indexes may be asked.
+        choices: What they said; None: all rows are looked at.
     """
 
     schema: Schema
-    fragments: tuple[Fragment, ...]
+    fragments: Sequence[Fragment]
     projection: Projection
     filter: Filter | None = None
     offset: int = 0
@@ -57,6 +60,37 @@ class ScanPlan:
     strict_batches: bool = False
     include_deleted: bool = False
     arrow_types: tuple[tuple[str, pa.DataType], ...] = ()
+    use_index: bool = True
+    choices: Choices | None = None
+
+    @cached_property
+    def fragment_ids(self) -> frozenset[int]:
+        """Ids of the fragments."""
+        return frozenset(self.ids)
+
+    @cached_property
+    def ids(self) -> Sequence[int]:
+        """Ids of the fragments, in order."""
+        return self.fragments.ids() if isinstance(self.fragments, Fragments) else [f.id for f in self.fragments]
+
+    @cached_property
+    def place_of(self) -> dict[int, int] | None:
+        """Places of the fragments by id; None where one comes twice."""
+        found = {fragment_id: place for place, fragment_id in enumerate(self.ids)}
+        return found if len(found) == len(self.ids) else None
+
+    def asking(self, filter_: Filter | None) -> ScanPlan:
+        """The same scan with another filter, of rows that are known."""
+        if filter_ is self.filter:
+            return self
+        found = self._variants.get(id(filter_))
+        if found is None:
+            found = self._variants[id(filter_)] = replace(self, filter=filter_)
+        return found
+
+    @cached_property
+    def _variants(self) -> dict[int, ScanPlan]:
+        return {}
 
     @cached_property
     def first_reads(self) -> tuple[Read, ...]:

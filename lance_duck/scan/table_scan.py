@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -10,8 +10,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_duck.index.catalog import catalog
 from lance_duck.scan.bridge import MOST_PIECES, piecewise_dataset
-from lance_duck.scan.execute import count_rows, has_rows, open_reader
+from lance_duck.scan.execute import count_rows, has_rows, scan_batches
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
 from lance_duck.scan.fragment_reader import ColumnCache
 from lance_duck.scan.options import ScanOptions, plan_scan
@@ -19,6 +20,7 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate import Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
 from lance_duck.scan.repeats import repeats
+from lance_duck.scan.routing import Routes, routed, routes, rows_expected
 from lance_duck.scan.selectivity import filter_pays
 from lance_duck.scan.sort import sort_table
 from lance_duck.scan.take import Taker
@@ -42,6 +44,7 @@ class TableScan:
         self._columns = ColumnCache()
         self._pays: dict[str, bool] = {}
         self._repeats: dict[str, bool] = {}
+        self._routes: dict[int, tuple[Filter, Routes]] = {}
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
 
     @cached_property
@@ -78,20 +81,43 @@ class TableScan:
         plan = plan_scan(self.snapshot, options, restriction=self.restriction)
         return plan if fragment is None else replace(plan, fragments=(fragment,))
 
+    def routed(self, plan: ScanPlan) -> ScanPlan:
+        """The plan with the rows that indexes choose, which are asked now."""
+        if plan.filter is None or not plan.use_index or plan.include_deleted:
+            return plan
+        return routed(self.snapshot, plan, self.routes(plan.filter))
+
+    def routes(self, filter_: Filter) -> Routes:
+        """How indexes answer a filter; those of the last filters are remembered."""
+        found = self._routes.get(id(filter_))
+        if found is None:
+            if len(self._routes) >= _KEPT_ESTIMATES:
+                self._routes.clear()
+            found = self._routes[id(filter_)] = filter_, routes(filter_, catalog(self.snapshot))
+        return found[1]
+
+    def index_estimate(self, given: FilterLike) -> int | None:
+        """Rows that a scan with a filter looks at, at most, where indexes help it; None: they do not. Reads little.
+
+        Rows of fragments that no index covers are among them.
+        """
+        condition = make_filter(given, readable_schema(self.snapshot.schema))
+        return None if condition is None else rows_expected(self.snapshot, self.routes(condition))
+
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:
         """Stream a plan; sorted, where the options say so."""
         workers = 1 if options is not None and not options.use_threads else None
         if options is None or not options.orderings:
-            return open_reader(self.snapshot, plan, self._columns, workers)
+            return self._stream(plan, workers)
         return self._sorted(plan, options, workers).to_reader(plan.batch_rows)
 
     def count(self, plan: ScanPlan) -> int:
         """Number of rows that a plan gives."""
-        return count_rows(self.snapshot, plan, self._columns)
+        return count_rows(self.snapshot, self.routed(plan), self._columns)
 
     def has_rows(self, plan: ScanPlan) -> bool:
         """Whether a plan gives any row."""
-        return has_rows(self.snapshot, plan, self._columns)
+        return has_rows(self.snapshot, self.routed(plan), self._columns)
 
     def filter_pays(self, predicate: Predicate) -> bool:
         """Whether to filter here rather than leave it to DuckDB: see `scan.selectivity`."""
@@ -122,6 +148,14 @@ class TableScan:
         )
         return self.reader(plan)
 
+    def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:
+        """Nothing is read, and no index asked, before the first batch is."""
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from scan_batches(self.snapshot, self.routed(plan), self._columns, workers)
+
+        return pa.RecordBatchReader.from_batches(plan.projection.schema, batches())
+
     def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
         """String columns whose texts repeat, in that form."""
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
@@ -137,11 +171,11 @@ class TableScan:
 
     def _sorted(self, plan: ScanPlan, options: ScanOptions, workers: int | None) -> pa.Table:
         """All rows in order, then limit and offset."""
-        whole = replace(plan, limit=None, offset=0)
+        whole = self.routed(replace(plan, limit=None, offset=0))
         keys = replace(options, columns=[o.column_name for o in options.orderings], with_row_id=False)
         keys = replace(keys, with_row_address=False, include_deleted_rows=False)
         sort_plan = replace(whole, projection=self.plan(keys).projection)
-        table = open_reader(self.snapshot, whole, self._columns, workers).read_all()
-        columns = open_reader(self.snapshot, sort_plan, self._columns, workers).read_all()
+        table = self._stream(whole, workers).read_all()
+        columns = self._stream(sort_plan, workers).read_all()
         ordered = sort_table(table, columns, options.orderings)
         return ordered.slice(plan.offset, plan.limit)

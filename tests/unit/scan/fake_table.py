@@ -55,6 +55,9 @@ class FakeSnapshot:
     version: int = 1
     uri: str = "memory://fake"
     row_id_index: None = None
+    has_stable_row_ids: bool = False
+    catalog: Any = None
+    kept: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def schema(self) -> Schema:
@@ -71,6 +74,21 @@ class FakeSnapshot:
         deletion = WireDeletionFile("arrow", 1, 1, len(gone), None) if gone else None
         data_file = DataFile(f"{fragment_id}.lance", (0,), (0,), (2, 2), 100, None)
         return Fragment(fragment_id, (data_file,), deletion, rows, None, None, None)
+
+    def derived(self, key: Any, make: Any) -> Any:
+        return self.catalog if key == "index catalog" and self.catalog is not None else make()
+
+    def shared(self, key: Any, make: Any) -> Any:
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
+
+    @property
+    def indices(self) -> tuple[()]:
+        return ()
+
+    def place(self, base_id: int | None) -> tuple[None, None]:
+        return None, None
 
     def fragment(self, fragment_id: int) -> Fragment:
         for found in self.fragments:

@@ -1,0 +1,318 @@
+"""What indexes know of the rows of each fragment: bounds, from below and from above."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import Final
+
+import numpy as np
+
+from lance_duck.index.catalog import Segment
+from lance_duck.index.query import Among, Between
+from lance_duck.index.search import estimate, search
+from lance_duck.rows import split_addresses
+from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.index_plan import AllOf, AnyOf, ByName, IndexPlan, Leaf, Open
+from lance_duck.scan.projection import ROW_ID
+from lance_duck.snapshot import Snapshot
+
+FEW_ROWS: Final = 256
+"""So few rows are looked at rather than asked of further indexes."""
+
+MOST: Final = 0.2
+"""Part of the rows that a segment covers: of an answer with more, a scan is cheaper."""
+
+SMALL: Final = 65_536
+"""An answer with so few rows is never too much."""
+
+_WORTH: Final = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Rows by address.
+
+    Attributes:
+        sure: Rows that satisfy the condition, all in closed fragments; the same object as `maybe` where all do.
+        maybe: Rows of closed fragments that may satisfy it: none but these do.
+        closed: Fragments of which this is said; of all others nothing is known.
+    """
+
+    sure: RowSet
+    maybe: RowSet
+    closed: frozenset[int]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing is left open in the closed fragments."""
+        return self.sure is self.maybe
+
+    def __and__(self, other: Bounds) -> Bounds:
+        if not self.closed or not other.closed:
+            known = self if self.closed else other
+            return Bounds(RowSet({}), known.maybe, known.closed)
+        both = self.closed & other.closed
+        maybe = self.maybe & other.maybe
+        if len(both) == len(self.closed) == len(other.closed):
+            sure = maybe if self.is_exact and other.is_exact else self.sure & other.sure
+            return Bounds(sure, maybe, both)
+        alone = [b.maybe.only(b.closed - both) for b in (self, other)]
+        return Bounds(self.sure & other.sure, RowSet.union([maybe, *alone]), self.closed | other.closed)
+
+    def __or__(self, other: Bounds) -> Bounds:
+        both = self.closed & other.closed
+        maybe = (self.maybe | other.maybe).only(both)
+        sure = maybe if self.is_exact and other.is_exact else (self.sure | other.sure).only(both)
+        return Bounds(sure, maybe, both)
+
+    def narrowed(self, closed: frozenset[int]) -> Bounds:
+        """What is said of some fragments."""
+        if closed >= self.closed:
+            return self
+        closed = closed & self.closed
+        maybe = self.maybe.only(closed)
+        return Bounds(maybe if self.is_exact else self.sure.only(closed), maybe, closed)
+
+
+NOTHING: Final = Bounds(RowSet({}), RowSet({}), frozenset())
+
+
+@dataclass
+class Answered:
+    """What came of a part of a plan, for explanations.
+
+    Attributes:
+        part: The leaf.
+        rows: Rows that each segment gave, by its uuid; None: it is broken.
+        refused: Why it was not asked, where it was not.
+    """
+
+    part: Leaf | ByName
+    rows: dict[str, int | None] = field(default_factory=dict)
+    refused: str = ""
+
+
+class IndexRows:
+    """Asks the indexes of one version, once each.
+
+    Args:
+        snapshot: The version.
+        fragments: Ids of the fragments that matter.
+
+    Attributes:
+        log: What came of each part that was considered, in the order of asking.
+    """
+
+    def __init__(self, snapshot: Snapshot, fragments: frozenset[int]) -> None:
+        self._snapshot = snapshot
+        self._fragments = fragments
+        self._estimates: dict[int, int | None] = {}
+        self.log: list[Answered] = []
+
+    def bounds(self, plan: IndexPlan) -> Bounds:
+        """What a plan gives."""
+        return self._bounds(plan, self._fragments)
+
+    def each(self, plans: Sequence[IndexPlan]) -> list[Bounds]:
+        """What each of several plans gives that must all hold; nothing where others leave few rows."""
+        return self._each(plans, self._fragments)
+
+    def expected(self, plan: IndexPlan) -> int | None:
+        """Rows that a plan gives at most in the fragments that indexes cover; None: not known. Reads little."""
+        return self._expected(plan)
+
+    def closes(self, plan: IndexPlan) -> frozenset[int]:
+        """Fragments of which a plan will say something; no index is asked but for estimates."""
+        match plan:
+            case Open():
+                return frozenset()
+            case ByName():
+                return self._fragments if self._by_address(plan) else frozenset()
+            case Leaf():
+                if self._too_many(plan):
+                    return frozenset()
+                return self._fragments & _covered(plan)
+            case AllOf(parts):
+                found = [self.closes(part) for part in parts]
+                return frozenset().union(*found) if parts else self._fragments
+            case AnyOf(parts):
+                return reduce(frozenset.intersection, map(self.closes, parts), self._fragments)
+
+    def _bounds(self, plan: IndexPlan, wanted: frozenset[int]) -> Bounds:
+        match plan:
+            case Open():
+                return NOTHING
+            case Leaf():
+                return self._leaf(plan, wanted)
+            case ByName():
+                return self._named(plan, wanted)
+            case AllOf(parts):
+                return reduce(Bounds.__and__, self._each(parts, wanted)) if parts else NOTHING
+            case AnyOf(parts):
+                wanted &= self.closes(plan)
+                found = [self._bounds(part, wanted) for part in parts]
+                nothing = RowSet({})
+                return reduce(Bounds.__or__, found, Bounds(nothing, nothing, wanted))
+
+    def _each(self, plans: Sequence[IndexPlan], wanted: frozenset[int]) -> list[Bounds]:
+        found = [NOTHING] * len(plans)
+        total = NOTHING
+        for place in sorted(range(len(plans)), key=lambda i: self._order(plans[i])):
+            plan = plans[place]
+            if isinstance(plan, Open):
+                continue
+            if wanted <= total.closed and self._not_worth(plan, len(total.maybe)):
+                self._refuse(plan, "other indexes leave few rows")
+                continue
+            needed = wanted - (total.closed - set(total.maybe.fragment_ids))
+            found[place] = self._bounds(plan, needed)
+            total = total & found[place]
+        return found
+
+    def _not_worth(self, plan: IndexPlan, rows: int) -> bool:
+        if rows <= FEW_ROWS:
+            return True
+        expected = self._expected(plan)
+        return expected is not None and expected > _WORTH * rows
+
+    def _order(self, plan: IndexPlan) -> tuple[bool, int]:
+        expected = self._expected(plan)
+        return expected is None, expected or 0
+
+    def _leaf(self, leaf: Leaf, wanted: frozenset[int]) -> Bounds:
+        answered = Answered(leaf)
+        self.log.append(answered)
+        if self._too_many(leaf):
+            answered.refused = "it would return most of the table"
+            return NOTHING
+        found = NOTHING
+        for index in leaf.indexes:
+            for segment in index.segments:
+                mine = (wanted - found.closed) & _fragments_of(segment)
+                if mine:
+                    found = _beside(found, self._segment(segment, leaf, mine, answered))
+            if wanted <= found.closed:
+                break
+        return found
+
+    def _segment(self, segment: Segment, leaf: Leaf, mine: frozenset[int], answered: Answered) -> Bounds:
+        answer = search(self._snapshot, segment, leaf.query)
+        answered.rows[str(segment.uuid)] = None if answer is None else len(answer.maybe)
+        if answer is None:
+            return NOTHING
+        maybe = answer.maybe if len(mine) == len(segment.fragments) else answer.maybe.only(mine)
+        return Bounds(maybe if answer.is_exact else answer.sure.only(mine), maybe, mine)
+
+    def _named(self, plan: ByName, wanted: frozenset[int]) -> Bounds:
+        answered = Answered(plan)
+        self.log.append(answered)
+        if not self._by_address(plan):
+            answered.refused = "stable row ids have no order to look ranges up in"
+            return NOTHING
+        if isinstance(plan.query, Between):
+            rows = RowSet.of_ranges(self._ranges(plan.query, wanted))
+        else:
+            rows = self._among(plan, wanted)
+        answered.rows[""] = len(rows)
+        return Bounds(rows, rows, wanted)
+
+    def _among(self, plan: ByName, wanted: frozenset[int]) -> RowSet:
+        assert isinstance(plan.query, Among)
+        names = plan.query.values.to_numpy()
+        if self._has_ids and plan.column == ROW_ID:
+            index = self._snapshot.row_id_index
+            assert index is not None
+            addresses, lives = index.addresses(names)
+            names = addresses[lives]
+        ids, offsets = split_addresses(names)
+        there = np.zeros(len(names), np.bool_)
+        for fragment_id in set(ids.tolist()) & wanted:
+            mine = ids == fragment_id
+            there[mine] = offsets[mine] < self._rows(fragment_id)
+        return RowSet.of(names[there])
+
+    def _ranges(self, query: Between, wanted: frozenset[int]) -> list[tuple[int, int, int]]:
+        low = 0 if query.low is None else query.low.as_py() + query.low_open
+        high = 2**64 if query.high is None else query.high.as_py() + (not query.high_open)
+        found = []
+        for fragment_id in wanted:
+            first = fragment_id << 32
+            start, stop = max(low - first, 0), min(high - first, self._rows(fragment_id))
+            if start < stop:
+                found.append((fragment_id, start, stop))
+        return found
+
+    def _by_address(self, plan: ByName) -> bool:
+        return isinstance(plan.query, Among) or not self._has_ids or plan.column != ROW_ID
+
+    @cached_property
+    def _has_ids(self) -> bool:
+        return self._snapshot.row_id_index is not None
+
+    def _rows(self, fragment_id: int) -> int:
+        return self._snapshot.physical_rows(self._snapshot.fragment(fragment_id))
+
+    def _refuse(self, plan: IndexPlan, reason: str) -> None:
+        if isinstance(plan, Leaf | ByName):
+            self.log.append(Answered(plan, refused=reason))
+        elif isinstance(plan, AllOf | AnyOf):
+            for part in plan.parts:
+                self._refuse(part, reason)
+
+    def _too_many(self, leaf: Leaf) -> bool:
+        expected = self._expected(leaf)
+        if expected is None or expected <= SMALL:
+            return False
+        covered = sum(self._rows(i) for i in _covered(leaf) & self._fragments)
+        return expected > MOST * covered
+
+    def _expected(self, plan: IndexPlan) -> int | None:
+        match plan:
+            case Leaf():
+                key = id(plan)
+                if key not in self._estimates:
+                    self._estimates[key] = self._estimate(plan)
+                return self._estimates[key]
+            case ByName(_, Among(values)):
+                return len(values)
+            case AllOf(parts) if parts:
+                known = [e for part in parts if (e := self._expected(part)) is not None]
+                return min(known) if known else None
+            case AnyOf(parts):
+                each = [self._expected(part) for part in parts]
+                return None if None in each else sum(e for e in each if e is not None)
+        return None
+
+    def _estimate(self, leaf: Leaf) -> int | None:
+        total = 0
+        asked: frozenset[int] = frozenset()
+        for index in leaf.indexes:
+            for segment in index.segments:
+                mine = _fragments_of(segment) & self._fragments
+                if mine <= asked:
+                    continue
+                asked |= mine
+                found = estimate(self._snapshot, segment, leaf.query)
+                if found is None:
+                    return None
+                total += found
+        return total
+
+
+def _beside(first: Bounds, second: Bounds) -> Bounds:
+    """What is said of different fragments, together."""
+    if not first.closed or not second.closed:
+        return first if first.closed else second
+    maybe = first.maybe | second.maybe
+    sure = maybe if first.is_exact and second.is_exact else first.sure | second.sure
+    return Bounds(sure, maybe, first.closed | second.closed)
+
+
+def _fragments_of(segment: Segment) -> frozenset[int]:
+    return frozenset(segment.fragments.tolist())
+
+
+def _covered(leaf: Leaf) -> frozenset[int]:
+    return frozenset().union(*(_fragments_of(s) for index in leaf.indexes for s in index.segments))

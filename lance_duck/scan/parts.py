@@ -1,0 +1,57 @@
+"""A filter as conditions that must all hold, each with what indexes can be asked instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance_duck.scan.filters import AllFilters, Filter, TreeFilter
+from lance_duck.scan.predicate import Compare, Path, Predicate, all_of, conjuncts
+
+_RANGES: Final = ("<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One of the conditions.
+
+    Attributes:
+        filter: It.
+        implied: A predicate that is true wherever it is; None where there is none.
+        exact: The predicate is true nowhere else.
+    """
+
+    filter: Filter
+    implied: Predicate | None
+    exact: bool
+
+
+def parts_of(filter_: Filter) -> tuple[Part, ...]:
+    """The conditions; ranges of one column are one."""
+    return tuple(_parts(filter_))
+
+
+def _parts(filter_: Filter) -> Iterator[Part]:
+    if isinstance(filter_, AllFilters):
+        for each in filter_.parts:
+            yield from _parts(each)
+    elif isinstance(filter_, TreeFilter):
+        for predicate in _grouped(filter_.predicate):
+            yield Part(TreeFilter(predicate), predicate, True)
+    else:
+        found: Any = getattr(filter_, "implied", None)
+        yield Part(filter_, found, bool(getattr(filter_, "implied_exactly", False)))
+
+
+def _grouped(predicate: Predicate) -> list[Predicate]:
+    found: list[Predicate] = []
+    places: dict[Path, int] = {}
+    for part in conjuncts(predicate):
+        if isinstance(part, Compare) and part.op in _RANGES:
+            place = places.setdefault(part.path, len(found))
+            if place < len(found):
+                found[place] = all_of(found[place], part)
+                continue
+        found.append(part)
+    return found

@@ -1,0 +1,81 @@
+"""From a plan to the same plan through indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lance_duck.index.catalog import Catalog, catalog
+from lance_duck.scan.choices import Choices
+from lance_duck.scan.filters import Filter
+from lance_duck.scan.index_plan import EVERY, IndexPlan, Open, is_open, plan_index
+from lance_duck.scan.index_rows import IndexRows
+from lance_duck.scan.parts import Part, parts_of
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.snapshot import Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class Routes:
+    """How indexes answer a filter.
+
+    Attributes:
+        parts: Its conditions.
+        plans: The plan for each.
+    """
+
+    parts: Sequence[Part]
+    plans: Sequence[IndexPlan]
+
+    @property
+    def are_open(self) -> bool:
+        """Whether no index says anything."""
+        return all(is_open(plan) or plan == EVERY for plan in self.plans)
+
+
+def routes(filter_: Filter, indexes: Catalog) -> Routes:
+    """Decide which index answers which condition of a filter; asks none."""
+    parts = parts_of(filter_)
+    return Routes(parts, [_plan(part, indexes) for part in parts])
+
+
+def routed(snapshot: Snapshot, plan: ScanPlan, found: Routes | None = None) -> ScanPlan:
+    """The plan with the choices of the indexes, which are asked now; the same plan where they have none.
+
+    Args:
+        snapshot: The version of the table.
+        plan: What to scan.
+        found: Routes of its filter, where they are at hand.
+    """
+    if plan.filter is None or not plan.use_index or plan.include_deleted or plan.choices is not None:
+        return plan
+    found = found or routes(plan.filter, catalog(snapshot))
+    if found.are_open:
+        return plan
+    rows = IndexRows(snapshot, plan.fragment_ids)
+    choices = Choices(found.parts, rows.each(found.plans), rows.log)
+    return replace(plan, choices=choices)
+
+
+def rows_expected(snapshot: Snapshot, found: Routes) -> int | None:
+    """Rows that a scan of the table looks at, at most, with the help of indexes; None where they do not help."""
+    if found.are_open:
+        return None
+    rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()))
+    known = [(rows.expected(plan), rows.closes(plan)) for plan in found.plans]
+    helping = [(count, closed) for count, closed in known if count is not None and closed]
+    if not helping:
+        return None
+    count, closed = min(helping, key=lambda each: each[0] + _open_rows(snapshot, each[1]))
+    return count + _open_rows(snapshot, closed)
+
+
+def _open_rows(snapshot: Snapshot, closed: frozenset[int]) -> int:
+    counts = zip(snapshot.fragments.ids(), snapshot.row_counts(), strict=True)
+    return sum(count for fragment_id, count in counts if fragment_id not in closed)
+
+
+def _plan(part: Part, indexes: Catalog) -> IndexPlan:
+    if part.implied is None:
+        return Open(f"{part.filter} is not understood")
+    return plan_index(part.implied, indexes)
