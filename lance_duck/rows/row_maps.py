@@ -149,12 +149,13 @@ def _rows(data: NDArray[np.uint8], found: list[_Containers], good: _Flags) -> tu
     maps, high, card, at = maps[order], high[order], card[order], at[order]
     place = np.repeat(at - 2 * (np.cumsum(card) - card), card) + 2 * np.arange(int(card.sum()))
     low = data[place].astype(np.uint64) | data[place + 1].astype(np.uint64) << np.uint64(8)
-    rows = np.repeat(high << np.uint64(16), card) | low
+    rows = np.asarray(np.repeat(high << np.uint64(16), card) | low, np.uint64)
     map_of = np.repeat(maps, card)
     broken = (rows[1:] <= rows[:-1]) & (map_of[1:] == map_of[:-1])
     if broken.any():
         good[map_of[1:][broken]] = False
-        rows, map_of = rows[good[map_of]], map_of[good[map_of]]
+        keep = good[map_of]
+        rows, map_of = rows[keep], map_of[keep]
     return np.bincount(map_of, minlength=len(good)).astype(np.int64), rows
 
 
