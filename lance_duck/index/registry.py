@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from lance_duck.errors import UnsupportedError
+from lance_duck.index.bitmap import BITMAP
 from lance_duck.index.bloom_filter import BLOOM_FILTER
 from lance_duck.index.btree import BTREE
 from lance_duck.index.kind import IndexKind
+from lance_duck.index.label_list import LABEL_LIST
 from lance_duck.index.zone_map import ZONE_MAP
 
-KINDS: Final[tuple[IndexKind, ...]] = (BTREE, ZONE_MAP, BLOOM_FILTER)
+KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER)
 
 
 def kind_of(type_url: str) -> IndexKind | None:
