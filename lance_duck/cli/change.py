@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 import lance_duck as ld
 from lance_duck.cli.app import JsonOption, PathArgument, TagOption, VersionOption, app, open_table
-from lance_duck.cli.show import show
-
-_CHANGES = ["field", "value"]
+from lance_duck.cli.bar import progress_bar
+from lance_duck.cli.show import report, show
 
 
 class Mode(StrEnum):
@@ -48,7 +43,7 @@ def write(
             data_storage_version=data_storage_version,
             max_rows_per_file=max_rows_per_file,
         )
-    _report({"version": dataset.version, "rows": dataset.count_rows()}, as_json)
+    report({"version": dataset.version, "rows": dataset.count_rows()}, as_json)
 
 
 @app.command()
@@ -59,9 +54,9 @@ def compact(
 ) -> None:
     """Join small fragments and leave out deleted rows."""
     dataset = open_table(table)
-    with _bar("compacting") as progress:
+    with progress_bar("compacting") as progress:
         metrics = dataset.optimize.compact_files(target_rows_per_fragment=target_rows, progress=progress)
-    _report({"version": dataset.version, **vars(metrics)}, as_json)
+    report({"version": dataset.version, **vars(metrics)}, as_json)
 
 
 @app.command()
@@ -77,7 +72,7 @@ def cleanup(
     """Remove old versions (14 days, unless told otherwise) and the files that only they refer to."""
     age = None if older_than is None else timedelta(days=older_than)
     stats = open_table(table).cleanup_old_versions(age, retain, dry_run=dry_run, error_if_tagged_old_versions=False)
-    _report(vars(stats), as_json)
+    report(vars(stats), as_json)
 
 
 @app.command()
@@ -91,21 +86,5 @@ def validate(
         raise typer.Exit(1)
 
 
-def _report(facts: dict[str, int], as_json: bool) -> None:
-    if as_json:
-        show([facts], list(facts), as_json)
-    else:
-        show(({"field": name, "value": value} for name, value in facts.items()), _CHANGES)
-
-
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr, where that is a terminal."""
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

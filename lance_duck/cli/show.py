@@ -37,6 +37,14 @@ def show(rows: Iterable[Row], columns: Sequence[str], as_json: bool = False, max
         writer.writerows([text(row[name]) for name in columns] for row in rows)
 
 
+def report(facts: Row, as_json: bool) -> None:
+    """Write what a command did: one object, or a line for each fact."""
+    if as_json:
+        show([facts], list(facts), as_json)
+    else:
+        show(({"field": name, "value": value} for name, value in facts.items()), ["field", "value"])
+
+
 def show_table(rows: Iterable[Row], columns: Sequence[str], max_rows: int, console: Console) -> None:
     """Draw at most `max_rows` rows for a person."""
     numbered = iter(rows)

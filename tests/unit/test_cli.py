@@ -41,7 +41,8 @@ def objects(*arguments: str) -> list[dict[str, object]]:
 
 def test_help_names_every_command() -> None:
     text = run("--help").stdout
-    assert all(name in text for name in ("info", "schema", "head", "sql", "versions", "files"))
+    looks = ("info", "schema", "head", "sql", "versions", "files", "indices")
+    assert all(name in text for name in (*looks, "write", "compact", "index", "drop-index", "optimize"))
 
 
 def test_version_is_shown() -> None:
@@ -193,3 +194,24 @@ def test_write_replaces_a_table_only_when_asked(tmp_path: Path) -> None:
         run("write", "(SELECT 2 AS id)", table)
     assert run("write", "(SELECT 3 AS id)", table, "--mode", "overwrite").exit_code == 0
     assert rows("head", table) == [{"id": "3"}]
+
+
+def test_indices_are_made_listed_optimized_and_dropped(tmp_path: Path) -> None:
+    table = str(tmp_path / "t.lance")
+    run("write", "(SELECT range AS id, range % 3 AS kind FROM range(10))", table)
+    assert objects("index", table, "kind", "--kind", "zonemap", "--name", "k") == [
+        {"version": 2, "name": "k", "indexed_rows": 10}
+    ]
+    run("write", "(SELECT range AS id, range % 3 AS kind FROM range(5))", table, "--mode", "append")
+    (found,) = objects("indices", table)
+    assert {
+        name: found[name] for name in ("name", "kind", "columns", "segments", "indexed_rows", "unindexed_rows")
+    } == {
+        **{"name": "k", "kind": "ZoneMap", "columns": "kind", "segments": 1},
+        **{"indexed_rows": 10, "unindexed_rows": 5},
+    }
+    assert objects("optimize", table) == [{"version": 4, "indices": 1, "unindexed_rows": 0}]
+    assert objects("optimize", table, "--index", "k") == [{"version": 4, "indices": 1, "unindexed_rows": 0}]
+    assert objects("indices", table, "--version", "1") == []
+    assert objects("drop-index", table, "k") == [{"version": 5}]
+    assert objects("indices", table) == []
