@@ -26,6 +26,7 @@ HOMES: dict[str, set[str]] = {
     "duckdb": {"duck", "scan"},
     "obstore": {"store"},
     "pyroaring": {"rows"},
+    "sqlglot": {"duck"},
     "tenacity": {"commit"},
     "faiss": set(),
     "typer": {"cli"},

@@ -15,6 +15,7 @@ from lance_duck.duck.catalog import Catalog
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.folder import Folder
 from lance_duck.duck.handle import TableHandle
+from lance_duck.duck.narrowing import Narrower
 from lance_duck.duck.rewrite import paths_in, rewrite
 from lance_duck.duck.scope import call_as_user
 from lance_duck.duck.table import DuckTable
@@ -63,6 +64,7 @@ class Connection:
     def __init__(self, native: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
         self._native = native
         self._catalog = catalog
+        self._narrower = Narrower(native, catalog)
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -76,13 +78,14 @@ class Connection:
             LanceDuckError: A table cannot be opened or read.
             duckdb.Error: DuckDB refuses the statement.
         """
-        return self._run(self._native.sql, query, options)
+        return self._run(self._native.sql, query, options, later=True)
 
     query = from_query = sql
 
     def execute(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement with parameters; the result is fetched from this connection. Raises as `sql`."""
-        self._run(self._native.execute, query, {} if parameters is None else {"parameters": parameters})
+        options = {} if parameters is None else {"parameters": parameters}
+        self._run(self._native.execute, query, options, later=False)
         return self
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
@@ -142,12 +145,38 @@ class Connection:
     def __repr__(self) -> str:
         return f"<lance_duck.Connection with {self._catalog.describe()}>"
 
-    def _run(self, method: Callable[..., Any], query: Any, options: Mapping[str, Any]) -> Any:
+    def _run(
+        self, method: Callable[..., Any], query: Any, options: Mapping[str, Any], *, later: bool | None = None
+    ) -> Any:
+        """Run a method of DuckDB's with a statement as its first argument.
+
+        Args:
+            method: The method.
+            query: The statement.
+            options: Further arguments.
+            later: Rows are read at some later time; None: the statement runs as it stands, perhaps several times.
+        """
         if not isinstance(query, str):
             return self._with_new_tables(lambda: call_as_user(partial(method, query, **options), {}))
         text = rewrite(query, self._catalog.is_table)
         tables = {path: DuckTable(self._catalog.path_handle(path).current, hidden=False) for path in paths_in(text)}
-        return self._with_new_tables(lambda: call_as_user(partial(method, text, **options), tables))
+
+        def run(sql: str, tables: Mapping[str, DuckTable]) -> Any:
+            return call_as_user(partial(method, sql, **options), tables)
+
+        def narrowed() -> Any:
+            parameters = options.get("parameters", options.get("params"))
+            found = None if later is None else self._narrower.narrowed(text, parameters, later=later)
+            if found is None:
+                return run(text, tables)
+            try:
+                return run(found.sql, {**tables, **found.tables})
+            except duckdb.InterruptException:
+                raise
+            except duckdb.Error:
+                return run(text, tables)  # errors speak of the statement as it was given
+
+        return self._with_new_tables(narrowed)
 
     def _with_new_tables(self, call: Callable[[], Any]) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""

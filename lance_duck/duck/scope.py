@@ -35,6 +35,20 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any]) -> T:
     return cast("T", FunctionType(_CODE, scope)(call))
 
 
+def user_variable(name: str) -> Any:
+    """What a name stands for in the nearest frame outside of this package, compared without case; None for nothing."""
+    frame = _user_frame()
+    if frame is None:
+        return None
+    for scope in (frame.f_locals, frame.f_globals):
+        if name in scope:
+            return scope[name]
+        found = [value for known, value in scope.items() if isinstance(known, str) and known.lower() == name.lower()]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
 def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("lance_duck.duck"):

@@ -18,7 +18,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.scan.duckdb_types import duckdb_arrow_schema
 from lance_duck.scan.nodes import predicate_from_nodes
 from lance_duck.scan.offsets import without_offsets
-from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.predicate import Predicate, all_of
 from lance_duck.scan.pushed import ByCaller, predicate_from_pushed
 from lance_duck.scan.source import PushedScan, ScanSource
 
@@ -79,7 +79,8 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         dataset = self.dataset
         schema = self._schema(dataset)
         wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
-        reader = _reader(dataset, wanted, predicate_from_nodes(filters, dataset.schema), any_form=True)
+        predicate = self._with_implied(predicate_from_nodes(filters, dataset.schema))
+        reader = _reader(dataset, wanted, predicate, any_form=True)
         return without_offsets(reader).__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
@@ -87,10 +88,18 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         dataset = self.dataset
         schema = self._schema(dataset)
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-        predicate = None if filter is None else predicate_from_pushed(filter, dataset.schema)
+        predicate = self._with_implied(None if filter is None else predicate_from_pushed(filter, dataset.schema))
         return PushedScan(wanted, lambda: without_offsets(_reader(dataset, wanted, predicate, any_form=False)))
 
     scanner = ByCaller(pushed_scanner, pushed_scanner)
+
+    def implied(self) -> Predicate | None:
+        """A condition that the rows of the table may be chosen by, besides those of DuckDB; asked at each scan."""
+        return None
+
+    def _with_implied(self, predicate: Predicate | None) -> Predicate | None:
+        parts = [part for part in (self.implied(), predicate) if part is not None]
+        return all_of(*parts) if parts else None
 
     def _schema(self, dataset: LanceDataset) -> pa.Schema:
         known = self._known

@@ -54,6 +54,14 @@ class ScanSource(_Base):
             any_form: Strings may come in any form of theirs (dictionary, view), whichever costs least.
         """
 
+    @abstractmethod
+    def indexed_columns(self) -> frozenset[str]:
+        """Top-level columns of which an index answers equality for most of the rows."""
+
+    @abstractmethod
+    def index_estimate(self, predicate: Predicate) -> int | None:
+        """Rows that a scan with a predicate looks at, at most, where indexes help it; None: they do not."""
+
     def __arrow_c_schema__(self) -> object:
         """The columns that DuckDB sees, read at each bind."""
         return duckdb_arrow_schema(self.schema).__arrow_c_schema__()
