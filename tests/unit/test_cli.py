@@ -204,12 +204,8 @@ def test_indices_are_made_listed_optimized_and_dropped(tmp_path: Path) -> None:
     ]
     run("write", "(SELECT range AS id, range % 3 AS kind FROM range(5))", table, "--mode", "append")
     (found,) = objects("indices", table)
-    assert {
-        name: found[name] for name in ("name", "kind", "columns", "segments", "indexed_rows", "unindexed_rows")
-    } == {
-        **{"name": "k", "kind": "ZoneMap", "columns": "kind", "segments": 1},
-        **{"indexed_rows": 10, "unindexed_rows": 5},
-    }
+    shown = ("name", "kind", "columns", "segments", "indexed_rows", "unindexed_rows")
+    assert [found[name] for name in shown] == ["k", "ZoneMap", "kind", 1, 10, 5]
     assert objects("optimize", table) == [{"version": 4, "indices": 1, "unindexed_rows": 0}]
     assert objects("optimize", table, "--index", "k") == [{"version": 4, "indices": 1, "unindexed_rows": 0}]
     assert objects("indices", table, "--version", "1") == []
