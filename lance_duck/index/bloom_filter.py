@@ -60,13 +60,12 @@ class BloomFilterIndex(ZonedIndex):
     def __init__(self, file: IndexFile, type_: pa.DataType) -> None:
         file.column(DATA, pa.binary())
         zones, order = read_zones(file)
-        super().__init__(zones, read_nulls(file, zones))
+        super().__init__(zones, read_nulls(file, zones), type_)
         self.number_of_items = row_number(file, _ITEMS_KEY, _DEFAULT_ITEMS)
         self.probability = _probability(file)
         self.blocks = blocks_for(self.number_of_items, self.probability)
         self._file = file
         self._order = order
-        self._type = type_
         at_once = max(1, _READ_BYTES // (self.blocks * BLOCK_BYTES))
         self._parts = [slice(i, min(i + at_once, file.num_rows)) for i in range(0, file.num_rows, at_once)]
         self._keeps = file.num_rows * self.blocks * BLOCK_BYTES <= _KEPT_BYTES
@@ -77,7 +76,7 @@ class BloomFilterIndex(ZonedIndex):
         if not isinstance(query, Among):
             raise InternalError("query that filters do not answer", found=query)
         nothing = np.zeros(len(self.zones), np.bool_)
-        hashes = hashes_to_find(query.values.cast(self._type))
+        hashes = hashes_to_find(query.values.cast(self.type))
         if hashes is None:
             return ~nothing, nothing
         may = np.zeros(len(self.zones), np.bool_)

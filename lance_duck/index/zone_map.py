@@ -56,7 +56,7 @@ class ZoneMapIndex(ZonedIndex):
         for name in _COUNTS:
             file.column(name, pa.uint32())
         zones, order = read_zones(file)
-        super().__init__(zones, read_nulls(file, zones))
+        super().__init__(zones, read_nulls(file, zones), type_)
         low, high, nulls, nans = (column.take(pa.array(order)) for column in file.read(["min", "max", *_COUNTS]))
         if nulls.null_count or nans.null_count:
             raise CorruptError("null in the counts of a zone", where=file.path)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InvalidInputError
@@ -24,9 +25,11 @@ class ZonedIndex(ABC):
     Attributes:
         zones: Of its rows.
         nulls: Rows whose value is null.
+        type: Storage type of the column.
     """
 
-    def __init__(self, zones: Zones, nulls: RowSet) -> None:
+    def __init__(self, zones: Zones, nulls: RowSet, type_: pa.DataType) -> None:
+        self.type = type_
         self.zones = zones
         self.nulls = nulls
         self._last: tuple[Query, Mask, Mask] | None = None
