@@ -177,9 +177,9 @@ def _may_hold(snapshot: Snapshot, segment: Segment, tail: Iterable[int]) -> bool
     covers the rows: so they must go.
     """
     fragments = [snapshot.fragment(i) for i in tail]
-    if segment.by_row_id:
-        return any(_has_moved_rows(snapshot, f) for f in fragments)
-    return any(_has_changed_in_place(f) for f in fragments)
+    if any(_has_changed_in_place(f) for f in fragments):
+        return True
+    return segment.by_row_id and any(_has_moved_rows(snapshot, f) for f in fragments)
 
 
 def _has_changed_in_place(fragment: Fragment) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Self
 from uuid import UUID
 
-from lance_duck.errors import IndexNotFoundError, InvalidInputError, UnsupportedError
+from lance_duck.errors import IndexNotFoundError, InvalidInputError, NotIndexableError, UnsupportedError
 from lance_duck.index.catalog import catalog
 from lance_duck.index.search import open_index
 from lance_duck.verbs.change import transaction_properties as properties_of
@@ -250,7 +250,7 @@ def _wish(
 def _one_column(column: Any) -> str:
     columns = [column] if isinstance(column, str) else list(column)
     if len(columns) != 1 or not isinstance(columns[0], str):
-        raise UnsupportedError("a scalar index over several columns", expected="one column", found=repr(column))
+        raise NotIndexableError("a scalar index over several columns", expected="one column", found=repr(column))
     return columns[0]
 
 
