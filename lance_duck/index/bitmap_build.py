@@ -1,7 +1,7 @@
 """Bitmap files written: values are gathered into runs of entries, runs are merged, and entries go out in order.
 
-A run holds as many values as a quarter of the memory limit has room for. Its entries, a few bytes a row, stay in
-memory up to another quarter; the others wait in temporary files, which are mapped, not read whole.
+A run holds as many values as a quarter of the memory limit has room for, and not more than 256 MiB. Its entries, a few
+bytes a row, stay in memory up to another quarter; the others wait in temporary files, which are mapped, not read whole.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from lance_duck.index.kind import BuildOptions
 
 _STATISTICS: Final = "lance:index_stats"
 _SLICE: Final = 1 << 14
+_RUN_BYTES: Final = 256 << 20  # its bitmaps fit into one array then, whatever the values
 
 
 class Runs:
@@ -40,6 +41,7 @@ class Runs:
     def __init__(self, type_: pa.DataType, options: BuildOptions) -> None:
         self._type = type_
         self._limit = max(options.memory_limit // 4, 1)
+        self._run = min(self._limit, _RUN_BYTES)
         self._progress = options.progress
         self._files = ExitStack()
         self._values: list[pa.Array] = []
@@ -52,7 +54,7 @@ class Runs:
         self._values.append(values)
         self._rows.append(rows)
         self._waiting += num_bytes(values) + rows.nbytes
-        if self._waiting >= self._limit:
+        if self._waiting >= self._run:
             self._close()
         self._taken += taken
         if self._progress is not None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from lance_duck.index.bitmap_keys import sortable, written_order
+from lance_duck.index.bitmap_keys import is_number, sortable, written_order
 from lance_duck.rows.row_maps import LARGEST, array_maps, read_array_maps
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_row_address_map, row_address_map
@@ -26,6 +26,9 @@ Follow = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
 
 _RADIX: Final = 1 << 16
 _PIECE: Final = 1 << 22
+_AT_ONCE: Final = 1 << 14
+_ROWS_AT_ONCE: Final = 1 << 18
+_SAMPLE: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,7 @@ def entries_of(values: pa.ChunkedArray, rows: Names) -> Entries:
     """Make entries of values, and the rows that have them, which may come in any order, also repeatedly."""
     if not len(values):
         return Entries(pa.array([], values.type), pa.array([], pa.binary()))
-    bits = _bits(values.type)
-    plain = values if bits is None else pa.chunked_array([chunk.view(bits) for chunk in values.chunks], bits)
-    encoded = plain.dictionary_encode(null_encoding="encode").combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # what older versions give
-        encoded = encoded.unify_dictionaries().chunk(0)
-    keys, ranks = _ranked(encoded, values.type)
+    keys, ranks = _sorted(values) if _sorts_well(values) else _hashed(values)
     counts, rows = _grouped(ranks, rows, len(keys))
     return Entries(keys, _maps(counts, rows))
 
@@ -160,18 +158,42 @@ def _position(key: Any) -> tuple[bool, Any]:
     return key is not None, 0 if key is None else key
 
 
-def _bits(type_: pa.DataType) -> pa.DataType | None:
-    """Integers in place of floats: every two bit patterns are keys of their own."""
-    return {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[type_.byte_width] if pt.is_floating(type_) else None
+def _sorts_well(values: pa.ChunkedArray) -> bool:
+    """Whether sorting is faster than looking up each value: they are numbers, and most come once."""
+    sample = values.slice(0, _SAMPLE)
+    return is_number(values.type) and not values.null_count and len(sample.unique()) > len(sample) // 2
 
 
-def _ranked(encoded: pa.DictionaryArray, type_: pa.DataType) -> tuple[pa.Array, NDArray[Any]]:
-    """Keys in order, and for each value the place of its key."""
-    keys = encoded.dictionary if encoded.dictionary.type == type_ else encoded.dictionary.view(type_)
+def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
+    """Keys in order, and for each value the place of its key; by sorting them."""
+    array = values.combine_chunks()
+    found = sortable(array).to_numpy(zero_copy_only=False)
+    order = np.argsort(found)
+    found = found[order]
+    first = np.ones(len(found), np.bool_)
+    first[1:] = found[1:] != found[:-1]
+    rank = np.empty(len(found), np.uint32)
+    rank[order] = np.cumsum(first) - 1
+    return array.take(pa.array(order[first])), rank
+
+
+def _hashed(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
+    """Keys in order, and for each value the place of its key; by looking up each value."""
+    bits = _bits(values.type)
+    plain = values if bits is None else pa.chunked_array([chunk.view(bits) for chunk in values.chunks], bits)
+    encoded = plain.dictionary_encode(null_encoding="encode").combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # what older versions give
+        encoded = encoded.unify_dictionaries().chunk(0)
+    keys = encoded.dictionary if bits is None else encoded.dictionary.view(values.type)
     order = written_order(keys)
     rank = np.empty(len(keys), np.uint16 if len(keys) <= _RADIX else np.uint32)
     rank[order] = np.arange(len(keys))
     return keys.take(pa.array(order)), rank[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _bits(type_: pa.DataType) -> pa.DataType | None:
+    """Integers in place of floats: every two bit patterns are keys of their own."""
+    return {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[type_.byte_width] if pt.is_floating(type_) else None
 
 
 def _grouped(group: NDArray[Any], rows: Names, groups: int) -> tuple[NDArray[np.int64], Names]:
@@ -198,16 +220,29 @@ def _maps(counts: NDArray[np.int64], rows: Names, others: dict[int, RowSet] | No
     end = np.cumsum(counts)
     large = {i: RowSet.of(rows[end[i] - counts[i] : end[i]]) for i in np.flatnonzero(counts > LARGEST).tolist()}
     large |= others or {}
-    if not large:
-        return _binary(*array_maps(counts, rows))
     small = np.ones(len(counts), np.bool_)
     small[list(large)] = False
-    maps = _binary(*array_maps(counts[small], rows[np.repeat(small, counts)]))
+    if large:
+        rows, counts = rows[np.repeat(small, counts)], counts[small]
+    maps = pa.concat_arrays([pa.array([], pa.binary()), *_small_maps(counts, rows)])
+    if not large:
+        return maps
     both = pa.concat_arrays([maps, pa.array([row_address_map(each) for each in large.values()], pa.binary())])
-    place = np.empty(len(counts), np.int64)
+    place = np.empty(len(small), np.int64)
     place[small] = np.arange(len(maps))
     place[list(large)] = np.arange(len(maps), len(both))
     return both.take(pa.array(place))
+
+
+def _small_maps(counts: NDArray[np.int64], rows: Names) -> Iterator[pa.Array]:
+    """Serialize the rows of groups, few at once: the work stays in the caches of the processor."""
+    end = np.cumsum(counts)
+    start = done = 0
+    while start < len(counts):
+        few = int(np.searchsorted(end, done + _ROWS_AT_ONCE, "right"))
+        stop = max(start + 1, min(start + _AT_ONCE, few))
+        yield _binary(*array_maps(counts[start:stop], rows[done : int(end[stop - 1])]))
+        start, done = stop, int(end[stop - 1])
 
 
 def _binary(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pa.Array:

@@ -25,7 +25,13 @@ _MANY: Final = 256
 
 def can_be_key(type_: pa.DataType) -> bool:
     """Whether values of a storage type can be keys."""
-    return _is_number(type_) or _is_text(type_) or pt.is_decimal128(type_) or pt.is_decimal256(type_)
+    return is_number(type_) or _is_text(type_) or pt.is_decimal128(type_) or pt.is_decimal256(type_)
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Whether numpy has the order of the values."""
+    whole = pt.is_integer(type_) or pt.is_boolean(type_) or (pt.is_temporal(type_) and not pt.is_interval(type_))
+    return bool(whole or pt.is_floating(type_))
 
 
 def can_find(query: Query, type_: pa.DataType) -> bool:
@@ -49,7 +55,10 @@ def sortable(keys: pa.Array) -> pa.Array:
 
 def written_order(keys: pa.Array) -> Places:
     """Return the places of keys in the order in which they are written, nulls first."""
-    order: Places = pc.sort_indices(sortable(keys)).to_numpy().astype(np.int64)  # nulls last
+    values = sortable(keys)
+    if is_number(keys.type) and not keys.null_count:
+        return np.argsort(values.to_numpy(zero_copy_only=False), kind="stable")
+    order: Places = pc.sort_indices(values).to_numpy().astype(np.int64)  # nulls last
     return np.roll(order, keys.null_count)
 
 
@@ -159,7 +168,7 @@ def _comparable(values: pa.Array) -> NDArray[Any] | pa.Array:
         found = values.to_numpy(zero_copy_only=False)
         return (found.astype(np.float32) if found.itemsize == 2 else found) + 0.0  # -0.0 + 0.0 is 0.0
     plain = _plain(values)
-    return plain.to_numpy(zero_copy_only=False) if _is_number(values.type) else plain
+    return plain.to_numpy(zero_copy_only=False) if is_number(values.type) else plain
 
 
 def _plain(values: pa.Array) -> pa.Array:
@@ -180,12 +189,6 @@ def _order(values: NDArray[Any] | pa.Array) -> Any:
         return None if (values[1:] >= values[:-1]).all() else np.argsort(values, kind="stable")
     ordered = len(values) < 2 or pc.all(pc.greater_equal(values[1:], values[:-1])).as_py()
     return None if ordered else pc.sort_indices(values)
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    """Whether numpy has the order of the values."""
-    whole = pt.is_integer(type_) or pt.is_boolean(type_) or (pt.is_temporal(type_) and not pt.is_interval(type_))
-    return bool(whole or pt.is_floating(type_))
 
 
 def _is_text(type_: pa.DataType) -> bool:

@@ -95,7 +95,7 @@ def columns(draw: st.DrawFn) -> tuple[pa.Array, Query]:
     return column, Except(query) if draw(st.booleans()) else query
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(columns(), st.data())
 def test_a_search_finds_what_looking_at_each_value_finds(
     tmp_path: Path, drawn: tuple[pa.Array, Query], data: st.DataObject
@@ -250,7 +250,7 @@ def test_keys_of_another_type_are_refused(tmp_path: Path) -> None:
         segments.open(segments.directory, pa.int32())
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=3), st.integers(0, 4000))
 def test_broken_bytes_are_refused_or_harmless(tmp_path: Path, changes: list[tuple[int, int]], cut: int) -> None:
     segments = Segments(BITMAP, tmp_path)

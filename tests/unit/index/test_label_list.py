@@ -45,7 +45,7 @@ def columns(draw: st.DrawFn) -> tuple[pa.Array, Lists, list[Any], pa.DataType]:
     return pa.array(lists, make(type_)), lists, draw(st.lists(values, max_size=3)), type_
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(columns(), st.sampled_from([1, 1 << 20]))
 def test_a_search_finds_what_looking_at_each_list_finds(
     tmp_path: Path, drawn: tuple[pa.Array, Lists, list[Any], pa.DataType], memory_limit: int
@@ -172,7 +172,7 @@ def test_what_the_items_do_not_tell_is_not_answered() -> None:
     assert not LABEL_LIST.supports(pa.list_(pa.float32(), 2))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=3))
 def test_broken_bytes_are_refused_or_harmless(tmp_path: Path, changes: list[tuple[int, int]]) -> None:
     segments = Segments(LABEL_LIST, tmp_path)
