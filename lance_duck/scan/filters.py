@@ -15,6 +15,7 @@ from lance_duck.scan.arrow_filter import check_expression, expression_mask, expr
 from lance_duck.scan.duckdb_eval import Columns, Parameters, evaluate_sql
 from lance_duck.scan.evaluate import mask
 from lance_duck.scan.predicate import Path, Predicate
+from lance_duck.scan.sql_split import split_sql
 from lance_duck.scan.sql_text import SqlExpression, parse_sql
 from lance_duck.scan.sql_tree import tree_from_sql
 
@@ -161,9 +162,9 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     tree = tree_from_sql(text, schema, parameters)
     if tree is not None:
         return TreeFilter(tree)
-    keep = not parameters and _is_hashable(schema)
-    expression = parse_condition(text, schema) if keep else _condition(text, schema, parameters)
-    return SqlFilter(expression, parameters)
+    if not parameters and _is_hashable(schema):
+        return _kept_filter(text, schema)
+    return _split_filter(_condition(text, schema, parameters), schema, parameters)
 
 
 def _is_hashable(schema: pa.Schema) -> bool:
@@ -175,9 +176,14 @@ def _is_hashable(schema: pa.Schema) -> bool:
 
 
 @lru_cache(maxsize=256)
-def parse_condition(text: str, schema: pa.Schema) -> SqlExpression:
-    """Vet an SQL filter without parameters."""
-    return _condition(text, schema, None)
+def _kept_filter(text: str, schema: pa.Schema) -> Filter:
+    return _split_filter(_condition(text, schema, None), schema, None)
+
+
+def _split_filter(expression: SqlExpression, schema: pa.Schema, parameters: Parameters) -> Filter:
+    """The filter with those parts as conditions of their own that are simple."""
+    tree = split_sql(expression.text, schema, parameters) if expression.type == "BOOLEAN" else None
+    return SqlFilter(expression, parameters) if tree is None else TreeFilter(tree)
 
 
 def _condition(text: str, schema: pa.Schema, parameters: Parameters) -> SqlExpression:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan import kernels
+from lance_duck.scan.arrays import pick
 from lance_duck.scan.kernels import Mask
-from lance_duck.scan.predicate import And, Compare, Constant, Op, Or, Predicate
+from lance_duck.scan.predicate import And, Compare, Constant, Op, Opaque, Or, Predicate
 
 Columns = Mapping[str, pa.Array]
 Rest = Callable[[Predicate, Columns, int], pa.BooleanArray]
@@ -51,7 +52,7 @@ def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest)
 def _narrow(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -> None:
     match predicate:
         case And(operands):
-            for operand in operands:
+            for operand in sorted(operands, key=_is_dear):
                 _narrow(operand, columns, mask, rest)
             return
         case Or(operands) if operands:
@@ -62,6 +63,9 @@ def _narrow(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -> N
             return
         case Constant(value):
             mask &= np.uint8(value is True)
+            return
+        case Opaque():
+            _ask_where_left(predicate, columns, mask, rest)
             return
         case Compare(op, path, value) if len(path) == 1 and value.is_valid:
             array = columns.get(path[0])
@@ -77,6 +81,22 @@ def _narrow(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -> N
     ):
         return
     mask &= _to_bytes(rest(predicate, columns, len(mask)))
+
+
+def _is_dear(predicate: Predicate) -> bool:
+    return any(isinstance(leaf, Opaque) for leaf in predicate.leaves())
+
+
+def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest) -> None:
+    """Ask only for the rows that are left, where these are few."""
+    left = np.flatnonzero(mask)
+    if not len(left):
+        return
+    if 2 * len(left) > len(mask):
+        mask &= _to_bytes(rest(predicate, columns, len(mask)))
+        return
+    chosen = {name: pick(columns[name], left) for name in predicate.columns() if name in columns}
+    mask[left] = _to_bytes(rest(predicate, chosen, len(left)))
 
 
 def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:

@@ -164,7 +164,7 @@ class Opaque(_Leaf):
         return self.inputs
 
     def __str__(self) -> str:
-        return self.sql
+        return self.sql.replace("\n)", ")")
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,29 @@ column.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
 _MOMENTS: Final = {"date": _DATE, "text": _TIMESTAMP, "timestamp": _TIMESTAMP}
+_FLOAT: Final = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|nan|inf|infinity)", re.IGNORECASE)
+_SINGLES: Final = ("float", "real", "float4")
+_FLOATS: Final = (*_SINGLES, "double", "float8")
+_INTEGERS: Final = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    **dict.fromkeys(("int", "integer"), pa.int32()),
+    "bigint": pa.int64(),
+}
+_DECIMAL: Final = re.compile(r"(?:decimal|numeric)\((\d{1,2}),(\d{1,2})\)")
 _MAX_DIGITS: Final = 15
 _EXACT_INT: Final = {"float": 2**24, "double": 2**53}
 _EPOCH: Final = dt.datetime(1970, 1, 1)
@@ -33,7 +45,7 @@ class Literal:
     """A constant as written.
 
     Attributes:
-        kind: number, text, date, timestamp (of typed SQL literals), or value (a Python value).
+        kind: number, text, double, date, timestamp (of typed SQL literals), or value (a Python value).
         value: The digits, the text, or the value.
     """
 
@@ -55,6 +67,50 @@ def scalar_for(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     raise NotSimpleError
 
 
+def integer_range(type_: pa.DataType) -> tuple[int, int]:
+    """Least and greatest value of a type of whole numbers."""
+    bits = type_.bit_width
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(type_) else (0, 2**bits - 1)
+
+
+def numeric(digits: str) -> Literal:
+    """A number as written: with an exponent it is a DOUBLE."""
+    if "e" not in digits.lower():
+        return Literal("number", digits)
+    value = float(digits)
+    return _fits(math.isfinite(value), Literal("double", value))
+
+
+def cast_literal(literal: Literal, name: str) -> Literal:
+    """A constant with `::` and the name of a type behind it.
+
+    Raises:
+        NotSimpleError: The cast may change the value, or the type is not among the simple ones.
+    """
+    text = literal.value if literal.kind in ("text", "number") else None
+    if text is None:
+        raise NotSimpleError
+    if name in ("date", "timestamp") and literal.kind == "text":
+        return Literal(name, text)
+    if name in _FLOATS and _FLOAT.fullmatch(text):
+        return Literal("double", float(np.float32(text)) if name in _SINGLES else float(text))
+    if name in _INTEGERS and literal.kind == "number" and re.fullmatch(r"-?\d+", text):
+        low, high = integer_range(_INTEGERS[name])
+        return _fits(low <= int(text) <= high, literal)
+    shape = _DECIMAL.fullmatch(name)
+    if shape is not None and literal.kind == "number":
+        digits, scale = int(shape[1]), int(shape[2])
+        value = Decimal(text)
+        return _fits(value == round(value, scale) and abs(value) < 10 ** (digits - scale), literal)
+    raise NotSimpleError
+
+
+def _fits(holds: bool, literal: Literal) -> Literal:
+    if not holds:
+        raise NotSimpleError
+    return literal
+
+
 def _integer(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     if literal.kind == "number" and re.fullmatch(r"-?\d+", literal.value):
         value = int(literal.value)
@@ -62,28 +118,34 @@ def _integer(literal: Literal, type_: pa.DataType) -> pa.Scalar:
         value = literal.value
     else:
         raise NotSimpleError
-    bits = type_.bit_width
-    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(type_) else (0, 2**bits - 1)
+    low, high = integer_range(type_)
     return _checked(low <= value <= high and abs(value) < 2**63, value, type_)
 
 
 def _floating(literal: Literal, type_: pa.DataType) -> pa.Scalar:
-    if literal.kind == "value" and type(literal.value) is float and type_ == pa.float64():
-        return pa.scalar(literal.value, type_)
-    number = _number(literal)
-    whole = number == number.to_integral_value() and abs(number) <= _EXACT_INT[str(type_)]
-    short = type_ == pa.float64() and len(number.as_tuple().digits) <= _MAX_DIGITS
-    return _checked(whole or short, float(number), type_)
+    if literal.kind in ("value", "double") and type(literal.value) is float:
+        # DuckDB widens the column, which keeps its order: a constant that it could hold itself is compared as well.
+        same = math.isnan(literal.value) or type_ == pa.float64() or float(np.float32(literal.value)) == literal.value
+        return _checked(bool(same), literal.value, type_)
+    value = number(literal)
+    whole = value == value.to_integral_value() and abs(value) <= _EXACT_INT[str(type_)]
+    short = type_ == pa.float64() and len(value.as_tuple().digits) <= _MAX_DIGITS
+    return _checked(whole or short, float(value), type_)
 
 
 def _decimal(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     try:
-        return pa.scalar(_number(literal), type_)
+        return pa.scalar(number(literal), type_)
     except pa.ArrowInvalid as error:
         raise NotSimpleError from error
 
 
-def _number(literal: Literal) -> Decimal:
+def number(literal: Literal) -> Decimal:
+    """A constant that is an exact number.
+
+    Raises:
+        NotSimpleError: It is none.
+    """
     if literal.kind == "number" or (literal.kind == "value" and type(literal.value) is int):
         return Decimal(literal.value)
     raise NotSimpleError
@@ -134,7 +196,8 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
         raise NotSimpleError from error
 
 
-def _is_text(type_: pa.DataType) -> bool:
+def is_text(type_: pa.DataType) -> bool:
+    """Whether it is a type of texts."""
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
 
 
@@ -142,7 +205,7 @@ _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Literal,
     (pa.types.is_integer, _integer),
     (lambda t: t in (pa.float32(), pa.float64()), _floating),
     (pa.types.is_decimal128, _decimal),
-    (_is_text, _text),
+    (is_text, _text),
     (lambda t: t == pa.bool_(), _boolean),
     (pa.types.is_date32, _date),
     (lambda t: pa.types.is_timestamp(t) and t.tz is None, _timestamp),

@@ -1,88 +1,63 @@
 """Simple SQL filters as a predicate tree, without asking DuckDB.
 
-Understood are comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, bare booleans, AND, OR,
-NOT and parentheses. Whatever else the text holds, and every constant that does not fit its column exactly, is left to
-DuckDB: the answer is then None, never a guess.
+Understood are comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, LIKE of a prefix and
+starts_with, membership in lists, bare booleans, AND, OR, NOT and parentheses. Whatever else the text holds, and every
+constant that is not compared exactly, is left to DuckDB: the answer is then None, never a guess.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lance_duck.scan.duckdb_eval import Parameters
+from lance_duck.scan.lists import is_list, item_type
 from lance_duck.scan.predicate import (
     MIRRORED,
     OPS,
     Compare,
-    In,
+    Constant,
+    HasAll,
+    HasAny,
     IsNull,
     Not,
     Op,
     Path,
     Predicate,
+    StartsWith,
     all_of,
     any_of,
 )
-from lance_duck.scan.sql_literals import Literal, NotSimpleError, scalar_for
+from lance_duck.scan.sql_compare import comparison, like, membership
+from lance_duck.scan.sql_literals import Literal, NotSimpleError, cast_literal, is_text, numeric, scalar_for
 from lance_duck.scan.sql_names import find_name
+from lance_duck.scan.sql_tokens import END, Token, tokens
 
-_TOKEN: Final = re.compile(
-    r"""\s*(?: (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?![\w.])) | (?P<text>'(?:[^']|'')*')
-        | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`) | (?P<word>[A-Za-z_]\w*) | (?P<param>\?|\$\w+)
-        | (?P<op><>|!=|<=|>=|==|=|<|>) | (?P<mark>[(),.-]) )""",
-    re.VERBOSE,
-)
 _OPS: Final[Mapping[str, Op]] = {**{op: op for op in OPS}, "<>": "!=", "==": "="}
-_RESERVED: Final = frozenset(
-    """
-    and or not is null in between like ilike glob similar true false date timestamp timestamptz time interval case
-    when then else end cast try_cast exists distinct from collate at escape any all some select where unknown
-    isnull notnull using on as lambda array struct map row current_date current_timestamp current_time localtime
-    localtimestamp default user session_user current_user
-    """.split()  # noqa: SIM905
-)
 _MAX_DEPTH: Final = 64
 
 
 def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
     """The filter as a tree, or None when it is not simple; also when it is wrong, which DuckDB then says better."""
     try:
-        return _Parser(_tokens(text), schema, parameters).whole()
+        return Parser(tokens(text), schema, parameters).whole()
     except NotSimpleError:
         return None
 
 
-@dataclass(frozen=True)
-class _Token:
-    kind: str
-    text: str
+class Parser:
+    """Reads tokens as a predicate tree.
 
+    Args:
+        found: Tokens of a text.
+        schema: Columns that it may read.
+        parameters: Values bound to it.
+    """
 
-def _tokens(text: str) -> list[_Token]:
-    tokens: list[_Token] = []
-    at = 0
-    end = len(text.rstrip())
-    while at < end:
-        match = _TOKEN.match(text, at)
-        if match is None or match.lastgroup is None:
-            raise NotSimpleError
-        word = match[match.lastgroup]
-        keyword = match.lastgroup == "word" and word.lower() in _RESERVED
-        tokens.append(_Token("keyword", word.lower()) if keyword else _Token(match.lastgroup, word))
-        at = match.end()
-        if tokens[-1].text == "-" and text[at : at + 1] == "-":
-            raise NotSimpleError
-    return tokens
-
-
-class _Parser:
-    def __init__(self, tokens: list[_Token], schema: pa.Schema, parameters: Parameters) -> None:
-        self._tokens = tokens
+    def __init__(self, found: list[Token], schema: pa.Schema, parameters: Parameters) -> None:
+        self._tokens = found
         self._at = 0
         self._depth = 0
         self._schema = schema
@@ -91,9 +66,25 @@ class _Parser:
         self._used = 0
 
     def whole(self) -> Predicate:
+        """The tree of all tokens.
+
+        Raises:
+            NotSimpleError: They are not understood, or there are other parameters than those given.
+        """
         found = self._any()
         given = len(self._parameters or ())
         if self._at != len(self._tokens) or self._used != given:
+            raise NotSimpleError
+        return found
+
+    def column(self) -> tuple[Path, pa.DataType]:
+        """The column that all tokens name, and the type of its values.
+
+        Raises:
+            NotSimpleError: They name none.
+        """
+        found = self._path()
+        if self._at != len(self._tokens):
             raise NotSimpleError
         return found
 
@@ -131,38 +122,65 @@ class _Parser:
             value = self._literal()
             op = MIRRORED[self._op()]
             path, type_ = self._path()
-            return Compare(op, path, scalar_for(value, type_))
+            return comparison(op, path, value, type_)
+        if self._peek().text.lower() in _FUNCTIONS and self._peek(1) == Token("mark", "("):
+            return self._function()
         path, type_ = self._path()
         if self._takes("keyword", "is"):
             return self._is_null(path)
         if self._takes("keyword", "not"):
-            return Not(self._list_or_range(path, type_))
-        if self._peek() in (_Token("keyword", "in"), _Token("keyword", "between")):
-            return self._list_or_range(path, type_)
+            return Not(self._test(path, type_))
+        if self._peek().kind == "keyword" and self._peek().text in ("in", "between", "like"):
+            return self._test(path, type_)
+        if self._peek().text in _OPERATORS:
+            return _FUNCTIONS[_OPERATORS[self._next().text]](path, type_, self._argument())
         if self._peek().kind == "op":
-            op = self._op()
-            return Compare(op, path, scalar_for(self._literal(), type_))
+            return comparison(self._op(), path, self._literal(), type_)
         if type_ == pa.bool_():
             return Compare("=", path, pa.scalar(True))
         raise NotSimpleError
+
+    def _function(self) -> Predicate:
+        ask = _FUNCTIONS[self._next().text.lower()]
+        self._needs("mark", "(")
+        path, type_ = self._path()
+        self._needs("mark", ",")
+        argument = self._argument()
+        self._needs("mark", ")")
+        return ask(path, type_, argument)
+
+    def _argument(self) -> list[Literal] | Literal:
+        """A constant, or a list of such."""
+        if not self._takes("mark", "["):
+            found = self._literal()
+            is_list = found.kind == "value" and isinstance(found.value, list | tuple)
+            return [Literal("value", value) for value in found.value] if is_list else found
+        values: list[Literal] = []
+        while not self._takes("mark", "]"):
+            if values:
+                self._needs("mark", ",")
+            values.append(self._literal())
+        return values
 
     def _is_null(self, path: Path) -> Predicate:
         negative = self._takes("keyword", "not")
         self._needs("keyword", "null")
         return Not(IsNull(path)) if negative else IsNull(path)
 
-    def _list_or_range(self, path: Path, type_: pa.DataType) -> Predicate:
+    def _test(self, path: Path, type_: pa.DataType) -> Predicate:
         if self._takes("keyword", "between"):
-            low = scalar_for(self._literal(), type_)
+            low = comparison(">=", path, self._literal(), type_)
             self._needs("keyword", "and")
-            return all_of(Compare(">=", path, low), Compare("<=", path, scalar_for(self._literal(), type_)))
+            return all_of(low, comparison("<=", path, self._literal(), type_))
+        if self._takes("keyword", "like"):
+            return like(path, type_, self._literal())
         self._needs("keyword", "in")
         self._needs("mark", "(")
-        values = [scalar_for(self._literal(), type_)]
+        values = [self._literal()]
         while self._takes("mark", ","):
-            values.append(scalar_for(self._literal(), type_))
+            values.append(self._literal())
         self._needs("mark", ")")
-        return In(path, pa.array(values, values[0].type))
+        return membership(path, values, type_)
 
     def _path(self) -> tuple[Path, pa.DataType]:
         name = find_name(self._name(), self._names)
@@ -194,16 +212,30 @@ class _Parser:
 
     def _op(self) -> Op:
         token = self._next()
-        if token.kind != "op":
+        if token.text not in _OPS or token.kind != "op":
             raise NotSimpleError
         return _OPS[token.text]
 
     def _literal(self) -> Literal:
+        found = self._plain_literal()
+        while self._takes("mark", "::"):
+            found = cast_literal(found, self._type_name())
+        return found
+
+    def _type_name(self) -> str:
+        name = self._next().text.lower()
+        if not self._takes("mark", "("):
+            return name
+        inside = [self._next().text, self._next().text, self._next().text]
+        self._needs("mark", ")")
+        return f"{name}({''.join(inside)})"
+
+    def _plain_literal(self) -> Literal:
         token = self._next()
         if token.kind == "number":
-            return Literal("number", token.text)
-        if token == _Token("mark", "-") and self._peek().kind == "number":
-            return Literal("number", "-" + self._next().text)
+            return numeric(token.text)
+        if token == Token("mark", "-") and self._peek().kind == "number" and self._peek(1) != Token("mark", "::"):
+            return numeric("-" + self._next().text)
         if token.kind == "text":
             return Literal("text", _unquoted(token.text))
         if token.kind == "param":
@@ -222,16 +254,17 @@ class _Parser:
             return self._parameters[mark[1:]]
         raise NotSimpleError
 
-    def _peek(self) -> _Token:
-        return self._tokens[self._at] if self._at < len(self._tokens) else _Token("end", "")
+    def _peek(self, ahead: int = 0) -> Token:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else END
 
-    def _next(self) -> _Token:
+    def _next(self) -> Token:
         token = self._peek()
         self._at += 1
         return token
 
     def _takes(self, kind: str, text: str) -> bool:
-        if self._peek() == _Token(kind, text):
+        if self._peek() == Token(kind, text):
             self._at += 1
             return True
         return False
@@ -243,3 +276,45 @@ class _Parser:
 
 def _unquoted(text: str) -> str:
     return text[1:-1].replace("''", "'")
+
+
+def _starts_with(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
+    if isinstance(argument, list) or not is_text(type_):
+        raise NotSimpleError
+    return StartsWith(path, scalar_for(argument, type_))
+
+
+def _has(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
+    if isinstance(argument, list):
+        raise NotSimpleError
+    if argument == Literal("value", None):
+        return Constant(None)
+    return HasAny(path, _items([argument], type_))
+
+
+def _has_any(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
+    if not isinstance(argument, list):
+        raise NotSimpleError
+    return HasAny(path, _items(argument, type_))
+
+
+def _has_all(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
+    if not isinstance(argument, list):
+        raise NotSimpleError
+    return HasAll(path, _items(argument, type_))
+
+
+def _items(literals: list[Literal], type_: pa.DataType) -> pa.Array:
+    if not is_list(type_):
+        raise NotSimpleError
+    item = item_type(type_)
+    return pa.array([scalar_for(literal, item) for literal in literals], item)
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[[Path, pa.DataType, list[Literal] | Literal], Predicate]]] = {
+    **dict.fromkeys(("starts_with", "prefix"), _starts_with),
+    **dict.fromkeys(("list_contains", "array_contains", "list_has", "array_has"), _has),
+    **dict.fromkeys(("list_has_any", "array_has_any"), _has_any),
+    **dict.fromkeys(("list_has_all", "array_has_all"), _has_all),
+}
+_OPERATORS: Final = {"^@": "starts_with", "&&": "list_has_any", "@>": "list_has_all"}

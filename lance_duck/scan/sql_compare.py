@@ -1,0 +1,94 @@
+"""Comparisons with constants that a column cannot hold, and patterns, as predicates that mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Decimal
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.scan.predicate import Compare, In, Not, Op, Path, Predicate, StartsWith, all_of
+from lance_duck.scan.sql_literals import Literal, NotSimpleError, integer_range, is_text, number, scalar_for
+
+_MOST_DIGITS: Final = 18
+
+
+def comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
+    """A column against a constant: whole numbers also against fractions, and numbers beyond their range.
+
+    Raises:
+        NotSimpleError: The constant is not compared exactly.
+    """
+    try:
+        return Compare(op, path, scalar_for(literal, type_))
+    except NotSimpleError:
+        value = _fraction(literal, type_)
+    low, high = integer_range(type_)
+    floor = int(value.to_integral_value(ROUND_FLOOR))
+    least, most = pa.scalar(low, type_), pa.scalar(high, type_)
+    if floor >= high:
+        return Compare("<=" if op in ("<", "<=", "!=") else ">", path, most)
+    if floor < low:
+        return Compare(">=" if op in (">", ">=", "!=") else "<", path, least)
+    below = pa.scalar(floor, type_)
+    if op in (">", ">="):
+        return Compare(">", path, below)
+    if op in ("<", "<="):
+        return Compare("<=", path, below)
+    never = all_of(Compare("<=", path, below), Compare(">", path, below))
+    return never if op == "=" else Not(never)
+
+
+def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> Predicate:
+    """IN; constants that the column cannot hold are left out.
+
+    Raises:
+        NotSimpleError: A constant is not compared exactly.
+    """
+    values = []
+    for literal in literals:
+        try:
+            values.append(scalar_for(literal, type_))
+        except NotSimpleError:
+            _fraction(literal, type_)
+    return In(path, pa.array(values, type_))
+
+
+def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
+    """LIKE with a pattern that is a prefix, or has no marks at all.
+
+    Raises:
+        NotSimpleError: It is another pattern.
+    """
+    pattern = scalar_for(literal, type_) if is_text(type_) else None
+    if pattern is None:
+        raise NotSimpleError
+    if not pattern.is_valid:
+        return StartsWith(path, pattern)
+    text = pattern.as_py()
+    prefix = fixed_prefix(text)
+    if prefix == text:
+        return Compare("=", path, pattern)
+    if text[len(prefix) :].strip("%"):
+        raise NotSimpleError
+    return StartsWith(path, pa.scalar(prefix, type_))
+
+
+def fixed_prefix(pattern: str) -> str:
+    """What every text begins with that is LIKE a pattern."""
+    ends = [at for at in (pattern.find("%"), pattern.find("_")) if at >= 0]
+    return pattern[: min(ends)] if ends else pattern
+
+
+def _fraction(literal: Literal, type_: pa.DataType) -> Decimal:
+    """A number that a column of whole numbers cannot hold, and that DuckDB compares with it exactly."""
+    if not pa.types.is_integer(type_):
+        raise NotSimpleError
+    value = number(literal)
+    if len(value.as_tuple().digits) > _MOST_DIGITS or abs(value.adjusted()) >= _MOST_DIGITS:
+        raise NotSimpleError
+    low, high = integer_range(type_)
+    if value == value.to_integral_value() and low <= value <= high:
+        raise NotSimpleError
+    return value

@@ -1,0 +1,193 @@
+"""SQL filters of which DuckDB evaluates parts, as a predicate tree: what is simple is a condition of its own.
+
+AND, OR and NOT bind looser than everything else, so text is cut where they stand outside of brackets, CASE and BETWEEN.
+DuckDB's own parser confirms each cut: with parentheses around the pieces the text has the same syntax tree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.scan.duckdb_eval import Parameters, query
+from lance_duck.scan.predicate import And, Not, Opaque, Or, Predicate, StartsWith, all_of, any_of
+from lance_duck.scan.sql_compare import fixed_prefix
+from lance_duck.scan.sql_literals import NotSimpleError, is_text
+from lance_duck.scan.sql_text import parse_sql
+from lance_duck.scan.sql_tokens import Token, tokens
+from lance_duck.scan.sql_tree import Parser
+
+_AND: Final = Token("keyword", "and")
+_OR: Final = Token("keyword", "or")
+_ENDS: Final = (_AND, _OR, Token("mark", ")"), Token("end", ""))
+_OPENING: Final = ("(", "[", "{")
+_CLOSING: Final = (")", "]", "}")
+
+
+def split_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
+    """The filter as a tree with parts for DuckDB; None where all of it is one.
+
+    Args:
+        text: A filter that DuckDB takes, names that need it in double quotes.
+        schema: Columns that it may read.
+        parameters: Values bound to it.
+    """
+    try:
+        parser = _Splitter(text, schema, parameters)
+        tree = parser.whole()
+    except NotSimpleError:
+        return None
+    if isinstance(tree, _Piece) or not _same_syntax(text, parser.parenthesized()):
+        return None
+    return _vetted(tree, schema)
+
+
+@dataclass(frozen=True)
+class _Piece(Opaque):
+    """Text that has not been vetted yet."""
+
+
+class _Splitter(Parser):
+    def __init__(self, text: str, schema: pa.Schema, parameters: Parameters) -> None:
+        super().__init__(tokens(text, simple=False), schema, parameters)
+        self._text = text
+        self._spans: list[tuple[int, int]] = []
+
+    def whole(self) -> Predicate:
+        found = self._any()
+        if self._at != len(self._tokens):
+            raise NotSimpleError
+        return found
+
+    def parenthesized(self) -> str:
+        """The text with parentheses around each operand."""
+        marks = sorted([(start, 1, "(") for start, _ in self._spans] + [(stop, 0, ")") for _, stop in self._spans])
+        pieces, at = [], 0
+        for place, _, mark in marks:
+            pieces += [self._text[at:place], mark]
+            at = place
+        return "".join(pieces) + self._text[at:]
+
+    def _chain(self, word: str, part: Callable[[], Predicate], join: Callable[..., Predicate]) -> Predicate:
+        parts = [self._operand(part)]
+        while self._takes("keyword", word):
+            parts.append(self._operand(part))
+        simple = [each for each in parts if not isinstance(each, _Piece)]
+        pieces = [each for each in parts if isinstance(each, _Piece)]
+        return join(*simple, *([_one_piece(pieces, word)] if pieces else ()))
+
+    def _operand(self, part: Callable[[], Predicate]) -> Predicate:
+        at, depth, used, spans = self._at, self._depth, self._used, len(self._spans)
+        try:
+            found = part()
+            if self._peek() not in _ENDS:
+                raise NotSimpleError
+        except NotSimpleError:
+            self._at, self._depth, self._used = at, depth, used
+            del self._spans[spans:]
+            if part != self._not:
+                raise
+            found = self._piece()
+        self._spans.append((self._tokens[at].start, self._tokens[self._at - 1].stop))
+        return found
+
+    def _piece(self) -> Predicate:
+        """All up to the next AND or OR, or to the end of the parentheses, for DuckDB."""
+        first = self._at
+        self._skip()
+        if self._at == first:
+            raise NotSimpleError
+        mine = self._tokens[first : self._at]
+        text = self._text[mine[0].start : mine[-1].stop]
+        piece = _Piece(text, (), self._share(mine))
+        prefix = self._like(mine)
+        return piece if prefix is None else And((prefix, piece))
+
+    def _skip(self) -> None:
+        depth = cases = ranges = 0
+        while True:
+            token = self._peek()
+            outside = depth == 0 and cases == 0
+            if token.kind == "end" or (depth == 0 and token.text in _CLOSING and token.kind in ("mark", "other")):
+                return
+            if outside and (token == _OR or (token == _AND and not ranges)):
+                return
+            if token.kind == "keyword":
+                cases += (token.text == "case") - (token.text == "end")
+                if outside:
+                    ranges += (token.text == "between") - (token.text == "and")
+            elif token.kind in ("mark", "other"):
+                depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            self._at += 1
+
+    def _share(self, mine: list[Token]) -> Parameters:
+        """The parameters of a piece."""
+        marks = [token.text for token in mine if token.kind == "param"]
+        if not marks:
+            return None
+        if isinstance(self._parameters, Mapping):
+            names = {mark[1:] for mark in marks}
+            return {name: value for name, value in self._parameters.items() if name in names}
+        if self._parameters is None or set(marks) != {"?"}:
+            raise NotSimpleError
+        first = self._used
+        self._used += len(marks)
+        return list(self._parameters)[first : self._used]
+
+    def _like(self, mine: list[Token]) -> Predicate | None:
+        """What begins every text that is LIKE the pattern of a piece; None where it is no LIKE, or nothing."""
+        if len(mine) < 3 or mine[-1].kind != "text" or mine[-2] != Token("keyword", "like"):
+            return None
+        parser = Parser(mine[:-2], self._schema, None)
+        try:
+            path, type_ = parser.column()
+        except NotSimpleError:
+            return None
+        prefix = fixed_prefix(mine[-1].text[1:-1].replace("''", "'"))
+        return StartsWith(path, pa.scalar(prefix, type_)) if prefix and is_text(type_) else None
+
+
+def _one_piece(pieces: list[_Piece], word: str) -> _Piece:
+    """Several pieces as one, which DuckDB evaluates at once."""
+    if len(pieces) == 1:
+        return pieces[0]
+    given = [piece.parameters for piece in pieces if piece.parameters]
+    together: Any = None
+    if given:
+        is_named = isinstance(given[0], Mapping)
+        together = {k: v for each in given for k, v in each.items()} if is_named else [v for g in given for v in g]
+    return _Piece(f" {word.upper()} ".join(f"({piece.sql}\n)" for piece in pieces), (), together)
+
+
+def _same_syntax(text: str, other: str) -> bool:
+    return bool(_syntax(text) == _syntax(other))
+
+
+def _syntax(text: str) -> Any:
+    return _placeless(json.loads(query("SELECT json_serialize_sql(?)", [f"SELECT ({text}\n)"])[0][0]))
+
+
+def _placeless(node: Any) -> Any:
+    """A syntax tree without the places of its parts in the text."""
+    if isinstance(node, dict):
+        return {key: _placeless(value) for key, value in node.items() if not key.startswith("query_location")}
+    return [_placeless(each) for each in node] if isinstance(node, list) else node
+
+
+def _vetted(tree: Predicate, schema: pa.Schema) -> Predicate:
+    """The tree with the columns that its pieces read."""
+    match tree:
+        case And(operands):
+            return all_of(*(_vetted(operand, schema) for operand in operands))
+        case Or(operands):
+            return any_of(*(_vetted(operand, schema) for operand in operands))
+        case Not(operand):
+            return replace(tree, operand=_vetted(operand, schema))
+        case _Piece(sql, _, parameters):
+            found = parse_sql(sql, schema, "filter", parameters)
+            return Opaque(found.sql, found.paths, parameters)
+    return tree
