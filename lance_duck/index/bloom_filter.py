@@ -38,7 +38,8 @@ from lance_duck.index.files import IndexFile, SegmentReader, SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, IndexKind, Part
 from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.index.zoned import ZonedIndex, check_parameters, null_counts, row_number, whole_number
-from lance_duck.index.zones import NULL_BITMAP, Ints, Mask, follow_rows, follow_zones, read_nulls, read_zones
+from lance_duck.index.zones import NULL_BITMAP, Ints, Mask, read_nulls, read_zones
+from lance_duck.index.zones_moved import follow_rows, follow_zones
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import row_address_map
 

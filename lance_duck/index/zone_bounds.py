@@ -56,7 +56,7 @@ def read_bounds(
     """Build bounds of what a file says of each zone.
 
     Args:
-        low: Least values, without NaN; null: there is none, or it is not known.
+        low: Least values; null or NaN: there is none but NaN, or it is not known.
         high: Greatest values; NaN: the greatest other one is not known.
         nulls: Number of nulls.
         nans: Number of NaN.

@@ -1,7 +1,8 @@
 """Zone maps: least and greatest value of every few thousand rows.
 
 zonemap.lance, a row for each zone:
-    min, max      type of the column; null where all values are null or NaN. `max` is NaN where there is a NaN
+    min, max      type of the column; null where all values are null. `max` is NaN where there is a NaN; where there is
+                  nothing else, `min` is NaN, too, or null
     null_count    uint32
     nan_count     uint32
     and what `index.zones` has

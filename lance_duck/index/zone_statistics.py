@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from lance_duck.index.comparable import is_nan
 from lance_duck.index.kind import ROW, VALUE, Rows
 from lance_duck.index.zoned import null_counts
-from lance_duck.index.zones import Cutter, Ints, Mask, Zones, follow_rows, follow_zones, null_rows
+from lance_duck.index.zones import Cutter, Ints, Mask, Zones, null_rows
+from lance_duck.index.zones_moved import follow_rows, follow_zones
 from lance_duck.rows.row_set import RowSet
 
 _PIECES = 1 << 14
@@ -25,7 +26,7 @@ class ZoneStatistics:
 
     Attributes:
         zones: Where they are.
-        low: Least value of each; null: none, or not known.
+        low: Least value of each; null: none, or not known. NaN: there are no others.
         high: Greatest one; NaN where there is a NaN.
         nulls: Number of nulls.
         nans: Number of NaN.
@@ -154,19 +155,23 @@ def _joined(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
     last = np.append(begins[1:], len(groups)) - 1
     ends = (zones.first[last] - zones.first[begins]).astype(np.int64) + zones.length[last]
     group = np.repeat(np.arange(len(begins)), last - begins + 1)
-    high = _without(pieces.high, is_nan(pieces.high))
-    low, high = _extremes(pieces.low, high, group)
+    low, high = (_without(bound, is_nan(bound)) for bound in (pieces.low, pieces.high))
+    low, high = _extremes(low, high, group)
     nulls, nans = (np.add.reduceat(each, begins) for each in (pieces.nulls, pieces.nans))
     return _finished(Zones(zones.first[begins], ends), low, high, nulls, nans)
 
 
 def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: Ints) -> ZoneStatistics:
-    """Extremes as files have them: of floats, -0.0 is below 0.0, and NaN above all."""
+    """Extremes as files have them: of floats, -0.0 is below 0.0, and NaN above all.
+
+    A zone of NaN alone has it as its least value, too: with none, some readers take such a zone for one of nulls.
+    """
     if pa.types.is_floating(low.type):
         minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], low.type.to_pandas_dtype()))
         low = pc.if_else(_is_zero(low), minus_zero, low)
         high = pc.if_else(_is_zero(high), zero, high)
         high = pc.if_else(pa.array(nans > 0), nan, high)
+        low = pc.if_else(pc.and_(low.is_null(), pa.array(nans > 0)), nan, low)
     return ZoneStatistics(zones, low, high, nulls, nans)
 
 

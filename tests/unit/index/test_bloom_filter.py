@@ -23,7 +23,7 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import row_address_map
 
 NAMES = [name for name, (type_, _) in VALUES.items() if BLOOM_FILTER.supports(type_)]
-ORDINARY = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ORDINARY = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture

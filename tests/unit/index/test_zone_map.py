@@ -21,7 +21,7 @@ from lance_duck.rows.row_set_bytes import row_address_map
 from lance_duck.wire.pb import index_pb2
 
 NAMES = list(VALUES)
-ORDINARY = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ORDINARY = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_extremes_of_floats_are_those_of_the_total_order(segments: Segments) -> 
     values = [0.0, -0.0, np.nan, None, np.nan, np.nan, -np.inf, 1.0, None, None]
     index = segments.build(pa.array(values), parameters={"rows_per_zone": 2})
     found = [[None if v is None else str(v) for v in zone[5:]] for zone in zones_of(index)]
-    assert found == [["-0.0", "0.0"], [None, "nan"], [None, "nan"], ["-inf", "1.0"], [None, None]]
+    assert found == [["-0.0", "0.0"], ["nan", "nan"], ["nan", "nan"], ["-inf", "1.0"], [None, None]]
     assert [zone[3:5] for zone in zones_of(index)] == [(0, 0), (1, 1), (0, 2), (0, 0), (2, 0)]
 
 
