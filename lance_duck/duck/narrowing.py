@@ -24,10 +24,10 @@ from lance_duck.scan.source import SPEAKS_SOURCE
 MOST_KEYS: Final = 10_000
 LARGE: Final = 100_000
 """Rows from which on a table is worth it."""
-_SMALLER: Final = 8
-_SELECTIVE: Final = 8
-_STEPS: Final = 2 if SPEAKS_SOURCE else 3
-"""By how much DuckDB's number of transactions grows from one statement to one that runs within the next."""
+SMALLER: Final = 8
+SELECTIVE: Final = 8
+_STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
+"""By how much DuckDB's number of transactions grows with each statement, and from one to what runs within the next."""
 _FRAMES: Final = ("pandas", "polars")
 
 
@@ -109,7 +109,7 @@ class Narrower:
         return table.count_rows() >= LARGE and _column(table, join.column) is not None
 
     def _narrow(self, sql: str, joins: Sequence[KeyJoin], parameters: Any, later: bool) -> Narrowed | None:
-        run = _Runner(self._native, later)
+        run = _Runner(self._native, _Clock(), later)
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
         objects = _Objects.of(run, names, self._catalog.name)
         if run.in_transaction(objects.transaction):
@@ -148,9 +148,11 @@ class Narrower:
             return None
         condition = In((path,), values.unique())
         rows = table.index_estimate(condition)
-        if rows is None or rows * _SELECTIVE > table.count_rows():
+        if rows is None:  # many values that lie anywhere: only their rows would tell
+            rows = len(condition.values)
+        if rows * SELECTIVE > table.count_rows():
             return None
-        holds = self._holding(join, reading, keys, given)
+        holds = self._holding(join, reading, run.clock, keys, given)
         return NarrowedTable(handle.current, condition, rows, holds)
 
     def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _Reading | None:
@@ -172,22 +174,25 @@ class Narrower:
                 if size is None:
                     return None
                 rows += size
-        return _Reading(tuple(tables), native) if rows * _SMALLER <= most else None
+        return _Reading(tuple(tables), native) if rows * SMALLER <= most else None
 
-    def _holding(self, join: KeyJoin, reading: _Reading, keys: _Keys, given: Mapping[str, Any]) -> Callable[[], bool]:
+    def _holding(
+        self, join: KeyJoin, reading: _Reading, clock: _Clock, keys: _Keys, given: Mapping[str, Any]
+    ) -> Callable[[], bool]:
         def holds() -> bool:
             if not reading.unchanged():
                 return False
             if not reading.native:
                 return True
+            expected = keys.transaction + _STEP * (clock.statements - keys.statements) + _WITHIN
             with self._catalog.binder.spare_cursor() as cursor:
                 try:
-                    again = _Runner(cursor, later=False).keys(join.keys, given)
+                    again = _Runner(cursor, clock, later=False).keys(join.keys, given)
                 except duckdb.Error:
                     return False
-            if again is None or again.transaction != keys.transaction + _STEPS:
-                return False
-            return again.type == keys.type and set(again.values) == set(keys.values)
+            # Nobody else did anything, or at least nothing that changed the keys for a while only.
+            same = again is not None and again.transaction == expected and again.type == keys.type
+            return again is not None and same and set(again.values) == set(keys.values)
 
         return holds
 
@@ -211,22 +216,47 @@ class _Reading:
 
 @dataclass(frozen=True)
 class _Keys:
+    """What a query for keys found.
+
+    Attributes:
+        values: The keys.
+        type: DuckDB's name of their type.
+        transaction: DuckDB's number of the transaction in which it ran.
+        statements: Of the clock, when it had run.
+    """
+
     values: list[Any]
     type: str
     transaction: int
+    statements: int
+
+
+@dataclass
+class _Clock:
+    """Counts the queries that are run for one statement."""
+
+    statements: int = 0
 
 
 class _Runner:
-    """Runs queries beside the statement: by the way that leaves results alone which the user has not fetched yet."""
+    """Runs queries beside the statement.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, later: bool) -> None:
+    Args:
+        connection: Of the statement, or another one to the same database.
+        clock: Counts them.
+        later: Leave a result alone that the user has not fetched yet.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, clock: _Clock, later: bool) -> None:
         self._connection = connection
+        self.clock = clock
         self.later = later
 
     def rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         options = {} if not parameters else {"params" if self.later else "parameters": parameters}
         method: Any = self._connection.sql if self.later else self._connection.execute
         found: list[tuple[Any, ...]] = method(sql, **options).fetchall()
+        self.clock.statements += 1
         return found
 
     def in_transaction(self, transaction: int) -> bool:
@@ -241,7 +271,7 @@ class _Runner:
         transaction, type_, values = self.rows(text, dict(given))[0]
         if values is not None and len(values) > MOST_KEYS:
             return None
-        return _Keys(values or [], type_.removesuffix("[]"), transaction)
+        return _Keys(values or [], type_.removesuffix("[]"), transaction, self.clock.statements)
 
     def has_collations(self) -> bool:
         """Whether texts may compare other than by their bytes."""
