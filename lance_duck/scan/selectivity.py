@@ -25,22 +25,26 @@ _SLICES: Final = 8
 _SLICE_ROWS: Final = 1024
 
 
-def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter) -> bool:
+def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, expected: int | None = None) -> bool:
     """Whether a scan should filter by itself rather than leave it to DuckDB.
 
     Args:
         snapshot: The version of the table.
         columns: Column readers to use again.
         condition: The filter.
+        expected: Rows that the scan looks at, at most, where indexes help it.
     """
     if local_path(snapshot.uri) is None or any(path[0] in HIDDEN for path in condition.paths()):
         return True
     wide = sum(row_width(field.type) for field in snapshot.schema.scan_arrow) >= WIDE_ROW
+    most = PAYS_BELOW_WHEN_WIDE if wide else PAYS_BELOW
+    if expected is not None and expected <= most * snapshot.count_rows():
+        return True
     try:
         kept = estimate_selectivity(snapshot, columns, condition)
     except LanceDuckError:
         return True  # the scan itself will say what is wrong
-    return kept <= (PAYS_BELOW_WHEN_WIDE if wide else PAYS_BELOW)
+    return kept <= most
 
 
 def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Filter) -> float:

@@ -125,7 +125,9 @@ class TableScan:
         if key not in self._pays:
             if len(self._pays) >= _KEPT_ESTIMATES:
                 self._pays.clear()
-            self._pays[key] = filter_pays(self.snapshot, self._columns, TreeFilter(predicate))
+            condition = TreeFilter(predicate)
+            expected = rows_expected(self.snapshot, self.routes(condition))
+            self._pays[key] = filter_pays(self.snapshot, self._columns, condition, expected)
         return self._pays[key]
 
     def predicate_reader(
