@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.arrow_filter import check_expression, expression_mask, expression_paths
+from lance_duck.scan.arrow_implied import implied_predicate
 from lance_duck.scan.duckdb_eval import Columns, Parameters, evaluate_sql
 from lance_duck.scan.evaluate import mask
 from lance_duck.scan.predicate import Path, Predicate
@@ -23,7 +24,11 @@ FilterLike: TypeAlias = str | pc.Expression | Predicate | tuple[str, Parameters]
 
 
 class Filter(Protocol):
-    """A condition that chooses rows; immutable, safe to use from several threads."""
+    """A condition that chooses rows; immutable, safe to use from several threads.
+
+    It may have an attribute `implied`: None, or a predicate that is true wherever the filter is, which indexes are
+    asked instead of it; and `implied_exactly`, true where the predicate is true nowhere else.
+    """
 
     def paths(self) -> tuple[Path, ...]:
         """Columns and struct fields that it reads."""
@@ -79,10 +84,15 @@ class SqlFilter:
 
 @dataclass(frozen=True)
 class ExpressionFilter:
-    """A pyarrow expression as a filter, evaluated by pyarrow."""
+    """A pyarrow expression as a filter, evaluated by pyarrow.
+
+    Attributes:
+        implied: A predicate that is true wherever it is, for indexes to be asked.
+    """
 
     expression: pc.Expression
     found: tuple[Path, ...]
+    implied: Predicate | None = field(default=None, compare=False)
 
     def paths(self) -> tuple[Path, ...]:
         """Columns and struct fields that it reads."""
@@ -140,7 +150,7 @@ def make_filter(given: FilterLike | None, schema: pa.Schema, parameters: Paramet
     if isinstance(given, pc.Expression):
         paths = expression_paths(given, schema)
         check_expression(given, schema)
-        return ExpressionFilter(given, paths)
+        return ExpressionFilter(given, paths, implied_predicate(given, schema))
     if isinstance(given, Predicate):
         return TreeFilter(given)
     raise InvalidInputError(

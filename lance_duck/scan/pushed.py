@@ -7,15 +7,14 @@ prefix notation, see `scan.arrow_filter`) into a predicate tree and never evalua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.errors import UnsupportedError
-from lance_duck.scan.arrow_filter import metadata_pairs
+from lance_duck.scan.arrow_tree import UNREADABLE, Node, expression_tree
 from lance_duck.scan.predicate import Compare, Constant, In, IsNull, Not, Op, Path, Predicate, all_of, any_of
 
 
@@ -48,11 +47,8 @@ def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predi
         UnsupportedError: The expression is not one that DuckDB pushes, or pyarrow pickles it in a form unknown here.
     """
     try:
-        payload = expression.__reduce__()[1][0]
-        file = pa.ipc.open_file(pa.py_buffer(payload))
-        reading = _Reading(iter(metadata_pairs(file.schema)), file.get_batch(0), schema)
-        return reading.predicate(reading.tree())
-    except (pa.ArrowException, ValueError, TypeError, LookupError, AttributeError, StopIteration) as error:
+        return _Reading(schema).predicate(expression_tree(expression))
+    except UNREADABLE as error:
         raise UnsupportedError(
             "filter that DuckDB pushed down is not understood",
             where=str(expression),
@@ -68,44 +64,19 @@ _OPS: Final[dict[str, Op]] = {
     "greater": ">",
     "greater_equal": ">=",
 }
-_END: Final = ("end", ())
 
 
-@dataclass
 class _Reading:
     """One expression on its way to a predicate.
 
-    Attributes:
-        pairs: Its nodes in prefix notation.
-        constants: One row; literals and options name a column of it.
+    Args:
         schema: Columns of the table.
     """
 
-    pairs: Iterator[tuple[str, str]]
-    constants: pa.RecordBatch
-    schema: pa.Schema
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
 
-    def tree(self) -> tuple[str, Any]:
-        """The next node: (function, arguments), ("field", path), ("literal", scalar), ("options", dict) or the end."""
-        kind, value = next(self.pairs)
-        if kind == "call":
-            arguments = []
-            while (argument := self.tree()) != _END:
-                arguments.append(argument)
-            return value, arguments
-        if kind == "field_ref":
-            return "field", (value,)
-        if kind == "nested_field_ref":
-            return "field", tuple(next(self.pairs)[1] for _ in range(int(value)))
-        if kind == "literal":
-            return "literal", self.constants.column(int(value))[0]
-        if kind == "options":
-            return "options", dict(self.constants.column(int(value))[0].items())
-        if kind == "end":
-            return _END
-        raise ValueError(kind)
-
-    def predicate(self, node: tuple[str, Any]) -> Predicate:
+    def predicate(self, node: Node) -> Predicate:
         function, arguments = node
         if function in _OPS:
             return self._comparison(_OPS[function], _field(arguments[0]), _literal(arguments[1]))
@@ -125,7 +96,7 @@ class _Reading:
         except pa.ArrowInvalid:
             return _between_ticks(op, path, constant, type_)
 
-    def _test(self, function: str, arguments: list[tuple[str, Any]]) -> Predicate:
+    def _test(self, function: str, arguments: list[Node]) -> Predicate:
         path = _field(arguments[0])
         options = arguments[1][1] if len(arguments) > 1 else {}
         if function == "is_valid":
@@ -165,13 +136,13 @@ def _between_ticks(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) 
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def _field(node: tuple[str, Any]) -> Path:
+def _field(node: Node) -> Path:
     if node[0] != "field":
         raise ValueError(node[0])
     return cast("Path", node[1])
 
 
-def _literal(node: tuple[str, Any]) -> pa.Scalar:
+def _literal(node: Node) -> pa.Scalar:
     if node[0] != "literal":
         raise ValueError(node[0])
     return node[1]
