@@ -24,6 +24,8 @@ from lance_duck.scan.source import SPEAKS_SOURCE
 MOST_KEYS: Final = 10_000
 LARGE: Final = 100_000
 """Rows from which on a table is worth it."""
+PER_KEY: Final = 1000
+"""Rows of a table for each key from which on it is worth it: each key may be on a page of its own."""
 SMALLER: Final = 8
 SELECTIVE: Final = 8
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
@@ -147,6 +149,8 @@ class Narrower:
         if values is None or path is None or (pa.types.is_string(field.type) and run.has_collations()):
             return None
         condition = In((path,), values.unique())
+        if len(condition.values) * PER_KEY > table.count_rows():
+            return None
         rows = table.index_estimate(condition)
         if rows is None:  # many values that lie anywhere: only their rows would tell
             rows = len(condition.values)

@@ -16,10 +16,11 @@ from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.arrays import descend
 from lance_duck.scan.kernels import and_hashed, and_lookup, hash_texts
-from lance_duck.scan.predicate import Path
+from lance_duck.scan.predicate import In, Path, Predicate
 
 Codes = NDArray[np.int64]
 
+_NO_INDEX: Final[Mapping[Path, pa.DataType]] = {}
 _MOST_SET: Final = 1 << 18
 _DENSE: Final = 64
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -90,34 +91,57 @@ class KeyIndex:
             found = codes
         return found
 
-    def sieve(self, paths: Sequence[Path]) -> KeySieve | None:
+    def sieve(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType] = _NO_INDEX) -> KeySieve | None:
         """A filter that rows with a key of the source pass, and few others; None where it does not pay.
 
         Args:
             paths: Where the key columns are in the table.
+            indexed: Those that an index may be asked about, with their types.
         """
+        asked = self._asked(paths, indexed)
         for values, path, name in zip(self._sets, paths, self.names, strict=True):
             numbers = _numbers(values)
             if numbers is not None and len(numbers):
-                return KeySieve(tuple(paths), path, name, _Numbers.of(numbers), values)
+                return KeySieve(tuple(paths), path, name, _Numbers.of(numbers), values, asked)
         for values, path, name in zip(self._sets, paths, self.names, strict=True):
             hashes = _hashes(values)
             if hashes is not None and len(hashes):
-                return KeySieve(tuple(paths), path, name, _Numbers.of(hashes), values)
+                return KeySieve(tuple(paths), path, name, _Numbers.of(hashes), values, asked)
         if len(self._sets[0]) <= _MOST_SET:
-            return KeySieve(tuple(paths), paths[0], self.names[0], None, self._sets[0])
+            return KeySieve(tuple(paths), paths[0], self.names[0], None, self._sets[0], asked)
         return None
+
+    def _asked(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType]) -> Predicate | None:
+        """The condition on one of the columns, that which has the most values, that every key fulfils."""
+        found = [(len(values), i) for i, values in enumerate(self._sets) if paths[i] in indexed]
+        if not found:
+            return None
+        path, values = paths[max(found)[1]], self._sets[max(found)[1]]
+        try:
+            return In(path, values.cast(indexed[path]))
+        except pa.ArrowException:
+            return None
 
 
 @dataclass(frozen=True)
 class KeySieve:
-    """Rows that may have a key of a source: a filter of scans."""
+    """Rows that may have a key of a source: a filter of scans.
+
+    Attributes:
+        read: Where the key columns are.
+        path: The one that is looked at.
+        name: Its name.
+        numbers: Its values, as a set.
+        values: The same.
+        implied: What indexes are asked; it is true for all rows that have a key of the source.
+    """
 
     read: tuple[Path, ...]
     path: Path
     name: str
     numbers: _Numbers | None
     values: pa.Array
+    implied: Predicate | None = None
 
     def paths(self) -> tuple[Path, ...]:
         """See `scan.filters.Filter`."""

@@ -11,7 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.indexed import indexed_columns
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate import Path
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -32,6 +34,9 @@ from lance_duck.verbs.merge_source import MergeSource
 Addresses = NDArray[np.uint64]
 
 _AT_ONCE: Final = 1 << 18
+
+FEW: Final = 8192
+"""Rows of a table for each key of the source from which on keys are looked up: each may be on a page of its own."""
 
 
 @dataclass
@@ -117,7 +122,7 @@ class _Matcher:
         if self._plan.by_source_delete:
             columns += filter_columns(self._unless)
         else:
-            sieve = self._keys.sieve([(name,) for name in self._plan.on])
+            sieve = self._keys.sieve([(name,) for name in self._plan.on], self._indexed())
         if self._condition is not None:
             columns += self._condition.target_columns
         table = TableScan(self._snapshot, sieve)
@@ -134,6 +139,14 @@ class _Matcher:
                 held, rows = [], 0
         if held:
             yield pa.Table.from_batches(held)
+
+    def _indexed(self) -> dict[Path, pa.DataType]:
+        """Key columns by whose indexes rows are found, where the source is small against the table."""
+        if self._keys.count * FEW > self._snapshot.count_rows():
+            return {}
+        fields = {field.name: field for field in self._snapshot.schema.fields}
+        names = indexed_columns(self._snapshot).intersection(self._plan.on)
+        return {(name,): fields[name].storage_type for name in names}
 
     def _take(self, rows: pa.Table) -> None:
         codes = self._keys.find([rows.column(name) for name in self._plan.on])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,14 +18,14 @@ import lance_duck as ld
 from lance_duck.duck import narrowing
 from lance_duck.duck.key_joins import key_joins
 
-STATEMENTS = 350
+STATEMENTS = 2000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 150
 NAN = float("nan")
 
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of any size are worth it."""
-    for name in ("LARGE", "SMALLER", "SELECTIVE"):
+    for name in ("LARGE", "PER_KEY", "SMALLER", "SELECTIVE"):
         monkeypatch.setattr(narrowing, name, 0)
 
 
