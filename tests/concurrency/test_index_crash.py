@@ -1,0 +1,146 @@
+"""A writer of indexes stops, or its store fails, at every single step."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from concurrency.crashing import Files, fresh, opened, read_files, write, write_files
+from faults import Crash, Faults, fail_at, fail_from, lose_answer, stop_at
+
+import lance_duck as ld
+from lance_duck.errors import StoreError
+from lance_duck.store import is_temporary, open_store
+
+Act = Callable[[ld.LanceDataset], Any]
+
+
+def apart(dataset: ld.LanceDataset) -> None:
+    segment = dataset.create_index_uncommitted("n", "BITMAP", "n_idx", fragment_ids=[1], replace=True)
+    dataset.commit_existing_index_segments("n_idx", "n", [segment])
+
+
+ACTS: dict[str, Act] = {
+    "create": lambda ds: ds.create_scalar_index("id", "ZONEMAP"),
+    "create empty": lambda ds: ds.create_scalar_index("id", "BITMAP", train=False),
+    "replace": lambda ds: ds.create_scalar_index("n", "BITMAP"),
+    "append a segment": lambda ds: ds.optimize.optimize_indices(num_indices_to_merge=0),
+    "merge segments": lambda ds: ds.optimize.optimize_indices(),
+    "retrain": lambda ds: ds.optimize.optimize_indices(retrain=True),
+    "build apart": apart,
+    "drop": lambda ds: ds.drop_index("n_idx"),
+}
+
+
+def prepare(uri: str) -> None:
+    """Write a table of two fragments, of which an index covers the first."""
+    write(uri, pa.table({"id": range(8), "n": [0, 1] * 4}), "create")
+    opened(uri).create_scalar_index("n", "BITMAP")
+    write(uri, pa.table({"id": range(8, 12), "n": [1, 2] * 2}), "append")
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Files:
+    uri = fresh("memory://prepared")
+    prepare(uri)
+    return read_files(uri)
+
+
+@pytest.fixture(params=["memory", pytest.param("disk", marks=pytest.mark.slow)])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory://crash" if request.param == "memory" else str(tmp_path)
+
+
+def state(uri: str) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Indexes of the newest version."""
+    return sorted((i["name"], i["type"], tuple(sorted(i["fragment_ids"]))) for i in opened(uri).list_indices())
+
+
+def files(uri: str) -> set[str]:
+    """Files of segments."""
+    return {e.path for e in open_store(uri).walk("_indices") if not is_temporary(e.path)}
+
+
+def strays(uri: str) -> set[str]:
+    """Files of segments that no version names."""
+    dataset = opened(uri)
+    named = {
+        segment["uuid"]
+        for version in dataset.versions()
+        for segment in dataset.checkout_version(version["version"]).list_indices()
+    }
+    return {path for path in files(uri) if path.split("/")[1] not in named}
+
+
+def check(uri: str, known: tuple[Any, Any]) -> bool:
+    """The indexes are the old or the new ones, and work; returns whether they are new."""
+    found = state(uri)
+    assert found in known
+    dataset = opened(uri)
+    assert sorted(dataset.to_table(filter="n = 1")["id"].to_pylist()) == [1, 3, 5, 7, 8, 10]
+    dataset.validate()
+    return found == known[1]
+
+
+def commits(step: str) -> bool:
+    return "_transactions" in step or "_versions" in step
+
+
+def run(uri: str, act: Act) -> tuple[tuple[Any, Any], list[str]]:
+    """What an act does when nothing goes wrong."""
+    before = state(uri)
+    with Faults() as seen:
+        act(opened(uri))
+    return (before, state(uri)), seen.steps
+
+
+@pytest.mark.parametrize("name", list(ACTS))
+def test_a_writer_that_dies_leaves_the_old_indexes_or_the_new(prepared: Files, folder: str, name: str) -> None:
+    known, steps = run(write_files(fresh(folder), prepared), ACTS[name])
+    visible = []
+    for at in range(len(steps)):
+        uri = write_files(fresh(folder), prepared)
+        with pytest.raises(Crash), Faults(stop_at(at)):
+            ACTS[name](opened(uri))
+        visible.append(check(uri, known))
+        opened(uri).cleanup_old_versions(timedelta(0), delete_unverified=True)
+        assert not strays(uri)
+    assert visible == sorted(visible)
+    assert not visible[0]
+
+
+@pytest.mark.parametrize("name", list(ACTS))
+@pytest.mark.parametrize("fail", [fail_at, fail_from])
+def test_what_fails_before_the_commit_leaves_no_entry_and_no_files(
+    prepared: Files, folder: str, name: str, fail: Callable[..., Any]
+) -> None:
+    known, steps = run(write_files(fresh(folder), prepared), ACTS[name])
+    for at in range(next(at for at, step in enumerate(steps) if commits(step))):
+        uri = write_files(fresh(folder), prepared)
+        before = files(uri)
+        done = False
+        with suppress(StoreError), Faults(fail(at, errno.ENOSPC)) as seen:
+            ACTS[name](opened(uri))
+            done = True
+        assert check(uri, known) == done
+        if not any(map(commits, seen.steps)) and name != "build apart":
+            assert files(uri) == before
+
+
+@pytest.mark.parametrize("name", list(ACTS))
+def test_a_lost_answer_leaves_the_old_indexes_or_the_new(prepared: Files, folder: str, name: str) -> None:
+    known, steps = run(write_files(fresh(folder), prepared), ACTS[name])
+    for at in range(len(steps)):
+        uri = write_files(fresh(folder), prepared)
+        done = False
+        with suppress(StoreError), Faults(lose_answer(at)):
+            ACTS[name](opened(uri))
+            done = True
+        visible = check(uri, known)
+        assert visible or not done
