@@ -73,6 +73,7 @@ class Entries:
             file.column(VALUES, type_)
             file.column(IDS, pa.uint64())
         self._lookup = lookup
+        self._type = type_
         self._make = make
         self._limit = limit
         self._lock = threading.Lock()
@@ -96,6 +97,13 @@ class Entries:
         """Read the rows of entries from one place to another, of many such spans at once."""
         pieces = [piece for span in spans for piece in self._requests(IDS, *span)]
         return [self._checked_ids(array) for array in run(gather(pieces))] if pieces else []
+
+    def read(self, start: int, stop: int) -> tuple[pa.Array, Rows]:
+        """Read values and rows of entries from one place to another; they are not kept."""
+        values, ids = (self._requests(name, start, stop) for name in (VALUES, IDS))
+        arrays = run(gather([*values, *ids]))
+        pair = (pa.concat_arrays([pa.nulls(0, self._type), *arrays[: len(values)]]), arrays[len(values) :])
+        return pair[0], np.concatenate([np.empty(0, np.uint64), *(self._checked_ids(array) for array in pair[1])])
 
     def fill(self) -> None:
         """Read pages from the first on, as many as are kept."""

@@ -128,21 +128,22 @@ class ByteKeys:
 
     def take(self, places: Places) -> ByteKeys:
         """See `Keys`."""
-        return _byte_keys(self._array().take(places))
+        return _byte_keys(self.array().take(places))
 
     def equals(self, other: ByteKeys) -> bool:
         """See `Keys`."""
-        return bool(self._array().equals(other._array()))
+        return bool(self.array().equals(other.array()))
 
     def ascending(self) -> ByteKeys:
         """See `Keys`."""
-        return self.take(pc.sort_indices(self._array())) if len(self) > 1 else self
+        return self.take(pc.sort_indices(self.array())) if len(self) > 1 else self
 
     def is_ascending(self) -> bool:
         """See `Keys`."""
         return descent(self.offsets, self.data) < 0
 
-    def _array(self) -> pa.Array:
+    def array(self) -> pa.Array:
+        """The keys as large_binary, without a copy of their bytes."""
         type_ = pa.binary() if self.offsets.dtype == np.int32 else pa.large_binary()
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(type_, len(self), buffers).cast(pa.large_binary())

@@ -1,4 +1,7 @@
-"""B-trees as a kind of index. `layout` has the files."""
+"""B-trees as a kind of index. `layout` has the files.
+
+Parameter zone_size: entries of a page, 4096 unless given.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,18 @@ from typing import Final
 
 import pyarrow as pa
 
-from lance_duck.errors import UnsupportedError
-from lance_duck.index.btree.entries import Entries
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.btree.build import write_tree
 from lance_duck.index.btree.keys import has_prefixes, key_maker
-from lance_duck.index.btree.layout import LOOKUP, layout_of
-from lance_duck.index.btree.lookup import Lookup
+from lance_duck.index.btree.layout import PAGE_ROWS
+from lance_duck.index.btree.merge import Source
+from lance_duck.index.btree.open import open_tree
 from lance_duck.index.btree.reader import BTreeIndex
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import BuildOptions, Details, IndexKind, Part
+from lance_duck.index.kind import VALUE, BuildOptions, Details, IndexKind, Part
 from lance_duck.index.query import Among, Between, Except, Null, Query, StartsWith
+
+_PAGE_ROWS: Final = "zone_size"
 
 
 class BTree:
@@ -39,29 +45,38 @@ class BTree:
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BTreeIndex:
         """See `IndexKind`."""
-        make = key_maker(type_)
-        if make is None:
-            raise UnsupportedError("type of a B-tree", where=files.directory, found=type_)
-        file = files.open(LOOKUP)
-        layout = layout_of(file.metadata, file.path)
-        data = [files.open(name) for name in layout.files]
-        bounds = layout.bounds([each.num_rows for each in data], file.path)
-        lookup = Lookup(file, bounds, layout.page_rows, type_, make)
-        return BTreeIndex(lookup, Entries(data, lookup, type_, make), type_)
+        return open_tree(files, type_)
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """See `IndexKind`."""
-        raise UnsupportedError("building a B-tree")
+        write_tree([], rows, rows.schema.field(VALUE).type, writer, options, _page_rows(options))
+        return _details(options)
 
     def merge(
         self, parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
     ) -> Details:
         """See `IndexKind`."""
-        raise UnsupportedError("merging B-trees")
+        sources = [Source(part.index, part.follow) for part in parts]
+        type_ = sources[0].index.type if rows is None else rows.schema.field(VALUE).type
+        write_tree(sources, rows, type_, writer, options, sources[0].index.lookup.page_rows)
+        return _details(options)
 
     def can_follow(self) -> bool:
         """Entries can get new row names."""
         return True
+
+
+def _page_rows(options: BuildOptions) -> int:
+    found = options.parameters.get(_PAGE_ROWS)
+    if found is None:
+        return PAGE_ROWS
+    if type(found) is not int or not 0 < found < 1 << 31:
+        raise InvalidInputError(f"{_PAGE_ROWS} of a B-tree", expected="a number above 0", found=found)
+    return found
+
+
+def _details(options: BuildOptions) -> Details:
+    return Details(0 if options.stable_row_ids else 1)
 
 
 BTREE: Final[IndexKind] = BTree()

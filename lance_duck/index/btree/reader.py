@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.encoding.rows import expand_ranges
 from lance_duck.index.btree.cuts import Cut, End, ends_of, groups_of
 from lance_duck.index.btree.entries import Entries, Rows
+from lance_duck.index.btree.keys import Keys
 from lance_duck.index.btree.lookup import Lookup
 from lance_duck.index.btree.places import Places, by_page, one_span, united
 from lance_duck.index.btree.spans import Spans, spans_of
@@ -68,6 +69,12 @@ class BTreeIndex:
         """See `ScalarIndex`."""
         return self.lookup.nbytes + self.entries.nbytes
 
+    def places(self, keys: Keys, after_equal: bool) -> Int64s:
+        """For each of ascending keys how many entries are null or less than it; with `after_equal` or equal."""
+        cut = Cut(self.lookup, keys, after_equal)
+        self._settle([cut])
+        return cut.places
+
     def _places(self, query: Query, *, vague: bool = False) -> Places:
         """Where the entries are that satisfy a query; vague: without reading pages, and therefore too many."""
         nulls, end = self.lookup.nulls, self.lookup.num_rows
@@ -84,12 +91,14 @@ class BTreeIndex:
 
     def _exact(self, spans: list[Spans]) -> Places:
         pairs = [ends_of(each, self.lookup) for each in spans]
-        cuts = [cut for pair in pairs for cut in pair]
+        self._settle([cut for pair in pairs for cut in pair])
+        return united(*_joined(pairs))
+
+    def _settle(self, cuts: Sequence[Cut | End]) -> None:
         for pages in _portions(sorted({page for cut in cuts for page in cut.groups})):
             for page, run in zip(pages, self.entries.pages(pages), strict=True):
                 for cut in cuts:
                     cut.settle(page, run)
-        return united(*_joined(pairs))
 
     def _vague(self, spans: list[Spans], *, inner: bool = False) -> Places:
         """Spans from page to page around those of the entries; inner: within them."""

@@ -1,0 +1,137 @@
+"""New B-trees: of rows, and of other B-trees.
+
+What is too much to be sorted in memory is sorted in portions. Each is a B-tree in a temporary folder, and these are
+merged like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.errors import InternalError, UnsupportedError
+from lance_duck.index.btree.keys import Keys, key_maker
+from lance_duck.index.btree.merge import Source, merge_sources
+from lance_duck.index.btree.open import open_tree
+from lance_duck.index.btree.sort import row_bytes, write_sorted
+from lance_duck.index.btree.write import TreeWriter
+from lance_duck.index.files import SegmentReader, SegmentWriter
+from lance_duck.index.kind import ROW, VALUE, BuildOptions
+from lance_duck.store import Store, open_store
+
+_MOST_BYTES: Final = 1 << 30  # of values in an array with 32-bit offsets
+_KEPT_BYTES: Final = 1 << 20
+
+
+def write_tree(
+    sources: Sequence[Source],
+    rows: pa.RecordBatchReader | None,
+    type_: pa.DataType,
+    writer: SegmentWriter,
+    options: BuildOptions,
+    page_rows: int,
+) -> None:
+    """Write a B-tree.
+
+    Args:
+        sources: B-trees whose entries it has.
+        rows: Columns `VALUE` and `ROW` of further entries.
+        type_: Of the values.
+        writer: Takes the files.
+        options: How.
+        page_rows: Entries of a page.
+
+    Raises:
+        UnsupportedError: The values have no order.
+        CorruptError: A source is broken.
+    """
+    make = key_maker(type_)
+    if make is None:
+        raise UnsupportedError("type of a B-tree", found=type_)
+    progress = _Progress(options.progress)
+    with ExitStack() as stack:
+        spilled: list[Source] = []
+        folder: Store | None = None
+        for portion in _portions(rows, type_, options.memory_limit, progress) if rows is not None else ():
+            if portion.is_last and not spilled and not sources:
+                with TreeWriter(writer, type_, make, page_rows) as tree:
+                    portion.write(tree, make)
+                    tree.finish()
+                return
+            if portion.is_empty:
+                break
+            if folder is None:
+                folder = open_store(
+                    stack.enter_context(TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True)),
+                    {"fsync": "false"},
+                )
+            spilled.append(_spill(portion, type_, folder, make))
+        with TreeWriter(writer, type_, make, page_rows) as tree:
+            merge_sources([*sources, *spilled], tree, make, options.memory_limit, progress)
+            tree.finish()
+
+
+class _Progress:
+    """Tells how many rows were taken in."""
+
+    def __init__(self, tell: Callable[[int], None] | None) -> None:
+        self._tell = tell
+        self._rows = 0
+
+    def __call__(self, rows: int) -> None:
+        self._rows += rows
+        if self._tell is not None:
+            self._tell(self._rows)
+
+
+class _Portion:
+    """Rows that are sorted at once; their batches are given up when they are written."""
+
+    def __init__(self, batches: list[pa.RecordBatch], type_: pa.DataType, is_last: bool) -> None:
+        self._batches = batches
+        self._type = type_
+        self.is_last = is_last
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no rows."""
+        return not self._batches
+
+    def write(self, tree: TreeWriter, make: Callable[[pa.Array], Keys]) -> None:
+        """Write them in order."""
+        values = pa.concat_arrays([pa.nulls(0, self._type), *(batch.column(VALUE) for batch in self._batches)])
+        rows = pa.concat_arrays([pa.nulls(0, pa.uint64()), *(batch.column(ROW) for batch in self._batches)])
+        self._batches.clear()
+        write_sorted(tree, values, rows.to_numpy(), make)
+
+
+def _portions(
+    rows: pa.RecordBatchReader, type_: pa.DataType, limit: int, progress: Callable[[int], None]
+) -> Iterator[_Portion]:
+    """Cut rows into portions that can be sorted in memory; there is a last one, which may be empty."""
+    if rows.schema.field(VALUE).type != type_:
+        raise InternalError("type of the rows of a B-tree", expected=type_, found=rows.schema.field(VALUE).type)
+    batches: list[pa.RecordBatch] = []
+    size = count = 0
+    for batch in rows:
+        more = batch.column(VALUE).nbytes
+        full = row_bytes(size + more, count + batch.num_rows) * (count + batch.num_rows) > limit
+        if batches and (full or size + more > _MOST_BYTES):
+            yield _Portion(batches, type_, False)
+            batches, size, count = [], 0, 0
+        batches.append(batch)
+        size, count = size + more, count + batch.num_rows
+        progress(batch.num_rows)
+    yield _Portion(batches, type_, True)
+
+
+def _spill(portion: _Portion, type_: pa.DataType, folder: Store, make: Callable[[pa.Array], Keys]) -> Source:
+    with SegmentWriter(folder) as writer:
+        with TreeWriter(writer, type_, make) as tree:
+            portion.write(tree, make)
+            tree.finish()
+        return Source(open_tree(SegmentReader(folder, writer.directory), type_, _KEPT_BYTES))

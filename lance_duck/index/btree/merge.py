@@ -1,0 +1,163 @@
+"""Entries of several B-trees in one order: range by range, so that no more than a range is in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.btree.keys import Keys
+from lance_duck.index.btree.order import order_of
+from lance_duck.index.btree.reader import BTreeIndex
+from lance_duck.index.btree.sort import row_bytes, write_sorted
+from lance_duck.index.btree.write import TreeWriter
+from lance_duck.index.kind import Rows
+
+Int64s = NDArray[np.int64]
+Follow = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
+
+_SAMPLED_PAGES = 8
+
+
+@dataclass(frozen=True)
+class Source:
+    """A B-tree whose entries are taken over.
+
+    Attributes:
+        index: It, open.
+        follow: From rows to their new names, and whether each is still an entry; None: they stay.
+    """
+
+    index: BTreeIndex
+    follow: Follow | None = None
+
+    def nulls(self, count: int) -> Iterator[Rows]:
+        """Rows of the entries without a value, so many at once."""
+        for start, stop in _steps(0, self.index.lookup.nulls, count):
+            for rows in self.index.entries.ids([(start, stop)]):
+                yield self._followed(rows, None)[0]
+
+    def values(self, start: int, stop: int) -> tuple[pa.Array, Rows]:
+        """Entries with a value from one place to another."""
+        values, rows = self.index.entries.read(start, stop)
+        if values.null_count:
+            raise CorruptError("a null among the values of a B-tree", where=self.index.lookup.where)
+        rows, lives = self._followed(rows, values)
+        return (values, rows) if lives is None else (values.filter(pa.array(lives)), rows)
+
+    def _followed(self, rows: Rows, values: pa.Array | None) -> tuple[Rows, NDArray[np.bool_] | None]:
+        if self.follow is None:
+            return rows, None
+        rows, lives = self.follow(rows)
+        return (rows, None) if lives.all() else (rows[lives], lives)
+
+
+def merge_sources(
+    sources: Sequence[Source],
+    tree: TreeWriter,
+    make: Callable[[pa.Array], Keys],
+    limit: int,
+    progress: Callable[[int], None],
+) -> None:
+    """Write the entries of some B-trees over values of one type.
+
+    Args:
+        sources: The B-trees.
+        tree: Takes the entries.
+        make: Makes keys of values.
+        limit: Bytes that may be held at once, about.
+        progress: Called with numbers of entries that were taken over.
+
+    Raises:
+        CorruptError: Entries are not in the order that they should be in.
+    """
+    most = max(1, limit // max((_row_bytes(source.index) for source in sources), default=1))
+    for source in sources:
+        for rows in source.nulls(most):
+            tree.write_nulls(rows)
+            progress(len(rows))
+    for spans, sorts in _ranges([source.index for source in sources], make, most):
+        if not sorts:
+            _copy(sources, spans, tree, most, progress)
+            continue
+        parts = [source.values(*span) for source, span in zip(sources, spans, strict=True) if span[0] < span[1]]
+        if parts:
+            values, rows = pa.concat_arrays([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+            del parts
+            write_sorted(tree, values, rows, make)
+        progress(sum(stop - start for start, stop in spans))
+
+
+Spans = list[tuple[int, int]]
+
+
+def _copy(
+    sources: Sequence[Source], spans: Spans, tree: TreeWriter, most: int, progress: Callable[[int], None]
+) -> None:
+    """Take over entries that are in order, one source after the other."""
+    for source, span in zip(sources, spans, strict=True):
+        for start, stop in _steps(*span, most):
+            tree.write(*source.values(start, stop))
+            progress(stop - start)
+
+
+def _ranges(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], Keys], most: int) -> Iterator[tuple[Spans, bool]]:
+    """Cut the entries with a value into ranges, of about `most` entries or fewer where values are not too many.
+
+    Returns:
+        For each range the entries of each tree, and whether they have to be sorted: otherwise they all have one value,
+        or come from one tree.
+    """
+    begins = [index.lookup.nulls for index in indexes]
+    ends = [index.lookup.num_rows for index in indexes]
+    if len(indexes) == 1:
+        yield list(zip(begins, ends, strict=True)), False
+        return
+    at = begins
+    keys = _splitters(indexes, make, most)
+    if keys is not None:
+        lows, highs = ([index.places(keys, after).tolist() for index in indexes] for after in (False, True))
+        for i in range(len(keys)):
+            low, high = [each[i] for each in lows], [each[i] for each in highs]
+            if sum(high) - sum(at) > 2 * most:
+                yield list(zip(at, low, strict=True)), True
+                yield list(zip(low, high, strict=True)), False
+            else:
+                yield list(zip(at, high, strict=True)), True
+            at = high
+    yield list(zip(at, ends, strict=True)), True
+
+
+def _splitters(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], Keys], most: int) -> Keys | None:
+    """Keys between the ranges, each once, ascending: some of those that are the greatest of a page."""
+    lookups = [index.lookup for index in indexes]
+    if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= most:
+        return None
+    keys = make(pa.concat_arrays([lookup.ends[1] for lookup in lookups]))
+    order = order_of(keys)
+    rows = np.concatenate([np.diff(lookup.bounds[lookup.first :]) for lookup in lookups])[order]
+    upto = np.cumsum(rows)
+    # Besides whole pages a range has part of a page of each tree.
+    step = max(1, most - sum(lookup.page_rows for lookup in lookups))
+    chosen = np.flatnonzero(np.diff(upto // step, prepend=0))
+    found = keys.take(order[chosen])
+    first = found.places(found, False)
+    return found.take(np.unique(first))
+
+
+def _steps(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
+    return ((at, min(at + count, stop)) for at in range(start, stop, count))
+
+
+def _row_bytes(index: BTreeIndex) -> int:
+    """Bytes in memory for each entry that is sorted, judged by some pages."""
+    lookup = index.lookup
+    pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, _SAMPLED_PAGES).astype(np.int64))
+    spans = [lookup.span(page) for page in pages.tolist() if lookup.first < lookup.num_pages]
+    sizes = [index.entries.read(start, stop)[0].nbytes for _, start, stop in spans]
+    count = sum(stop - start for _, start, stop in spans)
+    return row_bytes(sum(sizes), count)

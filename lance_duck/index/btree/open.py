@@ -1,0 +1,37 @@
+"""Opening a B-tree. `layout` has the files."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.index.btree.entries import KEPT_BYTES, Entries
+from lance_duck.index.btree.keys import key_maker
+from lance_duck.index.btree.layout import LOOKUP, layout_of
+from lance_duck.index.btree.lookup import Lookup
+from lance_duck.index.btree.reader import BTreeIndex
+from lance_duck.index.files import SegmentReader
+
+
+def open_tree(files: SegmentReader, type_: pa.DataType, kept: int = KEPT_BYTES) -> BTreeIndex:
+    """Open a B-tree; reads page_lookup.lance.
+
+    Args:
+        files: Of the segment.
+        type_: Storage type of the values.
+        kept: Bytes of entries that are kept in memory.
+
+    Raises:
+        NotFoundError: A file is missing.
+        CorruptError: The files are not those of a B-tree over such values, or contradict each other.
+        UnsupportedError: Values of the type have no order.
+    """
+    make = key_maker(type_)
+    if make is None:
+        raise UnsupportedError("type of a B-tree", where=files.directory, found=type_)
+    file = files.open(LOOKUP)
+    layout = layout_of(file.metadata, file.path)
+    data = [files.open(name) for name in layout.files]
+    bounds = layout.bounds([each.num_rows for each in data], file.path)
+    lookup = Lookup(file, bounds, layout.page_rows, type_, make)
+    return BTreeIndex(lookup, Entries(data, lookup, type_, make, kept), type_)

@@ -1,0 +1,160 @@
+"""Sorting: the order of keys, those that are equal as they stand.
+
+What is sorted are words of 64 bits that hold a key and the place where it stands, which is several times as fast as
+to sort places by keys. A key that needs more bits than there are left is cut, and what that makes equal is sorted by
+the rest of it. Keys of many bytes are sorted by eight bytes at a time: all by the first ones, then only those that are
+still equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.index.btree.keys import ByteKeys, FixedKeys, Keys
+
+Places = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+_BITS: Final = 64
+_WORD: Final = 8
+_WORD_MASK: Final = (1 << 64) - 1
+_PASSES: Final = 6
+_SAMPLE: Final = 4096
+
+
+def order_of(keys: Keys) -> Places:
+    """Return the places of keys in ascending order, those of equal keys ascending."""
+    if len(keys) < 2:
+        return np.arange(len(keys))
+    if isinstance(keys, ByteKeys):
+        return _order_of_bytes(keys)
+    assert isinstance(keys, FixedKeys)
+    if keys.array.dtype.kind == "S":
+        return _order_of_wide(keys.array)
+    return _order_of_words(_words(keys.array))
+
+
+def _words(array: NDArray[Any]) -> Words:
+    """Integers as unsigned words in the same order, from 0 on."""
+    if array.dtype.kind == "u":
+        words: Words = array.astype(np.uint64)
+        words -= words.min()
+        return words
+    wide = array.astype(np.int64)
+    words = wide.view(np.uint64) - np.uint64(int(wide.min()) & _WORD_MASK)
+    return words
+
+
+def _order_of_words(words: Words) -> Places:
+    count = len(words)
+    place_bits = int(count - 1).bit_length()
+    cut = max(0, int(words.max()).bit_length() + place_bits - _BITS)
+    packed = words >> np.uint64(cut)
+    packed <<= np.uint64(place_bits)
+    packed |= np.arange(count, dtype=np.uint64)
+    packed.sort()
+    order = (packed & np.uint64((1 << place_bits) - 1)).view(np.int64)
+    return _settle(words, packed >> np.uint64(place_bits), order) if cut else order
+
+
+def _settle(words: Words, heads: Words, order: Places) -> Places:
+    """Sort what has the same head by whole words."""
+    found = words[order]
+    down = found[1:] < found[:-1]
+    if not down.any():
+        return order
+    group = np.cumsum(np.append(False, heads[1:] != heads[:-1]))
+    mixed = np.zeros(group[-1] + 1, np.bool_)
+    mixed[group[1:][down]] = True
+    among = np.flatnonzero(mixed[group])
+    if len(among) > len(order) // 4:
+        return np.argsort(words, kind="stable")
+    order[among] = order[among][np.lexsort((found[among], group[among]))]
+    return order
+
+
+def _order_of_wide(array: NDArray[Any]) -> Places:
+    """Bytes of one width."""
+    width = array.dtype.itemsize
+    padded = np.zeros((len(array), -(-width // _WORD) * _WORD), np.uint8)
+    padded[:, :width] = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), width)
+    words = padded.view(">u8").astype(np.uint64)
+    return _order_by_passes(len(array), words.shape[1], lambda step, places: words[places, step])
+
+
+def _order_of_bytes(keys: ByteKeys) -> Places:
+    count = len(keys)
+    few = _order_of_repeated(keys)
+    if few is not None:
+        return few
+    starts = keys.offsets[:-1].astype(np.int64)
+    sizes = np.diff(keys.offsets).astype(np.int64)
+    head = _common_prefix(keys)
+    steps = -(-int(sizes.max() - head) // _WORD)
+    if steps > _PASSES:
+        return _order_of_array(keys.array())
+    padded = np.append(keys.data[: int(keys.offsets[-1])], np.zeros(_WORD, np.uint8))
+    windows: NDArray[Any] = np.ndarray((len(padded) - _WORD + 1,), ">u8", padded.data, strides=(1,))
+
+    def words(step: int, places: Places) -> Words:
+        at = head + step * _WORD
+        left = sizes[places] - at
+        found = windows[np.minimum(starts[places] + at, len(windows) - 1)].astype(np.uint64)
+        over = (np.clip(_WORD - left, 0, _WORD) * 8).astype(np.uint64)
+        return np.where(left > 0, found >> over << over, np.uint64(0))
+
+    last = steps  # what is equal but for zeros at the end is sorted by its size
+    return _order_by_passes(count, steps + 1, lambda i, p: sizes[p].astype(np.uint64) if i == last else words(i, p))
+
+
+def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Words]) -> Places:
+    """Sort by words, the first ones first; each further one only where those before it are equal."""
+    found = words(0, np.arange(count))
+    order = _order_of_words(found - found.min())
+    found, group = found[order], np.zeros(count, np.int64)
+    tied = np.arange(count)
+    for step in range(1, steps):
+        same = np.append(False, (found[1:] == found[:-1]) & (group[1:] == group[:-1]))
+        among = np.flatnonzero(same | np.append(same[1:], False))
+        if not len(among):
+            break
+        group, tied = np.cumsum(~same)[among], tied[among]
+        found = words(step, order[tied])
+        again = _order_of_words(found - found.min())
+        again = again[_order_of_words(group[again].view(np.uint64))]
+        order[tied] = order[tied][again]
+        found, group = found[again], group[again]
+    return order
+
+
+def _order_of_repeated(keys: ByteKeys) -> Places | None:
+    """The order where there are few distinct keys; None where there seem to be many."""
+    count = len(keys)
+    array = keys.array()
+    if count < _SAMPLE or len(pc.unique(array.take(np.arange(0, count, count // _SAMPLE)))) > _SAMPLE // 4:
+        return None
+    coded = array.dictionary_encode()
+    if len(coded.dictionary) > count // 4:
+        return None
+    rank = np.empty(len(coded.dictionary), np.uint64)
+    rank[_order_of_array(coded.dictionary)] = np.arange(len(rank), dtype=np.uint64)
+    return _order_of_words(rank[coded.indices.to_numpy()])
+
+
+def _order_of_array(array: pa.Array) -> Places:
+    order: Places = pc.sort_indices(array).to_numpy().astype(np.int64)
+    return order
+
+
+def _common_prefix(keys: ByteKeys) -> int:
+    """How many bytes the keys all begin with."""
+    ends = pc.min_max(keys.array())
+    low, high = (ends[name].as_py() for name in ("min", "max"))
+    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    return min(same, len(low))

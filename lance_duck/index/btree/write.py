@@ -1,0 +1,107 @@
+"""New files of a B-tree, from entries in order. `layout` has the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.btree.keys import Keys
+from lance_duck.index.btree.layout import DATA, LOOKUP, PAGE_ROWS, data_schema, lookup_metadata, lookup_schema
+from lance_duck.index.files import SegmentWriter
+from lance_duck.index.kind import Rows
+
+_SLICE_ROWS: Final = 64 * PAGE_ROWS
+_PAGE_BYTES: Final = 4 << 20
+
+
+class TreeWriter:
+    """Writes the files of a B-tree; as a context manager it gives up what it began when the block fails.
+
+    Args:
+        writer: Of the segment.
+        type_: Of the values.
+        make: Makes their keys.
+        page_rows: Entries of a page.
+    """
+
+    def __init__(
+        self, writer: SegmentWriter, type_: pa.DataType, make: Callable[[pa.Array], Keys], page_rows: int = PAGE_ROWS
+    ) -> None:
+        self._segment = writer
+        self._type = type_
+        self._make = make
+        self._page_rows = page_rows
+        self._schema = data_schema(type_)
+        self._file = writer.create(DATA, self._schema, page_bytes=_PAGE_BYTES)
+        self._rows = self._nulls = 0
+        self._mins: list[pa.Array] = []
+        self._maxs: list[pa.Array] = []
+        self._last: pa.Array | None = None
+
+    def write(self, values: pa.Array, rows: Rows) -> None:
+        """Append entries, none of which comes before those that are there.
+
+        Raises:
+            CorruptError: They are not in order.
+        """
+        count = len(values)
+        if not count:
+            return
+        page = self._page_rows
+        self._check_order(values)
+        self._file.write(pa.record_batch([values, pa.array(rows)], schema=self._schema))
+        self._mins.append(values.take(np.arange(-self._rows % page, count, page)))
+        self._maxs.append(values.take(np.arange((-self._rows - 1) % page, count, page)))
+        self._last = values.slice(count - 1)
+        self._nulls += values.null_count
+        self._rows += count
+
+    def write_sorted(self, values: pa.Array, rows: Rows, order: NDArray[np.int64]) -> None:
+        """Append entries in an order, a slice after the other."""
+        for at in range(0, len(order), _SLICE_ROWS):
+            some = order[at : at + _SLICE_ROWS]
+            self.write(values.take(some), rows[some])
+
+    def write_nulls(self, rows: Rows) -> None:
+        """Append entries without a value."""
+        for at in range(0, len(rows), _SLICE_ROWS):
+            some = rows[at : at + _SLICE_ROWS]
+            self.write(pa.nulls(len(some), self._type), some)
+
+    def finish(self) -> None:
+        """Write what is left, and both files appear."""
+        page = self._page_rows
+        if self._last is not None and self._rows % page:
+            self._maxs.append(self._last)
+        self._segment.add(DATA, self._file)
+        schema = lookup_schema(self._type).with_metadata(lookup_metadata(page))
+        starts = np.arange(0, self._rows, page)
+        counts = np.clip(self._nulls - starts, 0, np.minimum(page, self._rows - starts)).astype(np.uint32)
+        numbers = np.arange(len(starts), dtype=np.uint32)
+        ends = [pa.concat_arrays([pa.nulls(0, self._type), *each]) for each in (self._mins, self._maxs)]
+        with self._segment.create(LOOKUP, schema) as file:
+            file.write(pa.record_batch([*ends, pa.array(counts), pa.array(numbers)], schema=schema))
+            self._segment.add(LOOKUP, file)
+
+    def __enter__(self) -> TreeWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._file.abort()
+
+    def _check_order(self, values: pa.Array) -> None:
+        """Whether the first of some values may follow the last one."""
+        if self._last is None or self._last.null_count:
+            return
+        first = values.slice(0, 1)
+        if first.null_count or not self._make(pa.concat_arrays([self._last, first])).is_ascending():
+            raise CorruptError("entries of a B-tree are not in order", where=self._segment.directory)
