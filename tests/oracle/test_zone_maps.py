@@ -10,6 +10,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from lance.file import LanceFileReader
 from lance.indices import IndexConfig
@@ -93,7 +94,7 @@ def test_both_write_the_same(
     assert ours.details_type == theirs.metadata.details_type
 
 
-def wrong(dataset: Any, condition: str) -> bool:
+def wrong(dataset: Any, condition: Any) -> bool:
     asked = dataset.scanner(filter=condition, columns=["k"]).to_table()
     scanned = dataset.scanner(filter=condition, columns=["k"], use_scalar_index=False).to_table()
     return bool(asked != scanned)
@@ -132,6 +133,57 @@ def test_pylance_uses_ours(
     looked_at = dataset.scanner(filter="x = 40").analyze_plan()
     assert "ScalarIndexQuery" in looked_at
     assert dataset.stats.index_stats("x_idx")["num_unindexed_rows"] == 0
+
+
+ASKABLE = ("bool", "int8", "string", "binary", "fixed", "decimal", "date", "timestamp")
+
+
+@BY_KIND
+def test_pylance_finds_values_of_all_types(
+    tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any]
+) -> None:
+    uri = str(tmp_path / "t.lance")
+    types = [type_name for type_name in ASKABLE if kind.supports(VALUES[type_name][0])]
+    columns = {type_name: values_of(type_name, 60) for type_name in types}
+    lance.write_dataset(pa.table({"k": range(60), **columns}), uri, max_rows_per_file=25)
+    snapshot = open_snapshot(uri)
+    for column in columns:
+        snapshot = indexed(snapshot, built(snapshot, kind, parameters, column))
+    dataset = lance.dataset(uri)
+    for column in columns:
+        field = pc.field(column)
+        type_, choice = VALUES[column]
+        conditions = [field.is_null()]
+        for value in choice:
+            scalar = pa.scalar(value, type_)
+            conditions += [field == scalar, field < scalar, field >= scalar, field.isin(pa.array([value], type_))]
+        assert not any(wrong(dataset, condition) for condition in conditions), column
+
+
+@BY_KIND
+@pytest.mark.parametrize("ours", [False, True], ids=["theirs", "ours"])
+def test_segments_of_no_rows_say_nothing(
+    tmp_path: Path, kind: IndexKind, name: str, parameters: dict[str, Any], ours: bool
+) -> None:
+    uri = str(tmp_path / "t.lance")
+    dataset = lance.write_dataset(pa.table({"k": range(9), "x": range(9)}), uri)
+    if ours:
+        snapshot = open_snapshot(uri)
+        rows = rows_of(snapshot, "x", [], by_id=False)
+        indexed(snapshot, build_segment(snapshot, "x", kind, rows, [], name="x_idx"))
+    else:
+        dataset.create_scalar_index("x", IndexConfig(name, parameters), train=False)
+    snapshot = open_snapshot(uri)
+    (segment,) = segments_of(snapshot)
+    assert len(segment.fragments) == 0
+    answer = search(snapshot, segment, Among(pa.array([7])))
+    assert answer is not None
+    assert not answer.maybe
+    dataset = lance.dataset(uri)
+    assert dataset.to_table(filter="x = 7")["k"].to_pylist() == [7]
+    dataset.optimize.optimize_indices()
+    check_answers(uri, "optimize")
+    assert not wrong(lance.dataset(uri), "x = 7")
 
 
 QUERIES: tuple[Query, ...] = (
