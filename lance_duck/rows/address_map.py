@@ -10,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
+from lance_duck.rows.slots import Slots
 
 Addresses = NDArray[np.uint64]
 FragmentIds = NDArray[np.uint32]
 
 _HIGH = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
+_WORTH = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +59,16 @@ class AddressMap:
         order = np.argsort(first, kind="stable")
         self._first, self._length, self._target = first[order], length[order].astype(np.uint64), target[order]
         self._old = np.unique(_ids(i for group in groups for i in group.old)).astype(np.uint64)
+        self._slots = self._places()
 
     def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
         """Return the new addresses of rows, and whether each row is still there.
 
         Rows of other fragments stay where they are; what is said of the address of a row that is gone means nothing.
         """
+        # Many rows are looked up in a list of all of them; what it takes is no more than what was asked takes.
+        if len(addresses) * _WORTH >= self._slots.total:
+            return self._follow_many(addresses)
         gone = np.isin(addresses >> _HIGH, self._old)
         if not len(self._first):
             return addresses, ~gone
@@ -68,6 +76,23 @@ class AddressMap:
         within = addresses - self._first[run]  # wraps around before the first run, beyond any length
         moved = within < self._length[run]
         return np.where(moved, self._target[run] + within, addresses), moved | ~gone
+
+    def _follow_many(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
+        if not self._slots.total:
+            return addresses, ~np.isin(addresses >> _HIGH, self._old)
+        place, within, moved = self._slots.find(addresses)
+        found = self._targets()[place]
+        lives = ~moved | (within & (found != _GONE))
+        return np.where(moved, found, addresses), lives
+
+    def _targets(self) -> Addresses:
+        """New address of every row that there was, by its place."""
+        length = self._length.astype(np.int64)
+        inside = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
+        first, _, _ = self._slots.find(self._first)
+        found = np.full(self._slots.total, _GONE)
+        found[np.repeat(first, length) + inside] = np.repeat(self._target, length) + inside.astype(np.uint64)
+        return found
 
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
         """Return the fragments in which the rows of some fragments are now, ascending.
@@ -87,6 +112,16 @@ class AddressMap:
     def old(self) -> FragmentIds:
         """Ids of the fragments that are gone, ascending."""
         return self._old.astype(np.uint32)
+
+    def _places(self) -> Slots:
+        """Places of the rows of each old fragment, up to the last one that survived."""
+        sizes = np.zeros(len(self._old), np.int64)
+        ends = np.searchsorted(self._first, self._old << _HIGH | _LOW, side="right")
+        begins = np.searchsorted(self._first, self._old << _HIGH)
+        has = np.flatnonzero(ends > begins)
+        last = ends[has] - 1
+        sizes[has] = ((self._first[last] + self._length[last]) - (self._old[has] << _HIGH)).astype(np.int64)
+        return Slots(self._old, sizes)
 
     @cached_property
     def nbytes(self) -> int:

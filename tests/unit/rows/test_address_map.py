@@ -13,6 +13,7 @@ from lance_duck.rows.address_map import AddressMap, MovedGroup, join_runs, live_
 from lance_duck.rows.roaring import roaring_runs
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import treemap, treemap_runs
+from lance_duck.rows.slots import Slots
 
 BITS = np.uint64(32)
 
@@ -84,10 +85,13 @@ def test_following_is_what_a_dict_says(data: st.DataObject) -> None:
     places = [address(i, o) for i, rows in new for o in range(rows)]
     expected = dict(zip(live, places, strict=True))
     moved = AddressMap([group(old, new)])
-    asked = addresses(*((i, o) for i, rows, _ in old for o in range(rows)))
-    found, lives = moved.follow(asked)
+    asked = addresses(*((i, o) for i, rows, _ in old for o in range(rows + 2)))
+    few = data.draw(st.booleans())
+    pieces = np.array_split(asked, len(asked)) if few else [asked]
+    found, lives = (np.concatenate(each) for each in zip(*map(moved.follow, pieces), strict=True))
     answers = [int(f) if lives_ else None for f, lives_ in zip(found, lives, strict=True)]
     assert answers == [expected.get(int(a)) for a in asked]
+    assert moved.follow(addresses((77, 3), (2**31, 2**31)))[1].all()
 
 
 @given(
@@ -117,3 +121,14 @@ def test_a_treemap_that_is_cut_is_refused(cut: int) -> None:
     data = treemap(RowSet.of_ranges([(0, 0, 10), (1, 0, 10)]))
     with pytest.raises(CorruptError):
         treemap_runs(data[:cut], "test")
+
+
+@pytest.mark.parametrize("shift", [0, 2**22])
+def test_rows_have_places_fragment_after_fragment(shift: int) -> None:
+    slots = Slots(np.array([2, 5]) + shift, np.array([3, 2]))
+    asked = addresses(*((i + shift, o) for i, o in ((2, 0), (2, 2), (2, 3), (5, 0), (5, 1), (5, 2), (3, 0), (9, 1))))
+    place, within, known = slots.find(asked)
+    assert slots.total == 5
+    assert place.tolist() == [0, 2, 0, 3, 4, 0, 0, 0]
+    assert within.tolist() == [True, True, False, True, True, False, False, False]
+    assert known.tolist() == [True] * 6 + [False] * 2
