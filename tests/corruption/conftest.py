@@ -26,3 +26,8 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def deletions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("sound")
     return {kind: sound.write_deletions(folder, many=kind == "bin") for kind in ("arrow", "bin")}
+
+
+@pytest.fixture(scope="session")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sound.write_indexed(tmp_path_factory.mktemp("sound"))

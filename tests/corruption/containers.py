@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from corruption.messages import variants
@@ -31,6 +31,32 @@ def with_manifest(data: bytes, manifest: table_pb2.Manifest) -> bytes:
     (place,) = struct.unpack_from("<Q", data, len(data) - 16)
     body = manifest.SerializeToString()
     return data[:place] + struct.pack("<I", len(body)) + body + data[-16:]
+
+
+def with_segments(data: bytes, change: Callable[[table_pb2.IndexSection], None]) -> bytes:
+    """Return the file of a manifest with another list of index segments, which is its first section."""
+    manifest = read_manifest(data)
+    (size,) = struct.unpack_from("<I", data, 0)
+    (place,) = struct.unpack_from("<Q", data, len(data) - 16)
+    section = table_pb2.IndexSection.FromString(data[4 : 4 + size])
+    change(section)
+    body = section.SerializeToString()
+    manifest.transaction_section += len(body) - size
+    head = struct.pack("<I", len(body)) + body + data[4 + size : place]
+    last = manifest.SerializeToString()
+    return head + struct.pack("<I", len(last)) + last + struct.pack("<Q", len(head)) + data[-8:]
+
+
+def forget_index_sizes(table: Path) -> None:
+    """Make the manifest say no more how large the files of its index segments are."""
+
+    def clear(section: table_pb2.IndexSection) -> None:
+        for segment in section.indices:
+            for file in segment.files:
+                file.size_bytes = 0
+
+    path = manifest_path(table)
+    path.write_bytes(with_segments(path.read_bytes(), clear))
 
 
 def forget_sizes(table: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -15,8 +15,16 @@ ROOT = HERE.parents[1]
 MOST_CRASHES = 5
 
 
-def assert_survives(table: Path, target: Path, damaged: Iterable[tuple[str, bytes]], scratch: Path) -> int:
+def assert_survives(
+    table: Path,
+    target: Path,
+    damaged: Iterable[tuple[str, bytes]],
+    scratch: Path,
+    indexed: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> int:
     """Put each of the damaged contents in the place of `target` and read the table; return how many there were.
+
+    Where columns and filters are given, it is read through the indexes of these columns.
 
     Fails with the names of the contents that made another error than a LanceDuckError come out, or the process die,
     hang, or ask for much more memory than the file's size.
@@ -32,6 +40,7 @@ def assert_survives(table: Path, target: Path, damaged: Iterable[tuple[str, byte
         "table": str(copy),
         "target": str(copy / target.relative_to(table)),
         "count": len(names),
+        "indexed": indexed,
     }
     problems = _run(job, scratch, names)
     assert not problems, f"{len(problems)} of {len(names)} damaged copies of {target.name}\n" + "\n".join(problems[:12])

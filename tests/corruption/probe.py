@@ -12,13 +12,20 @@ import os
 import resource
 import sys
 import traceback
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 import lance_duck as ld
-from lance_duck.errors import LanceDuckError
+from lance_duck.errors import IndexWarning, LanceDuckError
+from lance_duck.index.catalog import catalog
+from lance_duck.index.query import Among, Between, Except, HasAll, HasAny, Null, Query, StartsWith
+from lance_duck.index.search import estimate, open_index, search
+from lance_duck.maintenance.validate_index import index_problems
 
 SECONDS = 20
 HEADROOM = 1 << 31
@@ -59,6 +66,45 @@ def read_through_duckdb(uri: str) -> None:
         con.close()
 
 
+def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> None:
+    """Ask the index segments over some columns whatever their kinds answer, and filter with all indexes.
+
+    A segment that is found out to be broken is left alone; bytes that are wrong but readable may give any valid answer.
+    """
+    dataset = ld.dataset(uri)
+    snapshot = dataset._snapshot
+    for segment in (s for path in columns for index in catalog(snapshot).over(path) for s in index.segments):
+        for query in QUERIES[segment.path]:
+            if segment.kind.answers(query, segment.type):
+                search(snapshot, segment, query)
+                estimate(snapshot, segment, query)
+        with suppress(LanceDuckError):
+            index = open_index(snapshot, segment)
+            index.statistics()
+            index.prewarm()
+        list(index_problems(snapshot, segment.metadata))
+    for text in filters:
+        check(dataset.to_table(filter=text))
+
+
+def queries(values: pa.Array) -> list[Query]:
+    """What can be asked of a column with some values."""
+    asked: list[Query] = [Null(), Among(values), Between(values[0], values[1], True), Between(None, values[0])]
+    if pa.types.is_string(values.type):
+        asked += [StartsWith(pa.scalar("te")), HasAny(values), HasAll(values)]
+    return [*asked, *(Except(query) for query in asked)]
+
+
+QUERIES = {
+    "i": queries(pa.array([17, 80], pa.int64())),
+    "f": queries(pa.array([0.5, float("nan")])),
+    "z": queries(pa.array([10, 20], pa.int64())),
+    "s": queries(pa.array(["text 3", "text 7"])),
+    "b": queries(pa.array(["k7", "none"])),
+    "l": queries(pa.array(["w1", "w4"])),
+}
+
+
 def check(table: pa.Table) -> None:
     """Fail if the Arrow data is not sound. Wrong bytes may make values that nobody would write."""
     try:
@@ -85,14 +131,18 @@ def main(folder: Path) -> None:
     """Run the job from its number `start` on."""
     job = json.loads((folder / "job.json").read_text())
     faulthandler.enable()
-    read(job["sound"])
-    read_through_duckdb(job["sound"])
+    ways: list[Callable[[str], None]] = [read, read_through_duckdb]
+    if job["indexed"]:
+        warnings.simplefilter("ignore", IndexWarning)
+        ways = [lambda uri: read_through_indexes(uri, *job["indexed"])]
+    for way in ways:
+        way(job["sound"])
     limit_memory()
     for i in range(job["start"], job["count"]):
         (folder / "at").write_text(str(i))
         replace(Path(job["target"]), folder / str(i))
         faulthandler.dump_traceback_later(SECONDS, exit=True)
-        for way in (read, read_through_duckdb):
+        for way in ways:
             try:
                 way(job["table"])
             except LanceDuckError:

@@ -7,7 +7,7 @@ from pathlib import Path
 import lance
 import numpy as np
 import pyarrow as pa
-from corruption.containers import forget_sizes
+from corruption.containers import forget_index_sizes, forget_sizes
 from oracle.kinds import Kind, build
 from oracle.tables import KINDS
 
@@ -57,4 +57,40 @@ def write_deletions(folder: Path, *, many: bool) -> Path:
     table = folder / f"deletions-{'many' if many else 'few'}.lance"
     dataset = lance.write_dataset(pa.table({"a": np.arange(15_000)}), str(table))
     dataset.delete("a % 2 = 1" if many else "a % 1000 = 1")
+    return table
+
+
+INDEXES = {"i": "BTREE", "f": "BTREE", "s": "BITMAP", "z": "ZONEMAP", "b": "BLOOMFILTER", "l": "LABEL_LIST"}
+FILTERS = [
+    "i = 17",
+    "i >= 90 OR i IS NULL",
+    "f < 3.0",
+    "s IN ('text 3', 'text 7')",
+    "s LIKE 'text 1%'",
+    "z BETWEEN 10 AND 20",
+    "b = 'k7'",
+    "array_has_any(l, ['w1', 'w4'])",
+]
+
+
+def write_indexed(folder: Path) -> Path:
+    """Write a table with an index of every kind, of deleted rows, nulls, and rows that none covers."""
+    table = folder / "indexed.lance"
+    rows = range(150)
+    data = pa.table(
+        {
+            "i": [None if n % 13 == 5 else n * 7 % 97 for n in rows],
+            "f": [float("nan") if n % 11 == 3 else n / 3 for n in rows],
+            "s": [None if n % 17 == 2 else f"text {n % 20}" for n in rows],
+            "z": rows,
+            "b": [f"k{n}" for n in rows],
+            "l": [None if n % 19 == 4 else [f"w{n % 5}", f"w{n % 3}"] for n in rows],
+        }
+    )
+    dataset = lance.write_dataset(data.slice(0, 120), str(table), max_rows_per_file=40)
+    for column, kind in INDEXES.items():
+        dataset.create_scalar_index(column, kind)
+    dataset.delete("z % 9 = 4")
+    lance.write_dataset(data.slice(120), str(table), mode="append")
+    forget_index_sizes(table)
     return table
