@@ -12,6 +12,7 @@ import duckdb
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import Catalog
+from lance_duck.duck.explain import explained, rows_as_statement
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.folder import Folder
 from lance_duck.duck.handle import TableHandle
@@ -161,22 +162,25 @@ class Connection:
         text = rewrite(query, self._catalog.is_table)
         tables = {path: DuckTable(self._catalog.path_handle(path).current, hidden=False) for path in paths_in(text)}
 
-        def run(sql: str, tables: Mapping[str, DuckTable]) -> Any:
-            return call_as_user(partial(method, sql, **options), tables)
+        def run(sql: str, more: Mapping[str, DuckTable]) -> Any:
+            return call_as_user(partial(method, sql, **options), {**tables, **more})
 
-        def narrowed() -> Any:
-            parameters = options.get("parameters", options.get("params"))
-            found = None if later is None else self._narrower.narrowed(text, parameters, later=later)
-            if found is None:
-                return run(text, tables)
-            try:
-                return run(found.sql, {**tables, **found.tables})
-            except duckdb.InterruptException:
-                raise
-            except duckdb.Error:
-                return run(text, tables)  # errors speak of the statement as it was given
+        if later is None:
+            return self._with_new_tables(lambda: run(text, {}))
+        parameters = options.get("parameters", options.get("params"))
+        return self._with_new_tables(lambda: self._narrowed(text, parameters, partial(_explained, run, method), later))
 
-        return self._with_new_tables(narrowed)
+    def _narrowed(self, sql: str, parameters: Any, run: Callable[..., Any], later: bool) -> Any:
+        """Run a statement with smaller tables in place of large ones, where that is possible."""
+        found = self._narrower.narrowed(sql, parameters, later=later)
+        if found is None:
+            return run(sql, {})
+        try:
+            return run(found.sql, found.tables)
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error:
+            return run(sql, {})  # errors speak of the statement as it was given
 
     def _with_new_tables(self, call: Callable[[], Any]) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""
@@ -188,6 +192,12 @@ class Connection:
                 if self._catalog.refresh(force=True):
                     return call()
                 raise self._catalog.explain(str(error)) or error from None
+
+
+def _explained(run: Callable[..., Any], method: Callable[..., Any], sql: str, tables: Mapping[str, DuckTable]) -> Any:
+    """Run a statement; to an EXPLAIN is added how Lance tables are read."""
+    rows = explained(sql, lambda text: run(text, tables).fetchall())
+    return run(sql, tables) if rows is None else method(rows_as_statement(rows))
 
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -68,6 +68,11 @@ class NarrowedTable(DuckTable):
         """About how many rows there are."""
         return self._rows
 
+    @property
+    def condition(self) -> Predicate | None:
+        """See `DuckTable.condition`."""
+        return self._condition
+
     def implied(self) -> Predicate | None:
         """See `DuckTable.implied`."""
         return self._condition if self._holds() else None

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.watch import WATCHES, Scan
 from lance_duck.scan.duckdb_types import duckdb_arrow_schema
-from lance_duck.scan.nodes import predicate_from_nodes
+from lance_duck.scan.nodes import predicate_from_node, predicate_from_nodes
 from lance_duck.scan.offsets import without_offsets
 from lance_duck.scan.predicate import Predicate, all_of
 from lance_duck.scan.pushed import ByCaller, predicate_from_pushed
-from lance_duck.scan.source import PushedScan, ScanSource
+from lance_duck.scan.source import SPEAKS_SOURCE, PushedScan, ScanSource
 
 ROWS: Final = "__lance_rows"
 _BATCH: Final = 1 << 20
@@ -58,12 +59,15 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
     @property
     def schema(self) -> pa.Schema:
         """The hidden column, then those of the table in DuckDB's form."""
+        if not SPEAKS_SOURCE:
+            self._noted()
         return self._schema(self.dataset)
 
     def __arrow_c_schema__(self) -> object:
         """Schema for a bind, which comes first and so decides on the dataset."""
         if not self._pinned:
             self._refresh()
+        self._noted()
         return self.schema.__arrow_c_schema__()
 
     def count_rows(self) -> int:
@@ -72,7 +76,11 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     def accepts(self, predicate: Any) -> bool:
         """See `ScanSource.accepts`."""
-        return bool(self.dataset.accepts(predicate))
+        accepted = bool(self.dataset.accepts(predicate))
+        if WATCHES and (found := predicate_from_node(predicate, self.dataset.schema)) is not None:
+            for watch in WATCHES:
+                watch.offered.append((self, found, accepted))
+        return accepted
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
         """See `ScanSource.stream`."""
@@ -93,9 +101,18 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     scanner = ByCaller(pushed_scanner, pushed_scanner)
 
-    def implied(self) -> Predicate | None:
-        """A condition that the rows of the table may be chosen by, besides those of DuckDB; asked at each scan."""
+    @property
+    def condition(self) -> Predicate | None:
+        """A condition that rows may be chosen by, besides those of DuckDB."""
         return None
+
+    def implied(self) -> Predicate | None:
+        """The same, asked at each scan: None where it does not hold any more."""
+        return self.condition
+
+    def _noted(self) -> None:
+        for watch in WATCHES:
+            watch.bound.append(self)
 
     def _with_implied(self, predicate: Predicate | None) -> Predicate | None:
         parts = [part for part in (self.implied(), predicate) if part is not None]
@@ -116,6 +133,17 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
 
 def _reader(
+    dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+) -> pa.RecordBatchReader:
+    reader = _opened(dataset, wanted, predicate, any_form=any_form)
+    for watch in WATCHES:
+        scan = Scan(dataset, wanted.names, predicate)
+        watch.scans.append(scan)
+        reader = scan.counted(reader)
+    return reader
+
+
+def _opened(
     dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
 ) -> pa.RecordBatchReader:
     place = wanted.get_field_index(ROWS)

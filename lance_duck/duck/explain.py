@@ -1,0 +1,123 @@
+"""EXPLAIN: after DuckDB's plan, a row that says how each Lance table is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.duck.catalog import literal
+from lance_duck.duck.table import ROWS, DuckTable
+from lance_duck.duck.watch import Watch, watching
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.predicate import Predicate, all_of
+from lance_duck.scan.source import SPEAKS_SOURCE
+from lance_duck.scan.sql_tree import tree_from_sql
+
+KEY: Final = "lance_plan"
+_EXPLAIN: Final = re.compile(
+    r"\s*explain\b(\s*\((?P<options>[^()]*)\)|\s+(?P<analyze>analyze)\b)?\s*(?=\w|\()", re.IGNORECASE
+)
+_SCANS: Final = ("ARROW_SCAN", "PYTHON_ARROW_SCAN")
+Rows = list[tuple[Any, ...]]
+
+
+def explained(sql: str, run: Callable[[str], Rows]) -> Rows | None:
+    """Rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
+
+    Args:
+        sql: The statement.
+        run: Runs one and returns its rows.
+    """
+    found = _EXPLAIN.match(sql)
+    if found is None:
+        return None
+    analyze = "analyze" in ((found["options"] or "") + (found["analyze"] or "")).lower()
+    with watching() as watch:
+        rows = run(sql)
+        nodes = [] if analyze or SPEAKS_SOURCE or not watch.bound else _nodes(sql[found.end() :], run)
+    if any(len(row) != 2 for row in rows):
+        return None
+    texts = list(_actual(watch) if analyze else _planned(watch) if SPEAKS_SOURCE else _read_from(watch, nodes))
+    return [*rows, (KEY, "\n".join(texts))] if texts else rows
+
+
+def rows_as_statement(rows: Rows) -> str:
+    """A statement that gives the rows of an EXPLAIN."""
+    listed = ", ".join(f"({', '.join(literal(str(value)) for value in row)})" for row in rows)
+    return f"SELECT * FROM (VALUES {listed}) AS plan(explain_key, explain_value)"  # noqa: S608
+
+
+def _actual(watch: Watch) -> Iterator[str]:
+    for scan in watch.scans:
+        columns = [name for name in scan.columns if name != ROWS]
+        text = scan.dataset.scanner(columns=columns, filter=scan.predicate).explain_plan()
+        yield f"{text}  gave: {scan.rows} rows, {scan.batches} batches, in {scan.seconds * 1000:.1f} ms\n"
+
+
+def _planned(watch: Watch) -> Iterator[str]:
+    """What DuckDB 2.0 handed over when it planned."""
+    for table in {id(table): table for table in watch.bound}.values():
+        mine = {str(p): (p, taken) for of, p, taken in watch.offered if of is table}
+        taken = [predicate for predicate, taken in mine.values() if taken]
+        left = [text for text, (_, taken) in mine.items() if not taken]
+        alone = sum(bound is table for bound in watch.bound) > 1
+        for parts in [[part] for part in taken] if alone and taken else [taken]:
+            yield _text(table, parts, left)
+
+
+def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
+    implied = table.condition
+    conditions = [*([implied] if implied is not None else []), *parts]
+    plan = table.dataset.scanner(columns=[], filter=all_of(*conditions) if conditions else None).explain_plan()
+    lines = [line for line in plan.splitlines() if not line.startswith(("  columns:", "  read"))]
+    if implied is not None:
+        lines.append("  keys: read before the statement, from the other side of a join or of IN")
+    lines += [f"  left to DuckDB: {text}, which keeps too many rows" for text in left]
+    return "\n".join(lines) + "\n"
+
+
+def _read_from(watch: Watch, nodes: list[dict[str, Any]]) -> Iterator[str]:
+    """What DuckDB 1.x says in its plan, for those scans that can only be of one table."""
+    tables = list({id(table): table for table in watch.bound}.values())
+    for node in nodes:
+        names = _list(node.get("Projections"))
+        filters = _list(node.get("Filters"))
+        found = [(table, parts) for table in tables if (parts := _parts(table, names, filters)) is not None]
+        if len({(table.dataset.uri, str(table.condition)) for table, _ in found}) == 1:
+            yield _text(*found[-1], [])
+
+
+def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predicate] | None:
+    """Conditions of a scan; None where it is none of this table."""
+    schema: pa.Schema = table.dataset.schema
+    if not set(names) <= {*schema.names, ROWS}:
+        return None
+    try:
+        found = [tree_from_sql(text, schema) for text in filters]
+    except LanceDuckError:
+        return None
+    return [predicate for predicate in found if predicate is not None]
+
+
+def _nodes(sql: str, run: Callable[[str], Rows]) -> list[dict[str, Any]]:
+    """What DuckDB's plan says of scans."""
+    try:
+        pending = list(json.loads(run(f"EXPLAIN (FORMAT JSON) {sql}")[0][1]))
+    except (duckdb.Error, ValueError, LookupError):
+        return []
+    found = []
+    while pending:
+        node = pending.pop(0)
+        pending = [*node.get("children", []), *pending]
+        if node.get("name", "").strip() in _SCANS:
+            found.append(node.get("extra_info", {}))
+    return found
+
+
+def _list(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or [])
