@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from lance_duck.index.bitmap_build import Runs, write_entries
@@ -19,7 +20,8 @@ from lance_duck.index.bitmap_file import BitmapFile
 from lance_duck.index.bitmap_keys import can_be_key, can_find
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, Part
-from lance_duck.index.query import Query
+from lance_duck.index.query import Except, Query
+from lance_duck.rows.row_set import RowSet
 
 
 class BitmapIndex:
@@ -39,8 +41,18 @@ class BitmapIndex:
         return self.file.known(self.file.keys.find(query))
 
     def search(self, query: Query) -> Answer:
-        """Rows for a query, all of them sure."""
-        return Answer.exactly(self.file.rows(self.file.keys.find(query)))
+        """Rows for a query, all of them sure unless rows are known to have several keys."""
+        rows = self._all_but(query) if isinstance(query, Except) else self.file.rows(self.file.keys.find(query))
+        return Answer.exactly(rows) if self.file.is_sound else Answer.at_most(rows)
+
+    def _all_but(self, query: Except) -> RowSet:
+        """Rows of the keys that do not satisfy a condition: of all keys, less those that do, where that is less."""
+        keys, chosen = self.file.keys, self.file.keys.find(query)
+        if 2 * len(chosen) > len(keys.places):
+            present = self.file.present()
+            if present.is_disjoint:
+                return present.rows - self.file.rows(np.setdiff1d(keys.places, chosen))
+        return self.file.rows(chosen)
 
     def statistics(self) -> dict[str, Any]:
         """How many bitmaps there are."""

@@ -8,15 +8,15 @@ bitmap_page_lookup.lance
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from lance_duck.errors import CorruptError
+from lance_duck.index.bitmap_cache import KeptBitmaps
 from lance_duck.index.bitmap_entries import Entries, map_bytes
 from lance_duck.index.bitmap_keys import Keys, Places, written_order
 from lance_duck.index.files import IndexFile, SegmentReader
@@ -57,7 +57,8 @@ class BitmapFile:
         self.metadata = self._file.metadata
         self.path = self._file.path
         self.keys = Keys(self._file.read([KEYS])[0])
-        self._kept = _Kept(_KEPT_BYTES)
+        self._kept = KeptBitmaps(_KEPT_BYTES)
+        self._present: Present | None = None
 
     def rows(self, places: Places) -> RowSet:
         """Rows of any of some keys.
@@ -70,10 +71,7 @@ class BitmapFile:
         """
         found, missing = self._look(places)
         for part in self._read(missing):
-            if len(part) > 1 and part.size < _SMALL * len(part):
-                found.append(self._many(part))
-            else:
-                found.extend(self._each(part))
+            found.extend(self._sets(part)[0])
         return RowSet.union(found)
 
     def each(self, places: Places) -> dict[int, RowSet]:
@@ -87,6 +85,25 @@ class BitmapFile:
         for part in self._read(missing):
             found.update(zip(part.places.tolist(), self._each(part), strict=True))
         return {place: rows for place, rows in found.items() if rows is not None}
+
+    def present(self) -> Present:
+        """Rows of all keys but null; found once.
+
+        Raises:
+            CorruptError: A bitmap is broken.
+        """
+        if self._present is None:
+            rows, count = RowSet({}), 0
+            for part in self._read(np.sort(self.keys.places)):
+                sets, number = self._sets(part)
+                rows, count = RowSet.union([rows, *sets]), count + number
+            self._present = Present(rows.filtered(_compact), len(rows) == count)
+        return self._present
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no row is known to have several keys."""
+        return self._present is None or self._present.is_disjoint
 
     def known(self, places: Places) -> int | None:
         """Number of rows of some keys together, without reading anything; None where it is not known."""
@@ -151,11 +168,27 @@ class BitmapFile:
             found.append(rows)
         return found
 
-    def _many(self, part: _Part) -> RowSet:
-        data, offsets = map_bytes(part.maps)
-        good, _, rows = read_array_maps(data, offsets)
+    def _sets(self, part: _Part) -> tuple[list[RowSet], int]:
+        """The rows of bitmaps, in sets that may be of several of them; and how many there are with repetitions."""
+        if len(part) == 1 or part.size >= _SMALL * len(part):
+            sets = self._each(part)
+            return sets, sum(map(len, sets))
+        good, _, rows = read_array_maps(*map_bytes(part.maps))
         others = [read_row_address_map(part.maps[i].as_py(), self.path) for i in np.flatnonzero(~good).tolist()]
-        return RowSet.union([RowSet.of(rows), *others])
+        return [RowSet.of(rows), *others], len(rows) + sum(map(len, others))
+
+
+@dataclass(frozen=True)
+class Present:
+    """Rows that have a key other than null.
+
+    Attributes:
+        rows: They.
+        is_disjoint: Each has one key, as a column has it. Others have what a row had before it was updated, too.
+    """
+
+    rows: RowSet
+    is_disjoint: bool
 
 
 class _Part:
@@ -172,35 +205,10 @@ class _Part:
         return len(self.places)
 
 
-class _Kept:
-    """The bitmaps used last, within a limit of bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._found: OrderedDict[int, tuple[RowSet, int]] = OrderedDict()
-        self.nbytes = 0
-
-    def get(self, place: int) -> RowSet | None:
-        with self._lock:
-            found = self._found.get(place)
-            if found is None:
-                return None
-            self._found.move_to_end(place)
-            return found[0]
-
-    def put(self, place: int, rows: RowSet, size: int) -> None:
-        size += 256  # what a set of rows has besides its values, about
-        with self._lock:
-            if place in self._found or size > self._limit:
-                return
-            self._found[place] = rows, size
-            self.nbytes += size
-            while self.nbytes > self._limit:
-                self.nbytes -= self._found.popitem(last=False)[1][1]
-
-    def __len__(self) -> int:
-        return len(self._found)
+def _compact(_: int, part: Any) -> Any:
+    copied = part.copy()  # the set may be one that is kept
+    copied.run_optimize()
+    return copied
 
 
 def _size(maps: pa.Array) -> int:

@@ -67,6 +67,7 @@ class Keys:
 
     Attributes:
         nulls: Places of null keys in the file.
+        places: Places of the others, in the order of queries.
         nbytes: Bytes in memory.
 
     Args:
@@ -76,32 +77,32 @@ class Keys:
     def __init__(self, keys: pa.Array) -> None:
         is_null = keys.is_null().to_numpy(zero_copy_only=False)
         self.nulls: Places = np.flatnonzero(is_null)
-        self._places: Places = np.flatnonzero(~is_null)
+        self.places: Places = np.flatnonzero(~is_null)
         self._type = keys.type
         self._values = _comparable(keys.drop_null() if len(self.nulls) else keys)
         order = _order(self._values)
         if order is not None:
-            self._places = self._places[order]
+            self.places = self.places[order]
             self._values = self._values.take(order)
-        self.nbytes = int(self.nulls.nbytes + self._places.nbytes + self._values.nbytes)
+        self.nbytes = int(self.nulls.nbytes + self.places.nbytes + self._values.nbytes)
 
     def __len__(self) -> int:
-        return len(self.nulls) + len(self._places)
+        return len(self.nulls) + len(self.places)
 
     def find(self, query: Query) -> Places:
         """Places in the file of the keys that satisfy a query, ascending."""
         if isinstance(query, Null):
             return self.nulls
         if isinstance(query, Except):
-            chosen = np.ones(len(self._places), np.bool_)
+            chosen = np.ones(len(self.places), np.bool_)
             chosen[self._ranks(query.query)] = False
-            return np.sort(self._places[chosen])
-        return np.sort(self._places[self._ranks(query)])
+            return np.sort(self.places[chosen])
+        return np.sort(self.places[self._ranks(query)])
 
     def equal(self, values: pa.Array) -> list[Places]:
         """Places of the keys that equal each of some values, which are not null."""
         low, high = self._bounds(_comparable(values))
-        return [np.sort(self._places[a:b]) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+        return [np.sort(self.places[a:b]) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
     def _ranks(self, query: Query) -> Any:
         """Places in the order of queries: a slice or an array."""
@@ -114,7 +115,7 @@ class Keys:
         return slice(0, 0)
 
     def _between(self, query: Between) -> slice:
-        start, stop = 0, len(self._places)
+        start, stop = 0, len(self.places)
         if query.low is not None:
             low, high = self._bounds(_comparable(pa.array([query.low], self._type)))
             start = int((high if query.low_open else low)[0])

@@ -267,3 +267,24 @@ def test_broken_bytes_are_refused_or_harmless(tmp_path: Path, changes: list[tupl
         segments.merge([Part(index, stay)])
     except LanceDuckError:
         pass
+
+
+def test_all_but_few_values_are_all_rows_less_theirs(tmp_path: Path) -> None:
+    values = pa.array([None if i % 11 == 0 else i % 7 for i in range(5000)])
+    index = Segments(BITMAP, tmp_path).build(values)
+
+    for query in (Except(Among(pa.array([3]))), Except(Between(pa.scalar(5))), Except(Null())):
+        expected = [i for i, value in enumerate(values.to_pylist()) if satisfies(value, query)]
+        assert found(index, query) == expected
+        assert found(index, query) == expected
+
+
+def test_rows_with_several_keys_are_to_be_looked_at(tmp_path: Path) -> None:
+    segments = Segments(BITMAP, tmp_path)
+    index = segments.build(pa.array(["a", "b", "c", "a"]), [1, 1, 2, 3])
+    assert found(index, Among(pa.array(["a"]))) == [1, 3]
+
+    answer = index.search(Except(Among(pa.array(["a"]))))
+
+    assert (list(answer.sure), list(answer.maybe)) == ([], [1, 2])
+    assert not index.search(Among(pa.array(["a"]))).is_exact
