@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import shutil
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -29,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.tpch_data import tpch
+from lance_duck.wire.pb import table_pb2
 
 WRITER = "14.0.2"
 HERE = Path(__file__).parent
@@ -225,6 +227,65 @@ def indexed(path: str) -> None:
     dataset.create_scalar_index("id", "BTREE")
     dataset.create_scalar_index("word", "BITMAP")
     lance.write_dataset(data.slice(0, 5), path, mode="append")
+
+
+@table
+def old_indexes(path: str) -> None:
+    """Entries of indexes as writers of all ages leave them: each column is named after what is odd about its own."""
+    rows = range(60)
+    numbers = {name: [n * 7 % 60 if n % 9 else None for n in rows] for name in ODD_ENTRIES}
+    dataset = lance.write_dataset(pa.table({"id": rows} | numbers), path, max_rows_per_file=20)
+    for name in ODD_ENTRIES:
+        dataset.create_scalar_index(name, "BITMAP" if "bitmap_kind" in name else "BTREE", name=name)
+    lance.write_dataset(pa.table({name: [7] for name in ("id", *ODD_ENTRIES)}), dataset, mode="append")
+    lance.dataset(path).cleanup_old_versions(timedelta(0), delete_unverified=True)
+    (manifest,) = Path(path, "_versions").glob("*.manifest")
+    manifest.write_bytes(with_entries(manifest.read_bytes(), lambda entry: ODD_ENTRIES[entry.name](entry)))
+
+
+def details(type_url: str) -> Callable[[Any], None]:
+    return lambda entry: setattr(entry.index_details, "type_url", type_url)
+
+
+def version(number: int) -> Callable[[Any], None]:
+    return lambda entry: setattr(entry, "index_version", number)
+
+
+def without(*names: str) -> Callable[[Any], None]:
+    return lambda entry: [entry.ClearField(name) for name in names] and None
+
+
+ODD_ENTRIES: dict[str, Callable[[Any], None]] = {
+    "other_package": details("/lance.index.pb.BTreeIndexDetails"),
+    "other_case": details("/lance.table.btreeindexdetails"),
+    "other_package_bitmap_kind": details("/lance.index.pb.BitmapIndexDetails"),
+    "no_version_files_time": without("index_version", "files", "created_at"),
+    "version_1": version(1),
+    "version_2": version(2),
+    "version_1000": version(1000),
+    "bitmap_kind_version_1": version(1),
+    "no_details": without("index_details"),
+    "no_fragments": without("fragment_bitmap"),
+    "unknown_kind": details("/elsewhere.table.PerfectHashIndexDetails"),
+    "vector_kind": details("/lance.table.VectorIndexDetails"),
+    "two_fields": lambda entry: entry.fields.append(0),
+    "no_field": without("fields"),
+    "field_gone": lambda entry: entry.fields.__setitem__(0, 999),
+}
+
+
+def with_entries(manifest: bytes, change: Callable[[Any], None]) -> bytes:
+    """A manifest whose first section lists index segments, with each of them changed."""
+    (size,), (place,) = struct.unpack_from("<I", manifest, 0), struct.unpack_from("<Q", manifest, len(manifest) - 16)
+    entries = table_pb2.IndexSection.FromString(manifest[4 : 4 + size])
+    for entry in entries.indices:
+        change(entry)
+    body = entries.SerializeToString()
+    last = table_pb2.Manifest.FromString(manifest[place + 4 : -16])
+    last.transaction_section += len(body) - size
+    head = struct.pack("<I", len(body)) + body + manifest[4 + size : place]
+    tail = last.SerializeToString()
+    return head + struct.pack("<I", len(tail)) + tail + struct.pack("<Q", len(head)) + manifest[-8:]
 
 
 @table

@@ -18,6 +18,9 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.errors import UnsupportedError
+from lance_duck.index.catalog import catalog
+from lance_duck.index.query import Null
+from lance_duck.index.search import search
 from lance_duck.wire.pb import table_pb2
 
 HERE = Path(__file__).parent
@@ -182,6 +185,39 @@ def test_an_unknown_reader_flag_is_refused_by_number(moved: Path) -> None:
     rewrite_manifests(moved / "empty.lance", flag)
     with pytest.raises(UnsupportedError, match=str(1 << 40)):
         ld.dataset(str(moved / "empty.lance"))
+
+
+REASONS = {
+    **dict.fromkeys(("other_package", "other_case", "other_package_bitmap_kind"), None),
+    **dict.fromkeys(("no_version_files_time", "version_1"), None),
+    "version_2": "version 2 of kind BTree is not read",
+    "version_1000": "version 1000 of kind BTree is not read",
+    "bitmap_kind_version_1": "version 1 of kind Bitmap is not read",
+    "no_details": "it does not say of which kind it is",
+    "no_fragments": "it does not say which fragments it covers",
+    "unknown_kind": "kind '/elsewhere.table.PerfectHashIndexDetails' is not known",
+    "vector_kind": "kind '/lance.table.VectorIndexDetails' is not known",
+    "two_fields": "it is over 2 fields",
+    "no_field": "it is over 0 fields",
+    "field_gone": "it is over field 999, which is not in the table",
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_entries_of_old_and_odd_indexes_are_used_or_ignored_with_a_reason(name: str) -> None:
+    dataset = ld.dataset(uri("old_indexes"))
+    (index,) = catalog(dataset._snapshot).named(name)
+    assert [ignored.reason for ignored in index.ignored] == ([] if REASONS[name] is None else [REASONS[name]])
+    assert [s.fragments.tolist() for s in index.segments] == ([[0, 1, 2]] if REASONS[name] is None else [])
+    for segment in index.segments:
+        answer = search(dataset._snapshot, segment, Null())
+        assert answer is not None
+        assert len(answer.sure) == 7
+    for condition in ("= 7", "IS NULL", "BETWEEN 10 AND 20", "IN (7, 14, 999)", "IS NOT NULL", "<> 7"):
+        found = dataset.to_table(["id"], filter=f"{name} {condition}")
+        assert found == dataset.to_table(["id"], filter=f"{name} {condition}", use_scalar_index=False)
+        assert found.num_rows > 0
+    assert dataset.count_rows(f"{name} = 7") == 2  # one of them in rows that no index covers
 
 
 @pytest.fixture(scope="module")
