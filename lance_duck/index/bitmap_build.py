@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import StoreError
 from lance_duck.file.write.contract import num_bytes
-from lance_duck.index.bitmap_entries import Entries, entries_of, merged
+from lance_duck.index.bitmap_entries import Entries, merged
 from lance_duck.index.bitmap_file import BITMAPS, FILE, KEYS
+from lance_duck.index.bitmap_values import entries_of
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions
 

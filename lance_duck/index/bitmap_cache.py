@@ -1,9 +1,10 @@
-"""Bitmaps that were used last."""
+"""What an open bitmap file keeps."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from lance_duck.rows.row_set import RowSet
 
@@ -46,3 +47,16 @@ class KeptBitmaps:
 
     def __len__(self) -> int:
         return len(self._found)
+
+
+@dataclass(frozen=True)
+class Present:
+    """Rows that have a key other than null.
+
+    Attributes:
+        rows: They.
+        is_disjoint: Each has one key, as a column has it. Others have what a row had before it was updated, too.
+    """
+
+    rows: RowSet
+    is_disjoint: bool

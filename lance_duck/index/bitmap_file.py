@@ -9,16 +9,16 @@ bitmap_page_lookup.lance
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.bitmap_cache import KeptBitmaps
-from lance_duck.index.bitmap_entries import Entries, map_bytes
+from lance_duck.index.bitmap_cache import KeptBitmaps, Present
+from lance_duck.index.bitmap_entries import Entries
 from lance_duck.index.bitmap_keys import Keys, Places, written_order
+from lance_duck.index.bitmap_maps import map_bytes
 from lance_duck.index.files import IndexFile, SegmentReader
 from lance_duck.rows.row_maps import read_array_maps
 from lance_duck.rows.row_set import RowSet
@@ -176,19 +176,6 @@ class BitmapFile:
         good, _, rows = read_array_maps(*map_bytes(part.maps))
         others = [read_row_address_map(part.maps[i].as_py(), self.path) for i in np.flatnonzero(~good).tolist()]
         return [RowSet.of(rows), *others], len(rows) + sum(map(len, others))
-
-
-@dataclass(frozen=True)
-class Present:
-    """Rows that have a key other than null.
-
-    Attributes:
-        rows: They.
-        is_disjoint: Each has one key, as a column has it. Others have what a row had before it was updated, too.
-    """
-
-    rows: RowSet
-    is_disjoint: bool
 
 
 class _Part:

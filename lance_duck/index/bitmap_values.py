@@ -1,0 +1,63 @@
+"""Values grouped: their distinct ones as keys, and the rows of each."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from lance_duck.index.bitmap_entries import Entries
+from lance_duck.index.bitmap_keys import is_number, sortable, written_order
+from lance_duck.index.bitmap_maps import RADIX, Names, grouped, maps_of
+
+_SAMPLE: Final = 1 << 16
+
+
+def entries_of(values: pa.ChunkedArray, rows: Names) -> Entries:
+    """Make entries of values, and the rows that have them, which may come in any order, also repeatedly."""
+    if not len(values):
+        return Entries(pa.array([], values.type), pa.array([], pa.binary()))
+    keys, ranks = _sorted(values) if _sorts_well(values) else _hashed(values)
+    counts, rows = grouped(ranks, rows, len(keys))
+    return Entries(keys, maps_of(counts, rows))
+
+
+def _sorts_well(values: pa.ChunkedArray) -> bool:
+    """Whether sorting is faster than looking up each value: they are numbers, and most come once."""
+    sample = values.slice(0, _SAMPLE)
+    return is_number(values.type) and not values.null_count and len(sample.unique()) > len(sample) // 2
+
+
+def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
+    """Keys in order, and for each value the place of its key; by sorting them."""
+    array = values.combine_chunks()
+    found = sortable(array).to_numpy(zero_copy_only=False)
+    order = np.argsort(found)
+    found = found[order]
+    first = np.ones(len(found), np.bool_)
+    first[1:] = found[1:] != found[:-1]
+    rank = np.empty(len(found), np.uint32)
+    rank[order] = np.cumsum(first) - 1
+    return array.take(pa.array(order[first])), rank
+
+
+def _hashed(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
+    """Keys in order, and for each value the place of its key; by looking up each value."""
+    bits = _bits(values.type)
+    plain = values if bits is None else pa.chunked_array([chunk.view(bits) for chunk in values.chunks], bits)
+    encoded = plain.dictionary_encode(null_encoding="encode").combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # what older versions give
+        encoded = encoded.unify_dictionaries().chunk(0)
+    keys = encoded.dictionary if bits is None else encoded.dictionary.view(values.type)
+    order = written_order(keys)
+    rank = np.empty(len(keys), np.uint16 if len(keys) <= RADIX else np.uint32)
+    rank[order] = np.arange(len(keys))
+    return keys.take(pa.array(order)), rank[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _bits(type_: pa.DataType) -> pa.DataType | None:
+    """Integers in place of floats: every two bit patterns are keys of their own."""
+    return {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[type_.byte_width] if pt.is_floating(type_) else None
