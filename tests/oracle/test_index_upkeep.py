@@ -30,8 +30,15 @@ KINDS = {
 
 Table = lance.LanceDataset | ld.LanceDataset
 each_kind = pytest.mark.parametrize("kind", list(KINDS))
-each_maker = pytest.mark.parametrize("make", ["ours", "theirs"])
-with_and_without_ids = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+each_maker = pytest.mark.parametrize(
+    ("make", "stable"),
+    [
+        pytest.param("ours", True, id="ours-stable ids"),
+        pytest.param("theirs", False, id="theirs-addresses"),
+        pytest.param("ours", False, id="ours-addresses", marks=pytest.mark.slow),
+        pytest.param("theirs", True, id="theirs-stable ids", marks=pytest.mark.slow),
+    ],
+)
 
 
 def rows(first: int, count: int) -> pa.Table:
@@ -115,7 +122,6 @@ def rewrite_column(uri: str, column: str, fragment_id: int) -> None:
 
 @each_kind
 @each_maker
-@with_and_without_ids
 def test_an_index_lives_with_both(tmp_path: Path, kind: str, make: str, stable: bool) -> None:
     uri = str(tmp_path / "t")
     column = KINDS[kind][0]
@@ -157,7 +163,6 @@ def test_an_index_lives_with_both(tmp_path: Path, kind: str, make: str, stable: 
 
 @each_kind
 @each_maker
-@with_and_without_ids
 def test_an_index_without_rows_is_filled_later(tmp_path: Path, kind: str, make: str, stable: bool) -> None:
     uri = str(tmp_path / "t")
     column = KINDS[kind][0]
@@ -172,7 +177,6 @@ def test_an_index_without_rows_is_filled_later(tmp_path: Path, kind: str, make: 
 
 @each_kind
 @each_maker
-@with_and_without_ids
 def test_segments_are_built_apart_and_committed_together(tmp_path: Path, kind: str, make: str, stable: bool) -> None:
     uri = str(tmp_path / "t")
     column = KINDS[kind][0]
