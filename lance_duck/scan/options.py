@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -12,10 +12,13 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.duckdb_eval import Parameters
 from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
 from lance_duck.scan.plan import ScanPlan
-from lance_duck.scan.projection import ColumnsLike, project, readable_schema
+from lance_duck.scan.projection import ColumnsLike, Projection, project, readable_schema
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.schema import Schema
 
+_T = TypeVar("_T")
+_KEPT: Final = 256
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
 
@@ -137,6 +140,7 @@ def plan_scan(
     *,
     restriction: Filter | None = None,
     arrow_types: Mapping[str, pa.DataType] | None = None,
+    known: Known | None = None,
 ) -> ScanPlan:
     """Decide a scan; reads nothing.
 
@@ -145,20 +149,16 @@ def plan_scan(
         options: What the caller asks for.
         restriction: A filter that holds besides that of the options.
         arrow_types: Other Arrow forms, by name of the top-level column.
+        known: What earlier scans of this version were asked.
 
     Raises:
         InvalidInputError: Unknown columns or fragments, or a bad filter.
     """
     schema = snapshot.schema.with_blob_bytes() if options.blob_handling == "all_binary" else snapshot.schema
     forms = dict(arrow_types or {})
-    projection = project(
-        schema,
-        options.columns,
-        with_row_id=bool(options.with_row_id),
-        with_row_address=bool(options.with_row_address),
-        arrow_types=forms,
-    )
-    condition = make_filter(options.filter, readable_schema(schema), options.parameters)
+    known = known or Known()
+    projection = known.projection(schema, options, forms)
+    condition = known.filter(schema, options)
     return ScanPlan(
         schema,
         _fragments(snapshot, options.fragments),
@@ -173,6 +173,60 @@ def plan_scan(
         tuple(forms.items()),
         options.use_scalar_index is not False,
     )
+
+
+class Known:
+    """Filters and columns that scans of one version were asked for, to be understood once."""
+
+    def __init__(self) -> None:
+        self._projections: dict[object, Projection] = {}
+        self._filters: dict[object, Filter | None] = {}
+        self._schemas: dict[bool, pa.Schema] = {}
+
+    def readable(self, schema: Schema, blob_bytes: bool = False) -> pa.Schema:
+        """Columns that filters may name."""
+        if blob_bytes not in self._schemas:
+            self._schemas[blob_bytes] = readable_schema(schema)
+        return self._schemas[blob_bytes]
+
+    def projection(self, schema: Schema, options: ScanOptions, forms: Mapping[str, pa.DataType]) -> Projection:
+        """The columns of a scan."""
+        with_row_id, with_row_address = bool(options.with_row_id), bool(options.with_row_address)
+
+        def make() -> Projection:
+            return project(
+                schema,
+                options.columns,
+                with_row_id=with_row_id,
+                with_row_address=with_row_address,
+                arrow_types=forms,
+            )
+
+        if forms or not (options.columns is None or isinstance(options.columns, list | tuple)):
+            return make()
+        names = options.columns if options.columns is None else tuple(options.columns)
+        key = (names, with_row_id, with_row_address, options.blob_handling == "all_binary")
+        return _once(self._projections, key, make)
+
+    def filter(self, schema: Schema, options: ScanOptions) -> Filter | None:
+        """The filter of a scan."""
+        blob_bytes = options.blob_handling == "all_binary"
+        readable = self.readable(schema, blob_bytes)
+        if options.parameters is not None or not isinstance(options.filter, str):
+            return make_filter(options.filter, readable, options.parameters)
+        text = options.filter
+        return _once(self._filters, (text, blob_bytes), lambda: make_filter(text, readable))
+
+
+def _once(kept: dict[object, _T], key: object, make: Callable[[], _T]) -> _T:
+    try:
+        return kept[key]
+    except (KeyError, TypeError):
+        found = make()
+    if len(kept) >= _KEPT:
+        kept.clear()
+    kept[key] = found
+    return found
 
 
 def _check_number(name: str, value: object, least: int) -> None:

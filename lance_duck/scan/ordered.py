@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -29,7 +30,7 @@ def map_ordered(
         workers: Threads; one for each core unless given. 1: no threads at all.
         ahead: Three times the workers unless given.
     """
-    count = workers or os.cpu_count() or 1
+    count = workers or _cores()
     source = iter(items)
     for item in source:
         yield work(item)
@@ -56,6 +57,11 @@ def map_ordered(
             yield waiting.popleft().result()
     finally:
         _end(pool, waiting)
+
+
+@cache
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 _END = object()

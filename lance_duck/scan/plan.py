@@ -6,10 +6,10 @@ ranges of rows of one fragment that one thread reads at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from lance_duck.scan.predicate import Path
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.wire.fragment import Fragment, Fragments
 from lance_duck.wire.schema import Schema
+
+_T = TypeVar("_T")
+_KEPT: Final = 64
 
 FIRST_BYTES: Final = 512 * 1024
 FIRST_ROWS: Final = 8192
@@ -95,18 +98,18 @@ class ScanPlan:
     @cached_property
     def first_reads(self) -> tuple[Read, ...]:
         """Columns that the filter needs."""
-        return self._reads(self.filter.paths()) if self.filter is not None else ()
+        return self._reads(self._filter_paths)
 
     @cached_property
     def later_reads(self) -> tuple[Read, ...]:
         """Columns of the result that the filter did not read in full already."""
-        done = {read.key for read in self.first_reads}
-        return tuple(read for read in self._reads(self.projection.paths) if read.key not in done)
+        return self._kept("later", lambda: self._not_read(self.first_reads))
 
     @cached_property
     def carried(self) -> tuple[str, ...]:
         """Columns of the result that the filter has read already."""
-        wanted = {read.key for read in self._reads(self.projection.paths)}
+        later = {read.key for read in self.later_reads}
+        wanted = {read.key for read in self._reads(self.projection.paths)} - later
         return tuple(read.name for read in self.first_reads if read.key in wanted)
 
     @cached_property
@@ -117,13 +120,13 @@ class ScanPlan:
     @cached_property
     def hidden_in_filter(self) -> tuple[str, ...]:
         """Hidden columns that the filter needs."""
-        return self._hidden(self.filter.paths()) if self.filter is not None else ()
+        return self._hidden(self._filter_paths)
 
     @cached_property
     def width(self) -> int:
         """Bytes that a row takes, guessed from the types."""
-        widths = [read.width for read in (*self.first_reads, *self.later_reads)]
-        return max(1, sum(widths) + 8 * len(self.hidden))
+        reads = self._kept("width", lambda: sum(read.width for read in (*self.first_reads, *self.later_reads)))
+        return max(1, reads + 8 * len(self.hidden))
 
     @cached_property
     def filter_width(self) -> int | None:
@@ -132,8 +135,29 @@ class ScanPlan:
             return None
         return sum(read.width for read in self.first_reads) + 8 * len(self.hidden_in_filter)
 
-    def _reads(self, paths: Sequence[Path]) -> tuple[Read, ...]:
-        return reads(self.schema, paths, dict(self.arrow_types))
+    @cached_property
+    def _filter_paths(self) -> tuple[Path, ...]:
+        return self.filter.paths() if self.filter is not None else ()
+
+    def _reads(self, paths: tuple[Path, ...]) -> tuple[Read, ...]:
+        if not paths:
+            return ()
+        return self._kept(paths, lambda: reads(self.schema, paths, dict(self.arrow_types)))
+
+    def _not_read(self, done: tuple[Read, ...]) -> tuple[Read, ...]:
+        keys = {read.key for read in done}
+        return tuple(read for read in self._reads(self.projection.paths) if read.key not in keys)
+
+    def _kept(self, what: object, make: Callable[[], _T]) -> _T:
+        """What follows from the projection, the paths of the filter and the forms of the columns."""
+        kept = self.projection.kept
+        key = (what, self._filter_paths, self.arrow_types, id(self.schema))
+        if key not in kept:
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept[key] = self.schema, make()
+        found: _T = kept[key][1]
+        return found
 
     def _hidden(self, paths: Sequence[Path]) -> tuple[str, ...]:
         return tuple(path[0] for path in paths if path[0] in HIDDEN and path[0] not in self.schema.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -67,6 +67,11 @@ class Projection:
     def paths(self) -> tuple[Path, ...]:
         """What it reads, hidden columns among it, each once."""
         return tuple(dict.fromkeys(path for output in self.outputs for path in output.paths))
+
+    @cached_property
+    def kept(self) -> dict[object, Any]:
+        """What follows from this projection and a key, for who scans with it again; made by whoever asks."""
+        return {}
 
 
 @dataclass(frozen=True)

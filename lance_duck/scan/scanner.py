@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,9 +9,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.errors import UnsupportedError
-from lance_duck.scan.filters import AllFilters, Filter, TreeFilter
+from lance_duck.scan.explain import analyze, explain
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.fragment import Fragment
 
@@ -96,27 +94,22 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return self.to_table().take(indices)
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """What the scan will do, in a few lines.
+        """What the scan will do, in a few lines: which index it asks, and where it asks none, why.
 
         Args:
             verbose: Name the fields that are read, with their ids.
         """
-        return "\n".join(_explain(self._table, self._plan, self._options, verbose)) + "\n"
+        return explain(self._table, self._plan, self._options, verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """What `explain_plan` says, and what a scan took.
+        """Scan, and say what was done and what it took: which index gave how many rows, what was read and kept.
+
+        Reads of other scans at the same time are counted in.
 
         Args:
             count_rows: Count the rows instead of reading them.
         """
-        began = time.perf_counter()
-        if count_rows:
-            rows, batches, size = self.count_rows(), 0, 0
-        else:
-            sizes = [(batch.num_rows, batch.nbytes) for batch in self.to_reader()]
-            rows, batches, size = sum(n for n, _ in sizes), len(sizes), sum(n for _, n in sizes)
-        took = (time.perf_counter() - began) * 1000
-        return f"{self.explain_plan(verbose=True)}  took: {took:.1f} ms, {rows} rows, {batches} batches, {size} bytes\n"
+        return analyze(self._table, self._plan, self._options, counting=count_rows)
 
     @staticmethod
     def from_dataset(*_: Any, **__: Any) -> LanceScanner:
@@ -138,36 +131,3 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<LanceScanner of {self._table.snapshot.uri}: {', '.join(self.projected_schema.names)}>"
-
-
-def _explain(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool) -> Iterator[str]:
-    snapshot = table.snapshot
-    yield f"LanceScan: uri={snapshot.uri}, version={snapshot.version}"
-    yield f"  columns: {', '.join(plan.projection.schema.names) or 'none'}"
-    yield f"  fragments: {len(plan.fragments)} of {len(snapshot.fragments)}"
-    if plan.filter is not None:
-        yield f"  filter: {plan.filter} ({_evaluator(plan.filter)})"
-        yield f"  read first, for the filter: {_names([r.name for r in plan.first_reads], plan.hidden_in_filter)}"
-        yield f"  read then, for the rows left: {_names([r.name for r in plan.later_reads], plan.hidden)}"
-    else:
-        yield f"  read: {_names([r.name for r in plan.later_reads], plan.hidden)}"
-    if options.orderings:
-        sorts = [f"{o.column_name} {'ascending' if o.ascending else 'descending'}" for o in options.orderings]
-        yield f"  sort: {', '.join(sorts)}"
-    if plan.limit is not None or plan.offset:
-        yield f"  limit: {'none' if plan.limit is None else plan.limit}, offset: {plan.offset}"
-    if verbose:
-        for read in (*plan.first_reads, *plan.later_reads):
-            yield f"  fields of {read.name}: {', '.join(str(f.id) for f in read.field.walk())} as {read.arrow_type}"
-
-
-def _names(columns: list[str], hidden: tuple[str, ...]) -> str:
-    return ", ".join([*columns, *hidden]) or "nothing"
-
-
-def _evaluator(condition: Filter) -> str:
-    if isinstance(condition, AllFilters):
-        return ", ".join(_evaluator(part) for part in condition.parts)
-    if isinstance(condition, TreeFilter):
-        return "on Arrow columns"
-    return "by DuckDB" if hasattr(condition, "parameters") else "by pyarrow"

@@ -15,7 +15,7 @@ from lance_duck.scan.bridge import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.execute import count_rows, has_rows, scan_batches
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
 from lance_duck.scan.fragment_reader import ColumnCache
-from lance_duck.scan.options import ScanOptions, plan_scan
+from lance_duck.scan.options import Known, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate import Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
@@ -42,6 +42,7 @@ class TableScan:
         self.snapshot = snapshot
         self.restriction = restriction
         self._columns = ColumnCache()
+        self._known = Known()
         self._pays: dict[str, bool] = {}
         self._repeats: dict[str, bool] = {}
         self._routes: dict[int, tuple[Filter, Routes]] = {}
@@ -78,7 +79,7 @@ class TableScan:
 
     def plan(self, options: ScanOptions, fragment: Fragment | None = None) -> ScanPlan:
         """Decide a scan, of one fragment alone where that is given."""
-        plan = plan_scan(self.snapshot, options, restriction=self.restriction)
+        plan = plan_scan(self.snapshot, options, restriction=self.restriction, known=self._known)
         return plan if fragment is None else replace(plan, fragments=(fragment,))
 
     def routed(self, plan: ScanPlan) -> ScanPlan:
@@ -101,7 +102,7 @@ class TableScan:
 
         Rows of fragments that no index covers are among them.
         """
-        condition = make_filter(given, readable_schema(self.snapshot.schema))
+        condition = make_filter(given, self._known.readable(self.snapshot.schema))
         return None if condition is None else rows_expected(self.snapshot, self.routes(condition))
 
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:

@@ -8,9 +8,11 @@ S3.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
@@ -71,8 +73,45 @@ def run(request: Request[T]) -> T:
         return result
 
 
+@dataclass(eq=False)
+class Watched:
+    """What was read.
+
+    Attributes:
+        ranges: Number of byte ranges that were asked for.
+        size: Their bytes.
+    """
+
+    ranges: int = 0
+    size: int = 0
+
+
+@contextmanager
+def watched() -> Iterator[Watched]:
+    """Count all that is read in this process meanwhile."""
+    counts = Watched()
+    _WATCHING.append(counts)
+    try:
+        yield counts
+    finally:
+        _WATCHING.remove(counts)
+
+
+_WATCHING: Final[list[Watched]] = []
+_COUNTING: Final = Lock()
+
+
+def _count(ranges: Sequence[ByteRange]) -> None:
+    with _COUNTING:
+        for counts in _WATCHING:
+            counts.ranges += len(ranges)
+            counts.size += sum(r.size for r in ranges)
+
+
 def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
     """Read all ranges, one call per source, remote sources side by side, and return them in order."""
+    if _WATCHING:
+        _count(ranges)
     by_source: dict[int, list[int]] = {}
     for i, r in enumerate(ranges):
         by_source.setdefault(id(r.source), []).append(i)

@@ -1,0 +1,224 @@
+"""What a scan will do, and what it did, in words."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from lance_duck.index.catalog import Index
+from lance_duck.scan.choices import Choices
+from lance_duck.scan.duckdb_eval import Columns
+from lance_duck.scan.filters import AllFilters, Filter, SqlFilter, TreeFilter, all_filters
+from lance_duck.scan.index_plan import AllOf, AnyOf, IndexPlan, Leaf, reasons
+from lance_duck.scan.index_rows import IndexRows
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.parts import Part, parts_of
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.predicate import Opaque, Path, Predicate
+from lance_duck.scan.routing import Routes
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.store.request import watched
+
+
+def explain(table: TableScan, plan: ScanPlan, options: ScanOptions, *, verbose: bool = False) -> str:
+    """What a scan will do; indexes are asked for estimates alone."""
+    return "\n".join([*_scan(table, plan, options, verbose), *_routes(table, plan)]) + "\n"
+
+
+def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting: bool = False) -> str:
+    """Do a scan, and tell what it took; with `counting` the rows are counted only."""
+    began = time.perf_counter()
+    with watched() as seen:
+        plan = table.routed(plan)
+        plan, stages = _staged(plan)
+        if counting:
+            rows, batches, size = table.count(plan), 0, 0
+        else:
+            sizes = [(batch.num_rows, batch.nbytes) for batch in table.reader(plan, options)]
+            rows, batches, size = sum(n for n, _ in sizes), len(sizes), sum(n for _, n in sizes)
+    took = (time.perf_counter() - began) * 1000
+    lines = list(_scan(table, plan, options, True))
+    lines += _chosen(table, plan, plan.choices) if plan.choices is not None else _routes(table, plan)
+    lines += [f"  {stage} kept {stage.kept} of {stage.seen} rows" for stage in stages if stage.seen]
+    lines.append(f"  read: {seen.size} bytes in {seen.ranges} requests")
+    lines.append(f"  took: {took:.1f} ms, {rows} rows, {batches} batches, {size} bytes")
+    return "\n".join(lines) + "\n"
+
+
+def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool) -> Iterator[str]:
+    snapshot = table.snapshot
+    yield f"LanceScan: uri={snapshot.uri}, version={snapshot.version}"
+    yield f"  columns: {', '.join(plan.projection.schema.names) or 'none'}"
+    yield f"  fragments: {len(plan.fragments)} of {len(snapshot.fragments)}"
+    if plan.filter is not None:
+        yield f"  filter: {plan.filter} ({evaluator(plan.filter)})"
+        yield f"  read first, for the filter: {_names([r.name for r in plan.first_reads], plan.hidden_in_filter)}"
+        yield f"  read then, for the rows left: {_names([r.name for r in plan.later_reads], plan.hidden)}"
+    else:
+        yield f"  read: {_names([r.name for r in plan.later_reads], plan.hidden)}"
+    if options.orderings:
+        sorts = [f"{o.column_name} {'ascending' if o.ascending else 'descending'}" for o in options.orderings]
+        yield f"  sort: {', '.join(sorts)}"
+    if plan.limit is not None or plan.offset:
+        yield f"  limit: {'none' if plan.limit is None else plan.limit}, offset: {plan.offset}"
+    if verbose:
+        for read in (*plan.first_reads, *plan.later_reads):
+            yield f"  fields of {read.name}: {', '.join(str(f.id) for f in read.field.walk())} as {read.arrow_type}"
+
+
+def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
+    """How indexes will answer the filter, and why they will not."""
+    if plan.filter is None:
+        return
+    if not plan.use_index or plan.include_deleted:
+        why = "use_scalar_index is false" if not plan.use_index else "deleted rows are wanted"
+        yield f"  no index is asked: {why}"
+        return
+    found = table.routes(plan.filter)
+    if found.are_open:
+        yield from (f"  not by an index: {text}" for text in _reasons(found))
+        return
+    rows = IndexRows(table.snapshot, plan.fragment_ids)
+    for part in found.plans:
+        for leaf in _leaves(part):
+            expected, closed = rows.expected(leaf), rows.closes(leaf)
+            yield f"  {_question(leaf)}"
+            yield f"    {_at_most(expected)}, {_many(len(closed), 'fragment')} through the index"
+            if not closed:
+                yield "    not asked: it would return most of the table"
+    yield from (f"  not by an index: {text}" for text in _reasons(found))
+    closed = reduce(frozenset.union, (rows.closes(part) for part in found.plans))
+    yield f"  fragments: {len(closed)} through indexes, {len(plan.fragment_ids - closed)} scanned"
+    left = [part.filter for part, plan_ in zip(found.parts, found.plans, strict=True) if not _exact(part, plan_)]
+    if left:
+        yield f"  filter left for the rows of the index: {_listed(left)}"
+
+
+def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]:
+    """What indexes answered."""
+    for answered in choices.log:
+        yield f"  {_question(answered.part)}"
+        if answered.refused:
+            yield f"    not asked: {answered.refused}"
+        for uuid, count in answered.rows.items():
+            which = f"segment {uuid[:8]}: " if uuid else ""
+            yield f"    {which}" + ("broken, what it covers is scanned" if count is None else _many(count, "row"))
+    if plan.filter is not None:
+        yield from (f"  not by an index: {text}" for text in _reasons(table.routes(plan.filter)))
+    closed = choices.total.closed & plan.fragment_ids
+    hit = len(choices.rows.parts)
+    yield (f"  fragments: {hit} through indexes, {len(closed) - hit} pruned, {len(plan.fragment_ids - closed)} scanned")
+    yield f"  rows through indexes: {len(choices.rows)}"
+    left = [choices.left(fragment_id) for fragment_id in choices.rows.fragment_ids]
+    for condition in {id(each): each for each in left if each is not None}.values():
+        yield f"  filter left for the rows of the index: {condition} ({evaluator(condition)})"
+
+
+def _question(leaf: Any) -> str:
+    if not isinstance(leaf, Leaf):
+        return f"ByAddress: {leaf}"
+    names = ", ".join(_described(index) for index in leaf.indexes)
+    return f"ScalarIndexQuery: {leaf}, by {names}"
+
+
+def _described(index: Index) -> str:
+    kind = "index" if index.kind is None else index.kind.name
+    segments = ", ".join(str(segment.uuid)[:8] for segment in index.segments[:8])
+    more = f" and {len(index.segments) - 8} more" if len(index.segments) > 8 else ""
+    ignored = "".join(f"; segment {str(i.metadata.uuid)[:8]} is ignored: {i.reason}" for i in index.ignored)
+    return f"{index.name} ({kind}, segments {segments}{more}{ignored})"
+
+
+def _leaves(plan: IndexPlan) -> Iterator[Any]:
+    if isinstance(plan, AllOf | AnyOf):
+        for part in plan.parts:
+            yield from _leaves(part)
+    elif not list(reasons(plan)):
+        yield plan
+
+
+def _reasons(found: Routes) -> list[str]:
+    return list(dict.fromkeys(text for plan in found.plans for text in reasons(plan)))
+
+
+def _exact(part: Part, plan: IndexPlan) -> bool:
+    """Whether a condition is answered whole, by indexes that say no maybe."""
+    maybe = any(i.kind and i.kind.name in ("ZoneMap", "BloomFilter") for leaf in _leaves(plan) for i in _indexes(leaf))
+    return part.exact and not maybe and not list(reasons(plan))
+
+
+def _indexes(leaf: Any) -> Sequence[Index]:
+    return leaf.indexes if isinstance(leaf, Leaf) else ()
+
+
+def _at_most(expected: int | None) -> str:
+    return "as many rows as it says" if expected is None else f"at most {_many(expected, 'row')}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _listed(conditions: Sequence[Filter]) -> str:
+    return ", ".join(f"{condition} ({evaluator(condition)})" for condition in conditions)
+
+
+def _names(columns: list[str], hidden: tuple[str, ...]) -> str:
+    return ", ".join([*columns, *hidden]) or "nothing"
+
+
+def evaluator(condition: Filter) -> str:
+    """Who evaluates a filter."""
+    if isinstance(condition, _Stage):
+        return evaluator(condition.inner)
+    if isinstance(condition, AllFilters):
+        return ", ".join(dict.fromkeys(evaluator(part) for part in condition.parts))
+    if isinstance(condition, TreeFilter):
+        by_duckdb = any(isinstance(leaf, Opaque) for leaf in condition.predicate.leaves())
+        only = by_duckdb and isinstance(condition.predicate, Opaque)
+        return "by DuckDB" if only else "on Arrow columns, in part by DuckDB" if by_duckdb else "on Arrow columns"
+    return "by DuckDB" if isinstance(condition, SqlFilter) else "by pyarrow"
+
+
+def _staged(plan: ScanPlan) -> tuple[ScanPlan, list[_Stage]]:
+    """The same plan with filters that count the rows that they see and keep."""
+    if plan.filter is None:
+        return plan, []
+    parts = parts_of(plan.filter) if plan.choices is None else plan.choices.parts
+    stages = [_Stage(part.filter, part.implied, part.exact) for part in parts]
+    choices = plan.choices
+    if choices is not None:
+        counted = [replace(part, filter=stage) for part, stage in zip(parts, stages, strict=True)]
+        choices = replace(choices, parts=counted)
+    return replace(plan, filter=all_filters(*stages), choices=choices), stages
+
+
+@dataclass(eq=False)
+class _Stage:
+    """A filter that counts."""
+
+    inner: Filter
+    implied: Predicate | None
+    implied_exactly: bool
+    seen: int = 0
+    kept: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def paths(self) -> tuple[Path, ...]:
+        return self.inner.paths()
+
+    def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
+        answer = self.inner.mask(columns, num_rows)
+        with self.lock:
+            self.seen += num_rows
+            self.kept += answer.true_count
+        return answer
+
+    def __str__(self) -> str:
+        return str(self.inner)
