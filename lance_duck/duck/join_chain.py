@@ -74,11 +74,24 @@ class Chain:
             join: Place of the table whose ON it is; None for WHERE.
         """
         if not column.table:
-            return self.sources[0] if len(self.sources) == 1 else None
+            found = self.sources_of(column, join)
+            return found[0] if len(found) == 1 else None
         for i, source in enumerate(self.sources if join is None else self.sources[: join + 1]):
             if source.alias == column.table.lower():
                 return source if i == join or source.kind not in ("SEMI", "ANTI") else None
         return None
+
+    def sources_of(self, column: Node, join: int | None = None) -> list[Source]:
+        """The tables that a column may be of; the arguments are those of `source_of`.
+
+        Where it does not say which: that one which has it. (Of two, DuckDB calls it ambiguous, but for columns that
+        USING makes one; those are equal.)
+        """
+        if column.table:
+            found = self.source_of(column, join)
+            return [found] if found is not None else []
+        seen = self.sources if join is None else self.sources[: join + 1]
+        return [source for i, source in enumerate(seen) if i == join or source.kind not in ("SEMI", "ANTI")]
 
     def may_narrow(self, source: Source, join: int) -> bool:
         """Whether rows of a table that fulfil ON with no row of the other side may be left out.

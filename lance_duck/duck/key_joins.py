@@ -148,29 +148,24 @@ class _Finder:
 
     def _in_where(self, part: Node, chain: Chain) -> Iterator[KeyJoin]:
         for column, other in _equal_pairs(part):
-            big = chain.source_of(column)
-            if big is None:
-                continue
-            if isinstance(other, exp.Column):
-                yield from self._equal(big, column, other, chain, ())
-            else:
-                yield from self._among(big, column, other)
+            for big in chain.sources_of(column):
+                if isinstance(other, exp.Column):
+                    yield from self._equal(big, column, other, chain)
+                else:
+                    yield from self._among(big, column, other)
         if isinstance(part, exp.Exists) and isinstance(part.this, exp.Select):
             yield from self._exists(part.this, chain)
 
-    def _equal(self, big: Source, column: Node, other: Node, chain: Chain, also: tuple[Node, ...]) -> Iterator[KeyJoin]:
+    def _equal(self, big: Source, column: Node, other: Node, chain: Chain) -> Iterator[KeyJoin]:
         """`big.k = small.x`, where small is of the same FROM, or of the one around it."""
-        small = chain.source_of(other)
+        small = _other_of(big, chain.sources_of(other))
         if small is None and other.table and not chain.knows(other.table):
             around = chain.select.find_ancestor(exp.Select)
             outer = self._chain(around) if around is not None else None
             small = outer.source_of(other) if outer is not None else None
-            if outer is None or small is None:
-                return
-            chain, also = outer, ()
-        if small is None or small is big:
-            return
-        yield from self._narrowed(big, column.name, self._keys_of(small, other.name, [*also, *chain.sure_of(small)]))
+            chain = outer or chain
+        if small is not None and small is not big:
+            yield from self._narrowed(big, column.name, self._keys_of(small, other.name, chain.sure_of(small)))
 
     def _among(self, big: Source, column: Node, query: Node) -> Iterator[KeyJoin]:
         """`big.k IN (SELECT …)`, `big.k = (SELECT …)`."""
@@ -204,14 +199,14 @@ class _Finder:
         parts = tuple(conjuncts(join.args.get("on")))
         for part in parts:
             for column, other in _equal_pairs(part):
-                big = chain.source_of(column, i)
-                if big is None or not chain.may_narrow(big, i):
-                    continue
-                if not isinstance(other, exp.Column):
-                    yield from self._among(big, column, other)
-                elif (small := chain.source_of(other, i)) is not None and small is not big:
-                    conditions = [*parts, *chain.sure_of(small)]
-                    yield from self._narrowed(big, column.name, self._keys_of(small, other.name, conditions))
+                for big in chain.sources_of(column, i):
+                    if not chain.may_narrow(big, i):
+                        continue
+                    if not isinstance(other, exp.Column):
+                        yield from self._among(big, column, other)
+                    elif (small := _other_of(big, chain.sources_of(other, i))) is not None:
+                        conditions = [*parts, *chain.sure_of(small)]
+                        yield from self._narrowed(big, column.name, self._keys_of(small, other.name, conditions))
 
     def _using(self, name: str, i: int, big: Source, small: Source, chain: Chain) -> Iterator[KeyJoin]:
         if chain.may_narrow(big, i):
@@ -266,6 +261,12 @@ class _Finder:
 
     def _has_long_names(self) -> bool:
         return any(column.args.get("db") for column in self._root.find_all(exp.Column))
+
+
+def _other_of(big: Source, sources: list[Source]) -> Source | None:
+    """The only other table of those that a column may be of."""
+    found = [source for source in sources if source is not big]
+    return found[0] if len(found) == 1 else None
 
 
 def _equal_pairs(part: Node) -> Iterator[tuple[Node, Node]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from lance_duck.duck.catalog import Catalog
 from lance_duck.duck.handle import TableHandle
 from lance_duck.duck.key_joins import KeyJoin, key_joins
 from lance_duck.duck.key_values import keys_as
-from lance_duck.duck.scope import user_variable
+from lance_duck.duck.scope import call_as_user, user_variable
 from lance_duck.duck.table import ROWS, DuckTable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.predicate import In, Predicate
@@ -264,7 +265,7 @@ class _Runner:
     def rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         options = {} if not parameters else {"params" if self.later else "parameters": parameters}
         method: Any = self._connection.sql if self.later else self._connection.execute
-        found: list[tuple[Any, ...]] = method(sql, **options).fetchall()
+        found: list[tuple[Any, ...]] = call_as_user(partial(method, sql, **options), {}).fetchall()
         self.clock.statements += 1
         return found
 
