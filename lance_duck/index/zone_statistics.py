@@ -18,6 +18,7 @@ from lance_duck.index.zones_moved import follow_rows, follow_zones
 from lance_duck.rows.row_set import RowSet
 
 _PIECES = 1 << 14
+_LONG = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,11 +140,10 @@ def _pieces(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple[Z
     last = np.append(starts[1:], len(rows)) - 1
     zones = Zones(rows[starts], (rows[last] - rows[starts]).astype(np.int64) + 1)
     nans = is_nan(values)
-    piece = np.repeat(np.arange(len(starts)), last - starts + 1)
-    low, high = _extremes(_without(values, nans), values, piece)
-    missing = values.is_null().to_numpy(zero_copy_only=False)
-    counts = (np.add.reduceat(each.astype(np.int64), starts) for each in (missing, nans))
-    return _finished(zones, low, high, *counts), groups
+    numbers = _without(values, nans)
+    low, high = _extremes(numbers, numbers, starts)
+    missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else np.empty(0, np.bool_)
+    return _finished(zones, low, high, _counted(missing, starts), _counted(nans, starts)), groups
 
 
 def _joined(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
@@ -154,9 +154,8 @@ def _joined(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
     zones = pieces.zones
     last = np.append(begins[1:], len(groups)) - 1
     ends = (zones.first[last] - zones.first[begins]).astype(np.int64) + zones.length[last]
-    group = np.repeat(np.arange(len(begins)), last - begins + 1)
     low, high = (_without(bound, is_nan(bound)) for bound in (pieces.low, pieces.high))
-    low, high = _extremes(low, high, group)
+    low, high = _extremes(low, high, begins)
     nulls, nans = (np.add.reduceat(each, begins) for each in (pieces.nulls, pieces.nans))
     return _finished(Zones(zones.first[begins], ends), low, high, nulls, nans)
 
@@ -183,13 +182,35 @@ def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
     return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values
 
 
-def _extremes(low: pa.Array, high: pa.Array, groups: Ints) -> tuple[pa.Array, pa.Array]:
-    """Least and greatest value of each group; groups ascend from 0."""
+def _counted(mask: Mask, starts: Ints) -> Ints:
+    """How many values of each piece are marked; a mask of nothing marks none."""
+    if not mask.any():
+        return np.zeros(len(starts), np.int64)
+    return np.add.reduceat(mask.astype(np.int64), starts)
+
+
+def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Least value of each piece of `low`, and greatest of each of `high`, which are of one length."""
     form = _form(low.type)
-    table = pa.table({"group": groups, "low": _viewed(low, form), "high": _viewed(high, form)})
+    find = _extremes_one_by_one if len(low) >= _LONG * len(starts) else _extremes_at_once
+    least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
+    return _viewed(least, low.type), _viewed(greatest, low.type)
+
+
+def _extremes_one_by_one(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Quick where pieces are long."""
+    pieces = [*zip(starts.tolist(), [*starts[1:].tolist(), len(low)], strict=True)]
+    of_low = [pc.min_max(low.slice(begin, stop - begin)) for begin, stop in pieces]
+    of_high = of_low if high is low else [pc.min_max(high.slice(begin, stop - begin)) for begin, stop in pieces]
+    return pa.array([each["min"] for each in of_low], low.type), pa.array([each["max"] for each in of_high], low.type)
+
+
+def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Quick where pieces are short."""
+    groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(low))))
+    table = pa.table({"group": groups, "low": low, "high": high})
     found = table.group_by("group", use_threads=False).aggregate([("low", "min"), ("high", "max")])
-    least, greatest = (found.column(name).combine_chunks() for name in ("low_min", "high_max"))
-    return _back(least, low.type), _back(greatest, low.type)
+    return found.column("low_min").combine_chunks(), found.column("high_max").combine_chunks()
 
 
 def _form(type_: pa.DataType) -> pa.DataType:
@@ -201,7 +222,3 @@ def _form(type_: pa.DataType) -> pa.DataType:
 
 def _viewed(values: pa.Array, form: pa.DataType) -> pa.Array:
     return values if values.type == form else values.cast(form)
-
-
-def _back(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    return values if values.type == type_ else values.cast(type_)

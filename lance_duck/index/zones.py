@@ -161,19 +161,27 @@ class Cutter:
 
         The first piece may belong to the zone of the last piece before.
         """
-        keys = rows >> _HIGH
-        runs = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
-        before = np.zeros(len(runs), np.int64)
-        if int(keys[0]) == self._fragment:
-            before[0] = self._rows
-        lengths = np.diff(np.append(runs, len(rows)))
-        within = np.arange(len(rows)) - np.repeat(runs - before, lengths)
-        begins = within % self._rows_per_zone == 0
-        zones = self._zone + np.cumsum(begins)
-        begins[0] = True
-        starts = np.flatnonzero(begins)
-        self._fragment, self._rows, self._zone = int(keys[-1]), int(within[-1]) + 1, int(zones[-1])
-        return starts, zones[starts]
+        runs, size = _runs(rows), self._rows_per_zone
+        stops = [*runs[1:], len(rows)]
+        starts, zones = [], []
+        for begin, stop in zip(runs, stops, strict=True):
+            fragment = int(rows[begin] >> _HIGH)
+            before = self._rows if fragment == self._fragment else 0
+            begins = np.arange(begin - before % size, stop, size)
+            is_open = begins[0] < begin
+            begins[0] = begin
+            starts.append(begins)
+            zones.append(np.arange(len(begins)) + self._zone + (not is_open))
+            self._fragment, self._rows, self._zone = fragment, before + stop - begin, int(zones[-1][-1])
+        return np.concatenate(starts), np.concatenate(zones)
+
+
+def _runs(rows: Rows) -> list[int]:
+    """Where each fragment begins. In table order a fragment is there once: where the ends are of one, all are."""
+    if rows[0] >> _HIGH == rows[-1] >> _HIGH:
+        return [0]
+    keys = rows >> _HIGH
+    return [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()]
 
 
 def null_rows(values: pa.Array, rows: Rows) -> RowSet:

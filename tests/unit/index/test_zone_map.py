@@ -12,6 +12,7 @@ from unit.index.segments import Segments, stay
 from unit.index.zone_cases import VALUES, Case, cases, check_answer, following, queries, satisfying
 
 from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.index import zone_statistics
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import Details, Part
 from lance_duck.index.query import Among, Between, Except, HasAny, Null, Query, StartsWith
@@ -93,6 +94,20 @@ def test_extremes_of_floats_are_those_of_the_total_order(segments: Segments) -> 
     found = [[None if v is None else str(v) for v in zone[5:]] for zone in zones_of(index)]
     assert found == [["-0.0", "0.0"], ["nan", "nan"], ["nan", "nan"], ["-inf", "1.0"], [None, None]]
     assert [zone[3:5] for zone in zones_of(index)] == [(0, 0), (1, 1), (0, 2), (0, 0), (2, 0)]
+
+
+@pytest.mark.parametrize("type_name", NAMES)
+def test_extremes_are_the_same_however_they_are_found(
+    segments: Segments, monkeypatch: pytest.MonkeyPatch, type_name: str
+) -> None:
+    type_, choice = VALUES[type_name]
+    values = [None if i % 5 == 1 or i > 55 else choice[i * i // 3 % len(choice)] for i in range(64)]
+    found = []
+    for long in (0, 1 << 40):
+        monkeypatch.setattr(zone_statistics, "_LONG", long)
+        index = segments.build(pa.array(values, type_), batch=9, parameters={"rows_per_zone": 4})
+        found.append(repr(zones_of(index)))
+    assert found[0] == found[1]
 
 
 def rows_of(index: Any, query: Query) -> tuple[list[int], list[int]]:

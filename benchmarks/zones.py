@@ -1,0 +1,137 @@
+"""How fast are predicates through zone maps and Bloom filters, from Python?
+
+Both ask the same rows, whose indexes each of them built itself on its own copy; the values asked for differ from round
+to round, and are the same for both.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import DATA, OURS, options, race, report
+
+LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
+INDEXES = {"moment": "ZONEMAP", "name": "ZONEMAP", "key": "BLOOMFILTER"}
+BUILT = {
+    "build, zone map of int64": ("moment", "ZONEMAP"),
+    "build, zone map of string": ("name", "ZONEMAP"),
+    "build, Bloom filters of int64": ("key", "BLOOMFILTER"),
+    "build, Bloom filters of string": ("name", "BLOOMFILTER"),
+}
+
+Ask = Callable[[Any, np.random.Generator], object]
+
+
+def main() -> None:
+    """Race through queries, then through building and opening."""
+    parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15)
+    arguments = parser.parse_args()
+    paths = {name: table(name, arguments.rows) for name in LIBRARIES}
+    handles = {name: LIBRARIES[name].dataset(path) for name, path in paths.items()}
+    cases = []
+    for name, ask in questions(arguments.rows).items():
+        if arguments.only in name:
+            contestants = {who: asker(handle, ask) for who, handle in handles.items()}
+            cases.append(race(name, contestants, arguments.rounds))
+    for name, (column, kind) in BUILT.items():
+        if arguments.only in name:
+            work = {who: partial(build, LIBRARIES[who], path, column, kind) for who, path in paths.items()}
+            cases.append(race(name, work, min(3, arguments.rounds)))
+    for column in ("moment", "key"):
+        name = f"first {column} of a table just opened"
+        if arguments.only in name:
+            work = {who: partial(first, LIBRARIES[who], path, column) for who, path in paths.items()}
+            cases.append(race(name, work, arguments.rounds))
+    report(f"Zone maps and Bloom filters, {arguments.rows:,} rows", cases, arguments.json)
+
+
+def questions(rows: int) -> dict[str, Ask]:
+    """What is asked, by name."""
+
+    def to_table(text: Callable[[np.random.Generator], str]) -> Ask:
+        return lambda dataset, rng: dataset.to_table(filter=text(rng))
+
+    def span(rng: np.random.Generator, width: int) -> str:
+        begin = int(rng.integers(0, rows - width))
+        return f"moment BETWEEN {begin} AND {begin + width - 1}"
+
+    def keys(rng: np.random.Generator, count: int) -> str:
+        return ", ".join(str(key_of(int(place), rows)) for place in rng.integers(0, rows, count))
+
+    return {
+        "zone map, point": to_table(lambda rng: f"moment = {rng.integers(0, rows)}"),
+        "zone map, range of 1,000": to_table(lambda rng: span(rng, 1000)),
+        "zone map, range of a tenth": lambda ds, rng: ds.to_table(columns=["value"], filter=span(rng, rows // 10)),
+        "zone map, count of a tenth": lambda ds, rng: ds.count_rows(span(rng, rows // 10)),
+        "zone map, point of string": to_table(lambda rng: f"name = 'name {rng.integers(0, rows):010d}'"),
+        "zone map, prefix": to_table(lambda rng: f"starts_with(name, 'name {rng.integers(0, rows // 1000):07d}')"),
+        "zone map, nothing": to_table(lambda rng: f"moment = {rows + int(rng.integers(1, rows))}"),
+        "Bloom filters, point": to_table(lambda rng: f"key = {keys(rng, 1)}"),
+        "Bloom filters, in 10": to_table(lambda rng: f"key IN ({keys(rng, 10)})"),
+        "Bloom filters, nothing": to_table(lambda rng: f"key = {rows + int(rng.integers(1, rows))}"),
+    }
+
+
+def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
+    """Ask anew at each call; every contestant draws the same."""
+    seeds = itertools.count()
+    return lambda: ask(dataset, np.random.default_rng(next(seeds)))
+
+
+def build(library: Any, path: str, column: str, kind: str) -> None:
+    """Build an index beside those there are, and forget it."""
+    dataset = library.dataset(path)
+    dataset.create_scalar_index(column, kind, name="built")
+    dataset.drop_index("built")
+
+
+def first(library: Any, path: str, column: str) -> object:
+    """Open a table, and look one row up."""
+    return library.dataset(path).to_table(filter=f"{column} = 77")
+
+
+def table(who: str, rows: int) -> str:
+    """Write a table and its indexes, unless they are there."""
+    path = DATA / f"zones-{rows}-{who}.lance"
+    if not path.exists():
+        step = 500_000
+        batches = (batch(at, min(step, rows - at), rows) for at in range(0, rows, step))
+        reader = pa.RecordBatchReader.from_batches(batch(0, 1, rows).schema, batches)
+        unfinished = path.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        lance.write_dataset(reader, unfinished, max_rows_per_file=1_000_000)
+        dataset = LIBRARIES[who].dataset(unfinished)
+        for column, kind in INDEXES.items():
+            dataset.create_scalar_index(column, kind)
+        unfinished.rename(path)
+    return str(path)
+
+
+def key_of(place: int, rows: int) -> int:
+    """A key that says nothing about its place."""
+    return place * 7_368_787 % rows
+
+
+def batch(start: int, count: int, rows: int) -> pa.RecordBatch:
+    """Rows from `start`: a time and a name that ascend, a shuffled key, and a value."""
+    places = np.arange(start, start + count)
+    columns = {
+        "moment": places,
+        "name": pa.array([f"name {place:010d}" for place in places.tolist()]),
+        "key": places * 7_368_787 % rows,
+        "value": np.random.default_rng(start).integers(0, 1 << 40, count),
+    }
+    return pa.record_batch(columns)
+
+
+if __name__ == "__main__":
+    main()
