@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lance_duck.index.catalog import Catalog, catalog
 from lance_duck.scan.choices import Choices
-from lance_duck.scan.filters import Filter
+from lance_duck.scan.filters import Filter, SqlFilter
 from lance_duck.scan.index_plan import EVERY, IndexPlan, Open, is_open, plan_index
 from lance_duck.scan.index_rows import IndexRows
 from lance_duck.scan.parts import Part, parts_of
@@ -77,5 +77,6 @@ def _open_rows(snapshot: Snapshot, closed: frozenset[int]) -> int:
 
 def _plan(part: Part, indexes: Catalog) -> IndexPlan:
     if part.implied is None:
-        return Open(f"{part.filter} is not understood")
+        by = "DuckDB" if isinstance(part.filter, SqlFilter) else "pyarrow, and not understood"
+        return Open(f"{part.filter} is evaluated by {by}")
     return plan_index(part.implied, indexes)
