@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from lance_duck.wire.schema import Field, Schema
 FragmentIds = NDArray[np.uint32]
 
 _MOST_FRAGMENTS = 1 << 24
+_TRUSTED_LISTS = (0, 8, 15)  # writers before listed fragments whose rows a segment does not have
 _BFLOAT16 = "lance.bfloat16"
 
 
@@ -251,9 +253,19 @@ def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, ki
         return f"it is over {len(metadata.fields)} fields"
     if path is None:
         return f"it is over field {metadata.fields[0]}, which is not in the table"
+    if _is_old(snapshot.manifest.writer):
+        return "a writer before 0.8.15 said which fragments it covers, and may have been wrong"
     if metadata.base_id is not None and metadata.base_id not in snapshot.base_paths:
         return f"it lies in base path {metadata.base_id}, which is not in the table"
     return None if kind is None else unsupported(snapshot.schema, metadata.fields[0], kind)
+
+
+def _is_old(writer: tuple[str, str] | None) -> bool:
+    if writer is None:
+        return True
+    library, version = writer
+    numbers = tuple(int(n) for n in re.findall(r"[0-9]{1,9}", version)[:3])
+    return library == "lance" and numbers < _TRUSTED_LISTS
 
 
 def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:

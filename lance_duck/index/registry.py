@@ -6,11 +6,9 @@ from typing import Final
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.bitmap import BITMAP
-from lance_duck.index.bitmap import BITMAP
 from lance_duck.index.bloom_filter import BLOOM_FILTER
 from lance_duck.index.btree import BTREE
 from lance_duck.index.kind import IndexKind
-from lance_duck.index.label_list import LABEL_LIST
 from lance_duck.index.label_list import LABEL_LIST
 from lance_duck.index.zone_map import ZONE_MAP
 

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import TypeVar
 from uuid import UUID
 
-from lance_duck.errors import IndexWarning, LanceDuckError
+from lance_duck.errors import CorruptError, IndexWarning, LanceDuckError
 from lance_duck.index.catalog import Segment
+from lance_duck.index.complete import check_complete, is_doubtful
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.kind import Answer, Details, ScalarIndex
 from lance_duck.index.names import covered_rows
 from lance_duck.index.query import Query
+from lance_duck.index.reuse import reuse_entry
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
@@ -112,11 +114,29 @@ def _held(snapshot: Snapshot, segment: Segment) -> _Held:
         details = Details(segment.metadata.version, segment.metadata.details)
         try:
             return _Held(segment.kind.open(segment_files(snapshot, segment.metadata), segment.type, details))
-        except LanceDuckError as error:
-            return _Held(error)
+        except Exception as error:
+            return _Held(_broken(segment, error))
+
+    def check() -> _Held:
+        try:
+            if not isinstance(held.found, LanceDuckError) and is_doubtful(snapshot, segment):
+                check_complete(snapshot, segment, held.found)
+        except Exception as error:
+            return _Held(_broken(segment, error))
+        return held
 
     key = (segment.uuid, segment.metadata.base_id, segment.kind.name, segment.metadata.version, str(segment.type))
-    return snapshot.shared(key, open_)
+    held = snapshot.shared(key, open_)
+    if reuse_entry(snapshot.indices) is None:
+        return held
+    return snapshot.derived(("complete segment", segment.uuid), check)
+
+
+def _broken(segment: Segment, error: Exception) -> LanceDuckError:
+    """What is wrong with a segment. Whatever its bytes provoke, its rows can be scanned."""
+    if isinstance(error, LanceDuckError):
+        return error
+    return CorruptError("cannot be read", where=segment, found=repr(error))
 
 
 def _ask(snapshot: Snapshot, segment: Segment, do: Callable[[ScalarIndex], _T]) -> _T | None:
@@ -125,8 +145,8 @@ def _ask(snapshot: Snapshot, segment: Segment, do: Callable[[ScalarIndex], _T]) 
     if not isinstance(index, LanceDuckError):
         try:
             return do(index)
-        except LanceDuckError as error:
-            held.found = index = error
+        except Exception as error:
+            held.found = index = _broken(segment, error)
     if _NAMED.add(segment.uuid):
         warnings.warn(f"{segment} is not used, its rows are scanned: {index}", IndexWarning, stacklevel=3)
     return None

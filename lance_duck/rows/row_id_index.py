@@ -50,8 +50,8 @@ class RowIdIndex:
     def addresses(self, ids: NDArray[np.integer]) -> tuple[Ids, NDArray[np.bool_]]:
         """Return the address of each id, in any order, and whether such a row lives; where none does it is 0."""
         wanted = ids.astype(np.uint64, copy=False)
-        order = np.argsort(wanted, kind="stable")
-        ascending = wanted[order]
+        order = None if (wanted[1:] >= wanted[:-1]).all() else np.argsort(wanted, kind="stable")
+        ascending = wanted if order is None else wanted[order]
         found = np.zeros(len(wanted), np.uint64)
         lives = np.zeros(len(wanted), np.bool_)
         first = np.searchsorted(ascending, self._lows, side="left")
@@ -59,6 +59,8 @@ class RowIdIndex:
         for i in np.flatnonzero(first < last).tolist():
             begin, end = int(first[i]), int(last[i])
             self._look(i, ascending[begin:end], found[begin:end], lives[begin:end])
+        if order is None:
+            return found, lives
         result, alive = np.empty_like(found), np.empty_like(lives)
         result[order], alive[order] = found, lives
         return result, alive

@@ -130,6 +130,28 @@ def test_a_list_of_indexes_that_cannot_be_read_is_named_and_leaves_none(table: T
         assert len(catalog(snapshot)) == 0
 
 
+@pytest.mark.parametrize(
+    ("writer", "is_used"),
+    [
+        (("lance", "14.0.2"), True),
+        (("lance", "0.8.15"), True),
+        (("lance", "1.0.0-beta.3"), True),
+        (("lance", "0.8.14"), False),
+        (("lance", "odd"), False),
+        (("other", "0.1"), True),
+        (None, False),
+    ],
+)
+def test_lists_of_fragments_by_the_first_writers_are_not_trusted(
+    writer: tuple[str, str] | None, is_used: bool, table: Table, kind: PlainKind
+) -> None:
+    snapshot = table()
+    fresh = listing(snapshot, built(snapshot, kind))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(fresh.manifest), "writer", writer)
+        assert bool(catalog(fresh).over("x")) == is_used
+
+
 def test_an_index_over_a_type_that_its_kind_does_not_support_is_ignored(table: Table, kind: PlainKind) -> None:
     snapshot = table()
     moved = changed(built(snapshot, kind), fields=[1])

@@ -172,3 +172,17 @@ def test_details_of_another_type_break_the_segment(table: Table, kind: PlainKind
         assert asked(snapshot, Null()) == {}
     with pytest.raises(CorruptError):
         open_index(snapshot, segments(snapshot)[0])
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), pa.ArrowInvalid("odd"), MemoryError("odd"), IndexError("odd")])
+def test_whatever_a_segment_provokes_its_rows_can_be_scanned(error: Exception, table: Table, kind: PlainKind) -> None:
+    snapshot = table()
+    snapshot = indexed(snapshot, built(snapshot, kind))
+    (segment,) = segments(snapshot)
+
+    def fail(query: Query) -> Answer:
+        raise error
+
+    open_index(snapshot, segment).search = fail  # type: ignore[method-assign]
+    with pytest.warns(IndexWarning, match="cannot be read: found .*odd"):
+        assert search(snapshot, segment, Null()) is None
