@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from lance_duck.errors import InvalidInputError, NotIndexableError, UnsupportedError
@@ -16,6 +17,7 @@ from lance_duck.snapshot import Snapshot
 Progress = Callable[[int, int], Any]
 
 _STAGE: Final = "load_data"
+_KNOWN: Final = MappingProxyType({"BTree": ("zone_size",), "Bitmap": (), "LabelList": ()})  # others look for themselves
 
 
 @dataclass
@@ -66,7 +68,7 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
 
     Raises:
         NotIndexableError: No such kind.
-        InvalidInputError: Neither a name nor such an object.
+        InvalidInputError: Neither a name nor such an object, or a parameter that the kind does not have.
     """
     inner: Any = {}
     if not isinstance(index_type, str):
@@ -82,7 +84,14 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
         raise NotIndexableError(
             f"{index_type.upper()} is no kind of scalar index that is supported", expected=error.expected
         ) from error
-    return kind, {**inner, **parameters}
+    chosen = {**inner, **parameters}
+    known = _KNOWN.get(kind.name)
+    unknown = [] if known is None else sorted(map(str, chosen.keys() - set(known)))
+    if unknown:
+        raise InvalidInputError(
+            f"parameters of a {kind.name} index", expected=", ".join(known or ()) or "none", found=", ".join(unknown)
+        )
+    return kind, chosen
 
 
 def check_indexable(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
