@@ -37,7 +37,7 @@ class BitmapIndex:
         self.type = type_
 
     def estimate(self, query: Query) -> int | None:
-        """Rows of an answer, where its bitmaps are in memory."""
+        """Rows of an answer at most, where its bitmaps are in memory, or it was seen how many there are in all."""
         return self.file.known(self.file.keys.find(query))
 
     def search(self, query: Query) -> Answer:

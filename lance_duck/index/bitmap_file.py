@@ -30,6 +30,7 @@ BITMAPS: Final = "bitmaps"
 
 _KEPT_BYTES: Final = 64 << 20
 _FIRST_ROWS: Final = 64
+_FEW: Final = 4096
 _MOST_ROWS: Final = 1 << 18
 _BLOCK_BYTES: Final = 16 << 20
 _SMALL: Final = 512  # bytes of a bitmap, on average, below which many are read at once and none is kept
@@ -106,11 +107,14 @@ class BitmapFile:
         return self._present is None or self._present.is_disjoint
 
     def known(self, places: Places) -> int | None:
-        """Number of rows of some keys together, without reading anything; None where it is not known."""
-        if len(places) > _MOST_ROWS:
+        """Number of rows of some keys at most, without reading anything; None where it is not known."""
+        if len(places) <= _FEW:
+            found, missing = self._look(places)
+            if not len(missing):
+                return sum(map(len, found))
+        if self._present is None or np.isin(self.keys.nulls, places).any():
             return None
-        found, missing = self._look(places)
-        return None if len(missing) else sum(map(len, found))
+        return len(self._present.rows)
 
     def global_buffer(self, index: int) -> bytes:
         """A global buffer.
