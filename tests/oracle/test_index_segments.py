@@ -172,3 +172,59 @@ def test_segments_are_right_after_every_change(
         for segment in found.segments:
             check(snapshot, segment, cases)
     assert find_problems(open_snapshot(ds.uri)) == []
+
+
+def table_with_indexes(path: Path) -> Any:
+    ds = write(path, "int", stable=False)
+    ds.create_scalar_index("x", "BTREE")
+    ds.create_scalar_index("id", "ZONEMAP")
+    return ds
+
+
+def assert_sound(uri: str, cases: Cases, version: Any = None) -> list[Segment]:
+    """The segments over x of a table, each of which says what is true."""
+    snapshot = open_snapshot(uri, version)
+    segments = [s for index in catalog(snapshot).over("x") for s in index.segments]
+    for segment in segments:
+        check(snapshot, segment, cases)
+    assert find_problems(snapshot) == []
+    return segments
+
+
+def test_a_clone_uses_the_segments_of_its_source(tmp_path: Path, cases: Cases) -> None:
+    ds = table_with_indexes(tmp_path / "t.lance")
+    ds.shallow_clone(str(tmp_path / "clone.lance"), ds.version)
+    lance.dataset(str(tmp_path / "clone.lance")).delete("id = 3")
+    (segment,) = assert_sound(str(tmp_path / "clone.lance"), cases)
+    assert segment.metadata.base_id is not None
+    assert segment.fragments.tolist() == [0, 1, 2]
+
+
+def test_a_branch_uses_the_segments_of_its_parent(tmp_path: Path, cases: Cases) -> None:
+    ds = table_with_indexes(tmp_path / "t.lance")
+    branch = ds.create_branch("side")
+    append(branch)
+    (segment,) = assert_sound(ds.uri, cases, ("side", None))
+    assert segment.fragments.tolist() == [0, 1, 2]
+
+
+def test_a_restored_version_uses_its_own_segments(tmp_path: Path, cases: Cases) -> None:
+    ds = table_with_indexes(tmp_path / "t.lance")
+    version = ds.version
+    ds.update({"x": "x + 1"}, where="id < 50")
+    ds.optimize.optimize_indices()
+    (before,) = assert_sound(ds.uri, cases, version)
+    (after,) = assert_sound(ds.uri, cases)
+    lance.dataset(ds.uri, version=version).restore()
+    (restored,) = assert_sound(ds.uri, cases)
+    assert (restored.uuid, restored.uuid == after.uuid) == (before.uuid, False)
+
+
+def test_values_written_in_place_leave_the_segments(tmp_path: Path, cases: Cases) -> None:
+    ds = table_with_indexes(tmp_path / "t.lance")
+    (fragment, *_) = ds.get_fragments()
+    new, fields = fragment.update_columns(pa.table({"id": range(30), "x": pa.array([7] * 30, pa.int64())}), "id", "id")
+    operation = lance.LanceOperation.Update(updated_fragments=[new], fields_modified=fields)
+    lance.LanceDataset.commit(ds.uri, operation, read_version=ds.version)
+    (segment,) = assert_sound(ds.uri, cases)
+    assert segment.fragments.tolist() == [1, 2]
