@@ -13,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from oracle.cases import Cases
+from servers import s3_server
 
+import lance_duck as ld
+from lance_duck.errors import IndexWarning
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.search import estimate, search
 from lance_duck.maintenance.validate import find_problems
@@ -228,3 +231,21 @@ def test_values_written_in_place_leave_the_segments(tmp_path: Path, cases: Cases
     lance.LanceDataset.commit(ds.uri, operation, read_version=ds.version)
     (segment,) = assert_sound(ds.uri, cases)
     assert segment.fragments.tolist() == [1, 2]
+
+
+def test_segments_on_an_object_store_are_read_and_when_broken_left_alone(cases: Cases) -> None:
+    uri = "s3://bucket/indexed.lance"
+    with s3_server() as options:
+        data = pa.table({"x": range(100), "y": range(100)})
+        ds = lance.write_dataset(data, uri, storage_options=options)
+        for column in ("x", "y"):
+            ds.create_scalar_index(column, "BTREE")
+        broken = open_snapshot(uri, storage_options=options)
+        first, second = (catalog(broken).over(column)[0].segments[0] for column in ("x", "y"))
+        check(broken, first, cases)
+        broken.store.put(f"{second.metadata.directory}/page_data.lance", b"short")
+        dataset = ld.dataset(uri, storage_options=options)
+        assert dataset.to_table(filter="x = 17")["y"].to_pylist() == [17]
+        with pytest.warns(IndexWarning, match=str(second.uuid)):
+            assert dataset.to_table(filter="y = 17")["x"].to_pylist() == [17]
+        assert [str(second.uuid) in p.where for p in dataset.find_problems()] == [True]
