@@ -31,8 +31,9 @@ from lance_duck.rows.address_map import AddressMap, FragmentIds
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
 
-# Kinds that are not rewritten here, and whose readers ask the fragment reuse index.
-_DEFERRED: Final = frozenset({"vectorindexdetails", "invertedindexdetails", "ngramindexdetails"})
+# Kinds that are not rewritten here, and that pylance 14 rewrites as it should after their rows moved. Full text and
+# n-gram indices lose rows then: what they cover stays as it is.
+_DEFERRED: Final = frozenset({"vectorindexdetails"})
 _MOST_IDS: Final = 1 << 32
 
 
@@ -122,7 +123,8 @@ def amend_reuse(read: Snapshot, followed: Followed) -> Callable[[Snapshot, Draft
 def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
     """Return the fragments that must stay as they are: nobody knows how to let a segment over them follow.
 
-    That is a segment of a kind that is not known. With indices deferred or left alone there are no such fragments.
+    That is a segment of a kind that is not rewritten here. With indices deferred or left alone there are no such
+    fragments.
     """
     if snapshot.has_stable_row_ids or options.defer_index_remap or not options.remap_indices:
         return set()
