@@ -1,0 +1,107 @@
+"""How fast is SQL that an index answers, beside pylance's dataset in DuckDB and a table of DuckDB's own with its index?
+
+The values asked for differ from round to round, and are the same for all. The first run of a statement, which finds out
+what it is like, is not timed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import lance
+import numpy as np
+
+import lance_duck as ld
+from benchmarks._harness import OURS, options, race, report
+from benchmarks.indexes import table
+
+Parameters = Callable[[np.random.Generator, int], list[int]]
+
+WANTED = "SELECT t.id, t.name, t.value FROM t JOIN wanted w ON t.id = w.id"
+AMONG = ", ".join("?" * 100)
+
+
+def main() -> None:
+    """Race through the questions."""
+    arguments = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15).parse_args()
+    connections = connect(arguments.rows)
+    cases = []
+    for name, (sql, parameters) in QUESTIONS.items():
+        if arguments.only in name:
+            contestants = {who: asker(c, sql, parameters, arguments.rows) for who, c in connections.items()}
+            first = {str(sorted(map(str, ask()))) for ask in contestants.values()}
+            assert len(first) == 1, name
+            cases.append(race(name, contestants, arguments.rounds))
+    report(f"SQL through indexes, {arguments.rows:,} rows", cases, arguments.json)
+
+
+def connect(rows: int) -> dict[str, Any]:
+    """Return connections where `t` is the large table, with an index over `id`, and `wanted` one of two rows."""
+    theirs, native = duckdb.connect(), duckdb.connect()
+    found = lance.dataset(table("pylance", rows))
+    theirs.register("t", found)
+    native.register("source", found)
+    native.execute("CREATE TABLE t AS FROM source")
+    native.execute("CREATE INDEX by_id ON t (id)")
+    connections = {OURS: ld.connect({"t": table(OURS, rows)}), "pylance": theirs, "duckdb": native}
+    for connection in connections.values():
+        connection.execute(f"CREATE TABLE wanted AS SELECT unnest([{rows // 7}, {rows // 3}])::BIGINT AS id")
+    return connections
+
+
+def asker(connection: Any, sql: str, parameters: Parameters, rows: int) -> Callable[[], list[Any]]:
+    """Ask anew at each call; every contestant draws the same."""
+    seeds = itertools.count()
+
+    def ask() -> list[Any]:
+        given = parameters(np.random.default_rng(next(seeds)), rows)
+        return list(connection.execute(sql, given or None).fetchall())
+
+    return ask
+
+
+def one(rng: np.random.Generator, rows: int) -> list[int]:
+    """Return a key."""
+    return [int(rng.integers(0, rows))]
+
+
+def two(rng: np.random.Generator, rows: int) -> list[int]:
+    """Return two keys."""
+    return rng.integers(0, rows, 2).tolist()
+
+
+def span(rng: np.random.Generator, rows: int) -> list[int]:
+    """Return the ends of a range of 1,000 keys."""
+    first = int(rng.integers(0, rows - 1000))
+    return [first, first + 999]
+
+
+def hundred(rng: np.random.Generator, rows: int) -> list[int]:
+    """Return a hundred keys."""
+    return rng.integers(0, rows, 100).tolist()
+
+
+def none(_: np.random.Generator, __: int) -> list[int]:
+    """Return nothing."""
+    return []
+
+
+QUESTIONS: dict[str, tuple[str, Parameters]] = {
+    "point": ("SELECT id, name, value FROM t WHERE id = ?", one),
+    "point, all columns": ("SELECT * FROM t WHERE id = ?", one),
+    "range of 1,000": ("SELECT id, name, value FROM t WHERE id BETWEEN ? AND ?", span),
+    "in 100": (f"SELECT id, name, value FROM t WHERE id IN ({AMONG})", hundred),
+    "count of a range": ("SELECT count(*) FROM t WHERE id BETWEEN ? AND ?", span),
+    "count of a key": ("SELECT count(*) FROM t WHERE id = ?", one),
+    "key join, table": (WANTED, none),
+    "key join, values": ("SELECT t.id, t.value FROM t JOIN (VALUES (?), (?)) w(id) ON t.id = w.id", two),
+    "in subquery": ("SELECT id, value FROM t WHERE id IN (SELECT id FROM wanted)", none),
+    "exists": ("SELECT t.value FROM t WHERE EXISTS (SELECT 1 FROM wanted w WHERE w.id = t.id)", none),
+}
+
+
+if __name__ == "__main__":
+    main()
