@@ -29,7 +29,7 @@ from lance_duck.index.kind import BuildOptions, Details, IndexKind, Part
 from lance_duck.index.query import Query
 from lance_duck.index.zone_bounds import answered_by_bounds, read_bounds, zone_masks
 from lance_duck.index.zone_statistics import ZoneStatistics, collect, moved_zones
-from lance_duck.index.zoned import ZonedIndex, check_parameters, row_number, whole_number
+from lance_duck.index.zoned import ZonedIndex, check_parameters, null_counts, row_number, whole_number
 from lance_duck.index.zones import COLUMNS, NULL_BITMAP, Ints, Mask, read_nulls, read_zones
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import row_address_map
@@ -61,6 +61,8 @@ class ZoneMapIndex(ZonedIndex):
         low, high, nulls, nans = (column.take(pa.array(order)) for column in file.read(["min", "max", *_COUNTS]))
         if nulls.null_count or nans.null_count:
             raise CorruptError("null in the counts of a zone", where=file.path)
+        if (null_counts(self.nulls, zones) < _ints(nulls)).any():
+            raise CorruptError("nulls of a zone that are not in the list of all", where=file.path)
         self.rows_per_zone = row_number(file, ROWS_PER_ZONE, _DEFAULT_ROWS)
         self.statistics_of_zones = ZoneStatistics(zones, low, high, _ints(nulls), _ints(nans))
         self._bounds = read_bounds(low, high, _ints(nulls), _ints(nans), zones.length, file.path)

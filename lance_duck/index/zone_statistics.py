@@ -97,7 +97,7 @@ def moved_zones(
     moved = follow_zones(statistics.zones, follow)
     new_nulls = follow_rows(nulls, follow)
     taken = statistics.take(moved.source)
-    counts = np.where(moved.is_new, null_counts(new_nulls, moved.zones), taken.nulls)
+    counts = null_counts(new_nulls, moved.zones)
     nans = np.minimum(taken.nans, moved.zones.length)
     found = ZoneStatistics(moved.zones, taken.low, taken.high, counts, nans)
     is_clear = ~(found.low.is_null().to_numpy(zero_copy_only=False) & (counts + nans < moved.zones.length))

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.index.files import IndexFile
 from lance_duck.index.kind import Answer, BuildOptions
 from lance_duck.index.query import Except, Null, Query
-from lance_duck.index.zones import Mask, Zones
+from lance_duck.index.zones import Ints, Mask, Zones
 from lance_duck.rows.row_set import RowSet
 
 _MAX_ROWS = (1 << 63) - 1
@@ -47,7 +46,7 @@ class ZonedIndex(ABC):
         may, surely = self._asked(query)
         maybe = self.zones.rows(may)
         if isinstance(query, Except) and isinstance(query.query, Null):
-            maybe = maybe - self.nulls
+            maybe = maybe - self._plain(self.nulls)
             return self._trusted(maybe, maybe)
         sure = self.zones.rows(surely)
         without_nulls = sure - self.nulls
@@ -77,12 +76,14 @@ class ZonedIndex(ABC):
         return last[1], last[2]
 
     def _trusted(self, sure: RowSet, maybe: RowSet) -> Answer:
-        """What is said of zones that overlap is not sure: one of them may be older than the column."""
-        if self.zones.overlapping:
-            sure = sure.only(set(sure.fragment_ids) - self.zones.overlapping)
-        elif sure is maybe:
+        if sure is maybe and not self.zones.overlapping:
             return Answer.exactly(sure)
-        return Answer(sure, maybe)
+        return Answer(self._plain(sure), maybe)
+
+    def _plain(self, rows: RowSet) -> RowSet:
+        """Without fragments in which zones overlap: what is said of one of them may be older than the column."""
+        overlapping = self.zones.overlapping
+        return rows.only(set(rows.fragment_ids) - overlapping) if overlapping else rows
 
 
 def row_number(file: IndexFile, key: str, default: int) -> int:
@@ -122,8 +123,13 @@ def check_parameters(options: BuildOptions, kind: str, known: tuple[str, ...]) -
         )
 
 
-def null_counts(nulls: RowSet, zones: Zones) -> NDArray[np.int64]:
+def null_counts(nulls: RowSet, zones: Zones) -> Ints:
     """Number of nulls in each zone; of zones that overlap, of each."""
-    rows = nulls.rows()
-    ends = zones.first + zones.length.astype(np.uint64)
-    return np.searchsorted(rows, ends) - np.searchsorted(rows, zones.first)
+    counts = np.zeros(len(zones), np.int64)
+    starts = zones.offsets.astype(np.int64)
+    for fragment_id, part in nulls.parts.items():
+        mine = np.flatnonzero(zones.fragments == np.uint64(fragment_id))
+        stops = starts[mine] + zones.length[mine]
+        found = map(part.range_cardinality, starts[mine].tolist(), stops.tolist())
+        counts[mine] = np.fromiter(found, np.int64, len(mine))
+    return counts

@@ -234,6 +234,7 @@ def test_zones_that_overlap_are_not_sure(segments: Segments) -> None:
     index = write(segments, **two, zone_start=[0, 5], zone_length=[10, 10], nulls=nulls)
     assert rows_of(index, Between(pa.scalar(0))) == ([], list(range(15)))
     assert rows_of(index, Null()) == ([], [3])
+    assert rows_of(index, Except(Null())) == ([], list(range(15)))
     assert rows_of(index, Among(pa.array([9]))) == ([], list(range(5, 15)))
 
 
@@ -252,6 +253,7 @@ def test_files_that_do_not_say_where_nulls_are_are_not_used(segments: Segments) 
         {"fragment_id": [None]},
         {"null_count": [None]},
         {"null_count": [0.5]},
+        {"null_count": [1]},
         {"min": [6]},
         {"min": pa.array(["a"])},
         {"max": None},
