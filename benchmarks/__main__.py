@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ALL = ("scan", "take", "open_table", "sql", "memory", "tpch", "write", "sizes", "changes", "appends", "compaction")
+ALL = (
+    *("scan", "take", "open_table", "sql", "memory", "tpch", "write", "sizes", "changes", "appends", "compaction"),
+    *("indexes",),
+)
 
 
 def main() -> None:

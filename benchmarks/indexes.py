@@ -1,0 +1,152 @@
+"""How fast are predicates through scalar indexes, from Python?
+
+Both ask the same table, whose indexes each of them built itself on its own copy; the values asked for differ from round
+to round, and are the same for both.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import DATA, OURS, Case, options, race, report
+
+LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
+INDEXES = {"id": "BTREE", "at": "BTREE", "name": "BTREE", "kind": "BITMAP"}
+BUILT = {"build, int64": ("id", "BTREE"), "build, string": ("name", "BTREE"), "build, bitmap": ("kind", "BITMAP")}
+
+Ask = Callable[[Any, np.random.Generator], object]
+
+
+def main() -> None:
+    """Race through lookups, then through what keeps an index alive."""
+    parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15)
+    arguments = parser.parse_args()
+    paths = {name: table(name, arguments.rows) for name in LIBRARIES}
+    handles = {name: LIBRARIES[name].dataset(path) for name, path in paths.items()}
+    cases = []
+    for name, ask in questions(arguments.rows).items():
+        if arguments.only in name:
+            contestants = {who: asker(handle, ask) for who, handle in handles.items()}
+            cases.append(race(name, contestants, arguments.rounds))
+    cases += list(upkeep(paths, arguments))
+    report(f"Predicates through indexes, {arguments.rows:,} rows", cases, arguments.json)
+
+
+def questions(rows: int) -> dict[str, Ask]:
+    """What is asked, by name."""
+
+    def to_table(text: Callable[[np.random.Generator], str]) -> Ask:
+        return lambda dataset, rng: dataset.to_table(filter=text(rng))
+
+    def span(rng: np.random.Generator, width: int) -> str:
+        first = int(rng.integers(0, rows - width))
+        return f"BETWEEN {first} AND {first + width - 1}"
+
+    return {
+        "point": to_table(lambda rng: f"id = {rng.integers(0, rows)}"),
+        "point, string": to_table(lambda rng: f"name = 'name {rng.integers(0, rows):010d}'"),
+        "point, one column": lambda ds, rng: ds.to_table(columns=["value"], filter=f"id = {rng.integers(0, rows)}"),
+        "range of 1,000": to_table(lambda rng: f"id {span(rng, 1000)}"),
+        "in 100": to_table(lambda rng: f"id IN ({', '.join(map(str, rng.integers(0, rows, 100)))})"),
+        "and of two": to_table(lambda rng: f"id {span(rng, 100_000)} AND at {span(rng, rows // 1000)}"),
+        "prefix": to_table(lambda rng: f"starts_with(name, 'name {rng.integers(0, rows // 1000):07d}')"),
+        "count of a range": lambda ds, rng: ds.count_rows(f"id {span(rng, rows // 10)}"),
+        "count of a bitmap": lambda ds, rng: ds.count_rows(f"kind = {rng.integers(0, 100)}"),
+        "index and residual": to_table(lambda rng: f"id {span(rng, 1000)} AND value % 7 = 3"),
+        "nothing": to_table(lambda rng: f"id = {rows + int(rng.integers(1, rows))}"),
+    }
+
+
+def asker(dataset: Any, ask: Ask) -> Callable[[], object]:
+    """Ask anew at each call; every contestant draws the same."""
+    seeds = itertools.count()
+    return lambda: ask(dataset, np.random.default_rng(next(seeds)))
+
+
+def upkeep(paths: dict[str, str], arguments: Any) -> Iterator[Case]:
+    """Race in building indexes, opening them, and taking in an append of one per cent."""
+    for name, (column, kind) in BUILT.items():
+        if arguments.only in name:
+            work = {who: partial(build, LIBRARIES[who], path, column, kind) for who, path in paths.items()}
+            yield race(name, work, min(3, arguments.rounds))
+    if arguments.only in "first point of a table just opened":
+        work = {who: partial(first_point, LIBRARIES[who], path, arguments.rows) for who, path in paths.items()}
+        yield race("first point of a table just opened", work, arguments.rounds)
+    if arguments.only in "optimize after 1 %":
+        yield optimized(paths, arguments.rows)
+
+
+def build(library: Any, path: str, column: str, kind: str) -> None:
+    """Build an index beside those there are, and forget it."""
+    dataset = library.dataset(path)
+    dataset.create_scalar_index(column, kind, name="built")
+    dataset.drop_index("built")
+
+
+def first_point(library: Any, path: str, rows: int) -> object:
+    """Open a table, and look one row up."""
+    return library.dataset(path).to_table(filter=f"id = {rows // 3}")
+
+
+def optimized(paths: dict[str, str], rows: int) -> Case:
+    """Append one per cent and take it in, three times; only the taking in is timed."""
+    seconds: dict[str, list[float]] = {who: [] for who in paths}
+    for _ in range(3):
+        for who, path in paths.items():
+            copy = f"{path}-optimized"
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(path, copy)
+            dataset = LIBRARIES[who].dataset(copy)
+            dataset.insert(batch(rows, rows // 100, rows))
+            begin = time.perf_counter()
+            dataset.optimize.optimize_indices()
+            seconds[who].append(time.perf_counter() - begin)
+            shutil.rmtree(copy)
+    return Case("optimize after 1 %", seconds)
+
+
+def table(who: str, rows: int) -> str:
+    """Write a table and its indexes, unless they are there."""
+    path = DATA / f"indexes-{rows}-{who}.lance"
+    if not path.exists():
+        step = 500_000
+        starts = range(0, rows, step)
+        batches = (batch(at, min(step, rows - at), rows) for at in starts)
+        reader = pa.RecordBatchReader.from_batches(batch(0, 1, 1).schema, batches)
+        unfinished = path.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        lance.write_dataset(reader, unfinished, max_rows_per_file=1_000_000)
+        dataset = LIBRARIES[who].dataset(unfinished)
+        for column, kind in INDEXES.items():
+            dataset.create_scalar_index(column, kind)
+        unfinished.rename(path)
+    return str(path)
+
+
+def batch(start: int, count: int, rows: int) -> pa.RecordBatch:
+    """Rows from `start`: a shuffled key, a time that ascends, a name by key, a class of a hundred, and five values."""
+    rng = np.random.default_rng(start)
+    places = np.arange(start, start + count)
+    keys = places * 7_368_787 % rows if start < rows else places
+    columns = {
+        "id": keys,
+        "at": places,
+        "name": pa.array([f"name {key:010d}" for key in keys.tolist()]),
+        "kind": rng.integers(0, 100, count),
+        "value": rng.integers(0, 1 << 40, count),
+    }
+    return pa.record_batch(columns | {f"v{i}": rng.random(count) for i in range(5)})
+
+
+if __name__ == "__main__":
+    main()
