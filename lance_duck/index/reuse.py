@@ -75,11 +75,17 @@ class Reuse:
         return addresses, lives
 
     def follow_rows(self, rows: RowSet) -> RowSet:
-        """Return where the rows of a set are now, without those that are gone."""
+        """Return where the rows of a set are now, without those that are gone.
+
+        Raises:
+            CorruptError: The set has more rows of the old fragments than these ever had.
+        """
         moving = {i for version in self.versions for i in version.moved.old.tolist()}
         old = rows.only(moving)
         if not old:
             return rows
+        if len(old) > self._old_rows:
+            raise CorruptError("rows of fragments that were written anew", expected=self._old_rows, found=len(old))
         addresses, lives = self.follow(old.rows())
         return RowSet.union((RowSet.of(addresses[lives]), rows - old))
 
@@ -91,6 +97,10 @@ class Reuse:
         for version in self.versions:
             fragment_ids = version.moved.coverage(fragment_ids)
         return fragment_ids
+
+    @cached_property
+    def _old_rows(self) -> int:
+        return sum(f.physical_rows for v in self.versions for g in v.proto.groups for f in g.old_fragments)
 
     @cached_property
     def nbytes(self) -> int:
