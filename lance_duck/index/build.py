@@ -16,7 +16,7 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.catalog import Segment, unsupported
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, IndexKind, Part
-from lance_duck.index.names import follow_names
+from lance_duck.index.names import Follower
 from lance_duck.index.search import open_index
 from lance_duck.rows import roaring_bytes
 from lance_duck.snapshot import Snapshot
@@ -119,7 +119,8 @@ def merge_segments(
     """
     first = _first(segments)
     by_row_id = builds_by_row_id(snapshot, first.kind)
-    parts = [Part(open_index(snapshot, s), partial(_follow, snapshot, s, by_row_id, translate)) for s in segments]
+    followers = [partial(_follow, snapshot, s, Follower(snapshot, s), by_row_id, translate) for s in segments]
+    parts = [Part(open_index(snapshot, s), follow) for s, follow in zip(segments, followers, strict=True)]
     chosen = replace(options or BuildOptions(), stable_row_ids=by_row_id)
     if covers is None:
         covers = {i for s in segments for i in s.fragments.tolist()} | set(fragments)
@@ -153,10 +154,15 @@ def _first(segments: Sequence[Segment]) -> Segment:
 
 
 def _follow(
-    snapshot: Snapshot, segment: Segment, by_row_id: bool, translate: Translate | None, names: Names
+    snapshot: Snapshot,
+    segment: Segment,
+    follower: Follower,
+    by_row_id: bool,
+    translate: Translate | None,
+    names: Names,
 ) -> tuple[Names, NDArray[np.bool_]]:
     """New names of rows of a segment, and whether each is still an entry."""
-    addresses, lives = follow_names(snapshot, segment, names)
+    addresses, lives = follower.follow(names)
     if by_row_id:
         return (names if segment.by_row_id else _row_ids(snapshot, addresses, lives)), lives
     if translate is not None:
@@ -188,6 +194,8 @@ def _written(
     with SegmentWriter(snapshot.store, file_version(snapshot), uuid) as writer:
         details = write(writer)
         bitmap = roaring_bytes(np.array(sorted(fragments), np.uint32))
+        # Without stable row ids any version names rows by address, and pylance, which mixes none, takes the first.
+        by_address = kind.rows_by == "version" and not snapshot.has_stable_row_ids
         proto = index_to_proto(
             writer.uuid,
             name,
@@ -195,7 +203,7 @@ def _written(
             snapshot.version,
             bitmap,
             (kind.type_url, details.value),
-            details.version,
+            0 if by_address else details.version,
             writer.files,
         )
         return index_from_proto(proto, snapshot.uri)

@@ -10,9 +10,11 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.reuse import reuse_of
 from lance_duck.rows.row_id_index import RowIdIndex
 from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.slots import Slots
 from lance_duck.snapshot import Snapshot
 
 _FEW = 1 << 16
+_WORTH = 4
 
 
 def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
@@ -32,21 +34,75 @@ def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
     return rows
 
 
-def follow_names(
-    snapshot: Snapshot, segment: Segment, names: NDArray[np.uint64]
-) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the addresses of rows in any order, and whether each is a living row of a fragment of the segment.
+class Follower:
+    """From the names that a segment gives rows to addresses, for many rows, piece by piece.
 
-    Raises:
-        CorruptError: A row lies beyond the end of its fragment.
+    Args:
+        snapshot: Version of the table.
+        segment: Of its catalog.
     """
-    if segment.by_row_id:
-        addresses, lives = _ids(snapshot).addresses(names)
-        return addresses, lives & np.isin(addresses >> np.uint64(32), segment.fragments)
-    reuse = reuse_of(snapshot)
-    addresses, kept = (names, np.ones(len(names), np.bool_)) if reuse is None else reuse.follow(names)
-    check_rows(snapshot, segment, RowSet.of(addresses[kept]).only(segment.fragments.tolist()))
-    return addresses, kept & _living(snapshot, segment, addresses)
+
+    def __init__(self, snapshot: Snapshot, segment: Segment) -> None:
+        self._segment = segment
+        self._ids = _ids(snapshot) if segment.by_row_id else None
+        self._reuse = None if segment.by_row_id else reuse_of(snapshot)
+        fragments = [snapshot.fragment(i) for i in segment.fragments.tolist()]
+        self._sizes = np.array([snapshot.physical_rows(f) for f in fragments], np.int64)
+        self._deleted = [snapshot.deletion_vector(f) for f in fragments]
+        self._slots = Slots(segment.fragments, self._sizes)
+        self._living: NDArray[np.bool_] | None = None
+        self._asked = 0
+
+    def follow(self, names: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Return the addresses of rows in any order, and whether each is a living row of a fragment of the segment.
+
+        Raises:
+            CorruptError: A row lies beyond the end of its fragment.
+        """
+        if self._ids is not None:
+            addresses, lives = self._ids.addresses(names)
+            return addresses, lives & np.isin(addresses >> np.uint64(32), self._segment.fragments)
+        addresses, kept = (names, None) if self._reuse is None else self._reuse.follow(names)
+        place, within, covered = self._slots.find(addresses)
+        if kept is not None:
+            covered &= kept
+        beyond = np.flatnonzero(covered > within)
+        if len(beyond):
+            self._refuse(int(addresses[beyond[0]]))
+        return addresses, covered & self._lives(addresses, place, covered)
+
+    def _lives(
+        self, addresses: NDArray[np.uint64], place: NDArray[np.int64], covered: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Whether rows are not deleted, where they are covered."""
+        self._asked += len(addresses)
+        if self._living is None and self._asked * _WORTH >= self._slots.total:
+            self._living = self._all_living()
+        if self._living is not None:  # many rows are looked up in a list of all of them
+            return self._living[place]
+        lives = np.ones(len(addresses), np.bool_)
+        keys = addresses >> np.uint64(32)
+        for fragment_id, vector in zip(self._segment.fragments.tolist(), self._deleted, strict=True):
+            if vector is not None:
+                mine = np.flatnonzero(covered & (keys == fragment_id))
+                lives[mine] = ~vector.contains(addresses[mine].astype(np.uint32))
+        return lives
+
+    def _all_living(self) -> NDArray[np.bool_]:
+        living = np.ones(self._slots.total + 1, np.bool_)
+        for vector, start in zip(self._deleted, self._slots.starts.tolist(), strict=True):
+            if vector is not None:
+                living[start + vector.deleted.astype(np.int64)] = False
+        return living
+
+    def _refuse(self, row: int) -> None:
+        physical = int(self._sizes[self._segment.fragments == row >> 32][0])
+        raise CorruptError(
+            f"row of fragment {row >> 32}",
+            where=self._segment,
+            expected=f"below {physical}",
+            found=row & 0xFFFFFFFF,
+        )
 
 
 def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
@@ -61,18 +117,6 @@ def check_rows(snapshot: Snapshot, segment: Segment, rows: RowSet) -> None:
             raise CorruptError(
                 f"row of fragment {fragment_id}", where=segment, expected=f"below {physical}", found=part.max()
             )
-
-
-def _living(snapshot: Snapshot, segment: Segment, addresses: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Whether each address is of a row of the segment's fragments that is not deleted."""
-    keys = (addresses >> np.uint64(32)).astype(np.uint32)
-    lives = np.isin(keys, segment.fragments)
-    for fragment_id in np.unique(keys[lives]).tolist():
-        deleted = snapshot.deletion_vector(snapshot.fragment(fragment_id))
-        if deleted is not None:
-            mine = np.flatnonzero(keys == fragment_id)
-            lives[mine] = ~deleted.contains(addresses[mine].astype(np.uint32))
-    return lives
 
 
 def _ids(snapshot: Snapshot) -> RowIdIndex:

@@ -16,11 +16,13 @@ import pytest
 from oracle.cases import Cases
 
 import lance_duck as ld
+from lance_duck.errors import IndexWarning
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.query import Among, Between, Null, Query
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.search import search
 from lance_duck.snapshot import Snapshot, open_snapshot
+from lance_duck.wire.index import FRAGMENT_REUSE
 
 CASE_KIND = "predicate"
 SEED = int(os.environ.get("LANCE_DUCK_SEED", "4"))
@@ -43,6 +45,7 @@ class Life:
         self.stable = stable
         self.keys = 0
         self.said: list[str] = []
+        self.is_spoiled = False
         lance.write_dataset(self.rows(), self.path, enable_stable_row_ids=stable)
         for _ in range(int(self.rng.integers(1, 5))):
             self.append()
@@ -95,12 +98,17 @@ class Life:
             ld.dataset(self.path).optimize.compact_files(**options, **WAYS[way])
             return
         other = ld if writer is lance else lance
+        reused = any(i.name == FRAGMENT_REUSE for i in open_snapshot(self.path).indices)
         shutil.copytree(self.path, f"{self.path}-copy")
         writer.dataset(self.path).optimize.compact_files(**options, **WAYS[way])
         other.dataset(f"{self.path}-copy").optimize.compact_files(**options, **WAYS[way])
         mine, theirs = rows_covered(self.path), rows_covered(f"{self.path}-copy")
         shutil.rmtree(f"{self.path}-copy")
         del mine["z"], theirs["z"]  # zone maps follow where we compact
+        # pylance writes B-trees anew without following what moved before: it loses rows, and we cover fewer.
+        self.is_spoiled |= reused and way == "remap"
+        if self.is_spoiled:
+            del mine["x"], theirs["x"]
         assert mine == theirs, self.said
 
     def change(self) -> None:
@@ -149,18 +157,21 @@ def compare(cases: Cases, life: Life) -> None:
             expected = sorted(plain.filter(holds(plain[column]))["key"].to_pylist())
             segments = [s for index in catalog(snapshot).over(column) for s in index.segments]
             answers = [theirs.to_table(filter=condition, use_scalar_index=False), ours.to_table(filter=condition)]
-            if len(segments) < 2 or not life.stable:  # else pylance finds rows by what they were before an update
+            if (len(segments) < 2 or not life.stable) and (not life.is_spoiled or column != "x"):
+                # else pylance finds rows by what they were before an update, or does not find them
                 answers.append(theirs.to_table(filter=condition))
             for found in answers:
                 assert sorted(found["key"].to_pylist()) == expected
             for segment in segments:
-                ask(snapshot, segment, query, holds)
+                ask(snapshot, segment, query, holds, may_break=life.is_spoiled)
 
 
-def ask(snapshot: Snapshot, segment: Segment, query: Query, holds: Any) -> None:
+def ask(snapshot: Snapshot, segment: Segment, query: Query, holds: Any, *, may_break: bool) -> None:
     """What a segment says is right in the fragments that it answers for."""
     answer = search(snapshot, segment, query)
-    assert answer is not None
+    if answer is None:
+        assert may_break
+        return
     rows = ld.dataset(snapshot.uri).to_table(columns=[segment.path, "_rowaddr"])
     addresses = rows["_rowaddr"].to_numpy().astype(np.uint64)
     holding = pc.fill_null(holds(rows[segment.path]), False).to_numpy()
@@ -171,6 +182,7 @@ def ask(snapshot: Snapshot, segment: Segment, query: Query, holds: Any) -> None:
     assert {row >> 32 for row in answer.maybe} <= set(segment.fragments.tolist())
 
 
+@pytest.mark.filterwarnings("ignore::lance_duck.errors.IndexWarning")
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable row ids"])
 @pytest.mark.parametrize("number", range(LIVES))
 def test_no_row_is_lost_or_found_twice(tmp_path: Path, cases: Cases, number: int, stable: bool) -> None:
@@ -181,8 +193,29 @@ def test_no_row_is_lost_or_found_twice(tmp_path: Path, cases: Cases, number: int
     for _ in range(STEPS):
         life.change()
         compare(cases, life)
-    ld.dataset(life.path).validate()
+    if not life.is_spoiled:
+        ld.dataset(life.path).validate()
     lance.dataset(life.path).validate()
+
+
+def test_a_b_tree_that_pylance_rewrote_without_following_its_rows_is_not_believed(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.lance")
+    for i in range(3):
+        table = pa.table({"key": range(50 * i, 50 * i + 50)})
+        lance.write_dataset(table, path, mode="append" if i else "create")
+    lance.dataset(path).create_scalar_index("key", "BTREE")
+    lance.dataset(path).optimize.compact_files(defer_index_remap=True)
+    assert ld.dataset(path).to_table(filter="key = 77").num_rows == 1
+    lance.dataset(path).delete("key % 5 = 1")
+    lance.dataset(path).optimize.compact_files()
+    assert lance.dataset(path).to_table(filter="key = 77").num_rows == 0
+    with pytest.warns(IndexWarning, match="expected 120, found 0"):
+        assert ld.dataset(path).to_table(filter="key = 77").num_rows == 1
+    ld.dataset(path).delete("key % 5 = 2 AND key > 100")
+    with pytest.warns(IndexWarning, match="not rewritten"):
+        ld.dataset(path).optimize.compact_files(materialize_deletions_threshold=0.0)
+    for writer in (lance, ld):
+        assert writer.dataset(path).to_table(filter="key = 77").num_rows == 1
 
 
 def test_both_follow_a_reuse_index_alike(tmp_path: Path, cases: Cases) -> None:
@@ -203,9 +236,9 @@ def test_both_follow_a_reuse_index_alike(tmp_path: Path, cases: Cases) -> None:
         compare(cases, life)
 
 
-@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "INVERTED", "NGRAM"])
+@pytest.mark.parametrize(("kind", "fragments"), [("IVF_FLAT", 1), ("IVF_PQ", 1), ("INVERTED", 3), ("NGRAM", 3)])
 def test_indexes_that_we_cannot_rewrite_are_used_by_pylance_after_our_compaction(
-    tmp_path: Path, cases: Cases, kind: str
+    tmp_path: Path, cases: Cases, kind: str, fragments: int
 ) -> None:
     path = str(tmp_path / "t.lance")
     rng = np.random.default_rng(SEED)
@@ -237,11 +270,16 @@ def test_indexes_that_we_cannot_rewrite_are_used_by_pylance_after_our_compaction
     before = asked()
     ld.dataset(path).optimize.compact_files()
     with cases.case(kind):
-        assert len(lance.dataset(path).get_fragments()) == 1
+        assert len(lance.dataset(path).get_fragments()) == fragments
         assert asked() == before
         assert len(before[0]) > 5
     ld.dataset(path).delete("key % 10 = 5")
-    ld.dataset(path).optimize.compact_files(materialize_deletions_threshold=0.0)
-    with cases.case(f"{kind}, again"):
-        assert asked() == [[k for k in keys if k % 10 != 5] for keys in before] or kind.startswith("IVF")
-        assert set(asked()[0]) >= {k for k in before[0] if k % 10 != 5}
+    left = [[k for k in keys if k % 10 != 5] for keys in before]
+    for writer in (ld, lance):
+        writer.dataset(path).optimize.compact_files(materialize_deletions_threshold=0.0)
+        with cases.case(f"{kind}, again by {writer.__name__}"):
+            found = asked()
+            assert found[1] == left[1]
+            assert set(found[0]) >= set(left[0]) if kind.startswith("IVF") else found[0] == left[0]
+        ld.dataset(path).delete("key % 100 = 10")
+        left = [[k for k in keys if k % 100 != 10] for keys in left]

@@ -69,7 +69,7 @@ def test_a_segment_says_what_it_is(table: Table, kind: PlainKind) -> None:
     rows = rows_of(snapshot, "x", [1, 2], by_id=False)
     made = build_segment(snapshot, "x", kind, rows, [2, 1], name="mine", uuid=uuid)
     assert (made.uuid, made.name, made.fields, made.dataset_version) == (uuid, "mine", (0,), snapshot.version)
-    assert (made.details_type, made.details, made.version) == (kind.type_url, b"plain", 1)
+    assert (made.details_type, made.details, made.version) == (kind.type_url, b"plain", 0)
     assert covered(made) == [1, 2]
     assert made.created_at is not None
     assert made.base_id is None

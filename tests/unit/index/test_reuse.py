@@ -37,7 +37,8 @@ def version(number: int, old: int, first: list[int], length: list[int], new: int
     """Fragment `old`, of which some runs live on in fragment `new`."""
     starts = rows(*((old, offset) for offset in first))
     group = MovedGroup((old,), ((new, sum(length)),), starts, np.array(length))
-    return ReuseVersion(number, AddressMap([group]), Details.Version(dataset_version=number))
+    message = Details.Group(old_fragments=[Details.FragmentDigest(id=old, physical_rows=10)])
+    return ReuseVersion(number, AddressMap([group]), Details.Version(dataset_version=number, groups=[message]))
 
 
 REUSE = Reuse((version(3, 0, [0, 5], [2, 5], 10), version(5, 10, [1], [6], 20)))
