@@ -1,4 +1,4 @@
-"""Kernels for sorted values of any length: where others belong among them, and whether they are sorted."""
+"""Kernels for values of any length in order: where others belong, whether they ascend, and words to sort them by."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Offsets = NDArray[Any]
 
 
 @kernel
-def _compare(left: Bytes, a: int, a_end: int, right: Bytes, b: int, b_end: int) -> int:
+def _compare(left: Bytes, a: Any, a_end: Any, right: Bytes, b: Any, b_end: Any) -> Any:
     """Bytewise, what is shorter first: < 0, 0 or > 0. Both extents lie inside of their buffers."""
     size = min(a_end - a, b_end - b)
     for i in range(size):
@@ -53,7 +53,7 @@ def find_bytes(
             middle = (low + high) >> 1
             at, stop = np.int64(offsets[middle]), np.int64(offsets[middle + 1])
             if at < 0 or stop < at or stop > size:
-                return status.BAD_OFFSETS | (middle << 8)
+                return status.BAD_OFFSETS | (i << 8)
             order = _compare(data, at, stop, wanted_data, begin, end)
             if order < 0 or (after_equal and order == 0):
                 low = middle + 1
@@ -76,3 +76,32 @@ def descent(offsets: Offsets, data: Bytes) -> int:
             return i
         previous = at
     return -1
+
+
+@kernel
+def head_words(offsets: Offsets, data: Bytes, skip: int, places: NDArray[np.int64], words: NDArray[np.uint64]) -> int:
+    """Cuts a word of 8 bytes out of values, the first byte the highest, zeros behind the end of a value.
+
+    Args:
+        offsets: Of the values.
+        data: Their bytes.
+        skip: Bytes of each value before the word.
+        places: Which values.
+        words: One for each place, written.
+
+    Returns:
+        A status.
+    """
+    size, count = len(data), len(offsets) - 1
+    for i in range(len(places)):
+        place = places[i]
+        if place < 0 or place >= count:
+            return status.BAD_OFFSETS | (i << 8)
+        at, stop = np.int64(offsets[place]), np.int64(offsets[place + 1])
+        if at < 0 or stop < at or stop > size:
+            return status.BAD_OFFSETS | (i << 8)
+        word = np.uint64(0)
+        for j in range(at + skip, at + skip + 8):
+            word = (word << np.uint64(8)) | (np.uint64(data[j]) if j < stop else np.uint64(0))
+        words[i] = word
+    return status.OK

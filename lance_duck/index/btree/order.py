@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.encoding.kernels.search import head_words
+from lance_duck.encoding.kernels.status import check
 from lance_duck.index.btree.keys import ByteKeys, FixedKeys, Keys
 
 Places = NDArray[np.int64]
@@ -47,8 +49,8 @@ def _words(array: NDArray[Any]) -> Words:
         words -= words.min()
         return words
     wide = array.astype(np.int64)
-    words = wide.view(np.uint64) - np.uint64(int(wide.min()) & _WORD_MASK)
-    return words
+    found: Words = wide.view(np.uint64)
+    return found - np.uint64(int(wide.min()) & _WORD_MASK)
 
 
 def _order_of_words(words: Words) -> Places:
@@ -84,52 +86,52 @@ def _order_of_wide(array: NDArray[Any]) -> Places:
     width = array.dtype.itemsize
     padded = np.zeros((len(array), -(-width // _WORD) * _WORD), np.uint8)
     padded[:, :width] = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), width)
-    words = padded.view(">u8").astype(np.uint64)
-    return _order_by_passes(len(array), words.shape[1], lambda step, places: words[places, step])
+    words = padded.view(">u8")
+    return _order_by_passes(len(array), words.shape[1], lambda step, places: words[places, step].astype(np.uint64))
 
 
 def _order_of_bytes(keys: ByteKeys) -> Places:
-    count = len(keys)
     few = _order_of_repeated(keys)
     if few is not None:
         return few
-    starts = keys.offsets[:-1].astype(np.int64)
-    sizes = np.diff(keys.offsets).astype(np.int64)
     head = _common_prefix(keys)
-    steps = -(-int(sizes.max() - head) // _WORD)
+    steps = -(-(int(np.diff(keys.offsets).max()) - head) // _WORD)
     if steps > _PASSES:
         return _order_of_array(keys.array())
-    padded = np.append(keys.data[: int(keys.offsets[-1])], np.zeros(_WORD, np.uint8))
-    windows: NDArray[Any] = np.ndarray((len(padded) - _WORD + 1,), ">u8", padded.data, strides=(1,))
 
     def words(step: int, places: Places) -> Words:
-        at = head + step * _WORD
-        left = sizes[places] - at
-        found = windows[np.minimum(starts[places] + at, len(windows) - 1)].astype(np.uint64)
-        over = (np.clip(_WORD - left, 0, _WORD) * 8).astype(np.uint64)
-        return np.where(left > 0, found >> over << over, np.uint64(0))
+        if step == steps:  # what is equal but for zeros at the end is sorted by its size
+            return np.asarray(keys.offsets[places + 1] - keys.offsets[places], np.uint64)
+        found = np.empty(len(places), np.uint64)
+        check(head_words(keys.offsets, keys.data, head + step * _WORD, places, found), "B-tree")
+        return found
 
-    last = steps  # what is equal but for zeros at the end is sorted by its size
-    return _order_by_passes(count, steps + 1, lambda i, p: sizes[p].astype(np.uint64) if i == last else words(i, p))
+    return _order_by_passes(len(keys), steps + 1, words)
 
 
 def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Words]) -> Places:
     """Sort by words, the first ones first; each further one only where those before it are equal."""
-    found = words(0, np.arange(count))
-    order = _order_of_words(found - found.min())
-    found, group = found[order], np.zeros(count, np.int64)
-    tied = np.arange(count)
-    for step in range(1, steps):
-        same = np.append(False, (found[1:] == found[:-1]) & (group[1:] == group[:-1]))
+    order, step = np.arange(count), 0
+    found = words(0, order)
+    while step + 1 < steps and found.min() == found.max():
+        step += 1
+        found = words(step, order)
+    found -= found.min()
+    order = _order_of_words(found)
+    found = found[order]
+    same = np.append(False, found[1:] == found[:-1])
+    tied = np.arange(count) if same.any() else np.empty(0, np.int64)
+    while same.any() and step + 1 < steps:
+        step += 1
         among = np.flatnonzero(same | np.append(same[1:], False))
-        if not len(among):
-            break
         group, tied = np.cumsum(~same)[among], tied[among]
         found = words(step, order[tied])
-        again = _order_of_words(found - found.min())
+        found -= found.min()
+        again = _order_of_words(found)
         again = again[_order_of_words(group[again].view(np.uint64))]
         order[tied] = order[tied][again]
         found, group = found[again], group[again]
+        same = np.append(False, (found[1:] == found[:-1]) & (group[1:] == group[:-1]))
     return order
 
 
