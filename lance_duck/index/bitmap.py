@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.index.bitmap_build import Runs, write_entries
-from lance_duck.index.bitmap_entries import Entries, followed
+from lance_duck.index.bitmap_entries import Entries, cut, followed
 from lance_duck.index.bitmap_file import BitmapFile
 from lance_duck.index.bitmap_keys import can_be_key, can_find
 from lance_duck.index.files import SegmentReader, SegmentWriter
@@ -113,7 +113,8 @@ class BitmapKind:
 def moved_entries(file: BitmapFile, part: Part) -> Iterator[Entries]:
     """Entries of a segment that are still some, with their new names, some at a time."""
     for entries in file.entries():
-        yield followed(entries, part.follow, file.path)
+        for block in cut(entries):
+            yield followed(block, part.follow, file.path)
 
 
 BITMAP: Final = BitmapKind()

@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import StoreError
 from lance_duck.file.write.contract import num_bytes
-from lance_duck.index.bitmap_entries import Entries, merged
+from lance_duck.index.bitmap_entries import Entries, cut, merged
 from lance_duck.index.bitmap_file import BITMAPS, FILE, KEYS
 from lance_duck.index.bitmap_values import entries_of
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions
 
 _STATISTICS: Final = "lance:index_stats"
-_SLICE: Final = 1 << 14
 _RUN_BYTES: Final = 256 << 20  # its bitmaps fit into one array then, whatever the values
 
 
@@ -75,7 +74,7 @@ class Runs:
             self._runs.append(self._files.enter_context(_Spilled(entries)))
             return
         self._held += entries.nbytes
-        self._runs.append(_slices(entries))
+        self._runs.append(cut(entries))
 
     def __enter__(self) -> Runs:
         return self
@@ -127,7 +126,7 @@ class _Spilled:
         schema = pa.schema([(KEYS, entries.keys.type), (BITMAPS, pa.binary())])
         try:
             with pa.OSFile(self._path, "wb") as sink, pa.ipc.new_file(sink, schema) as file:
-                for part in _slices(entries):
+                for part in cut(entries):
                     file.write_batch(pa.record_batch([part.keys, part.maps], schema))
         except BaseException as error:
             os.unlink(self._path)
@@ -148,10 +147,3 @@ class _Spilled:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.unlink(self._path)
-
-
-def _slices(entries: Entries) -> list[Entries]:
-    return [
-        Entries(entries.keys[start : start + _SLICE], entries.maps[start : start + _SLICE])
-        for start in range(0, len(entries), _SLICE)
-    ]

@@ -23,6 +23,8 @@ from lance_duck.rows.row_set_bytes import read_row_address_map
 Follow = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
 
 _PIECE: Final = 1 << 22
+_BLOCK: Final = 1 << 14
+_BLOCK_BYTES: Final = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,17 @@ class Entries:
     def nbytes(self) -> int:
         """Bytes in memory, about."""
         return int(self.keys.nbytes + self.maps.nbytes)
+
+
+def cut(entries: Entries) -> Iterator[Entries]:
+    """Cut entries into blocks, each of which can be worked on at once."""
+    _, begins = map_bytes(entries.maps)
+    start = 0
+    while start < len(entries):
+        full = int(np.searchsorted(begins, begins[start] + _BLOCK_BYTES, "right")) - 1
+        stop = max(start + 1, min(full, start + _BLOCK, len(entries)))
+        yield Entries(entries.keys[start:stop], entries.maps[start:stop])
+        start = stop
 
 
 def followed(entries: Entries, follow: Follow, where: str) -> Entries:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 LARGEST: Final = 4096
 _COOKIE: Final = 12346
 _HEAD: Final = 16  # bytes of a part before its containers
-_LARGEST_BYTES: Final = 1 << 15
+_LARGEST_BYTES: Final = 1 << 14
 
 _Ints = NDArray[np.int64]
 _Names = NDArray[np.uint64]
