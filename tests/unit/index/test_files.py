@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_duck.errors import CorruptError, NotFoundError
+from lance_duck.index.files import IndexFile, SegmentReader, SegmentWriter
+from lance_duck.store import open_store
+from lance_duck.wire import paths
+
+SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())], metadata={"written": "before"})
+
+
+def write(root: Path, rows: int = 100) -> SegmentWriter:
+    with SegmentWriter(open_store(str(root)), uuid=UUID(int=5)) as writer:
+        file = writer.create("some.lance", SCHEMA)
+        file.write(pa.record_batch({"a": np.arange(rows), "s": [f"s{i}" for i in range(rows)]}))
+        file.add_schema_metadata("added", "later")
+        file.add_global_buffer(b"extra")
+        writer.add("some.lance", file)
+    return writer
+
+
+def opened(root: Path, sizes: dict[str, int] | None = None) -> IndexFile:
+    return SegmentReader(open_store(str(root)), paths.index_directory(UUID(int=5)), sizes).open("some.lance")
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    writer = write(tmp_path)
+    size = (tmp_path / writer.directory / "some.lance").stat().st_size
+    assert writer.files == [("some.lance", size)]
+    file = opened(tmp_path, dict(writer.files))
+    assert (file.num_rows, file.schema.names) == (100, ["a", "s"])
+    assert file.metadata == {"written": "before", "added": "later"}
+    assert file.global_buffer(1) == b"extra"
+    a, s = file.read(["a", "s"], slice(10, 12))
+    assert (a.to_pylist(), s.to_pylist()) == ([10, 11], ["s10", "s11"])
+    (some,) = file.read(["a"], np.array([3, 99]))
+    assert some.to_pylist() == [3, 99]
+    assert len(file.read(["s"])[0]) == 100
+    reader = SegmentReader(open_store(str(tmp_path)), writer.directory)
+    assert reader.size("some.lance") == size
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    write(tmp_path)
+    file = opened(tmp_path)
+    with pytest.raises(CorruptError, match=r"no column 'b'.*found a, s"):
+        file.column("b")
+    with pytest.raises(CorruptError, match="type of column 'a': expected string, found int64"):
+        file.column("a", pa.string())
+    for index in (-1, 0, 2):
+        with pytest.raises(CorruptError, match="global buffer"):
+            file.global_buffer(index)
+    with pytest.raises(NotFoundError):
+        SegmentReader(open_store(str(tmp_path)), "_indices/none").open("some.lance")
+
+
+def test_a_file_of_another_size_than_listed_is_refused(tmp_path: Path) -> None:
+    ((name, size),) = write(tmp_path).files
+    assert opened(tmp_path, {name: 0}).num_rows == 100  # not known
+    with pytest.raises(CorruptError, match="size"):
+        opened(tmp_path, {name: size + 1})
+
+
+def test_a_segment_that_is_given_up_leaves_no_files(tmp_path: Path) -> None:
+    writer = SegmentWriter(open_store(str(tmp_path)))
+
+    def begin() -> None:
+        with writer:
+            finished = writer.create("finished.lance", SCHEMA)
+            writer.add("finished.lance", finished)
+            begun = writer.create("begun.lance", SCHEMA)
+            begun.write(pa.record_batch({"a": np.arange(200_000), "s": ["x"] * 200_000}))
+            raise RuntimeError("given up")
+
+    with pytest.raises(RuntimeError, match="given up"):
+        begin()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    writer.discard()
