@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,8 @@ from lance_duck.scan.predicate import Path, Predicate
 from lance_duck.scan.sql_split import split_sql
 from lance_duck.scan.sql_text import SqlExpression, parse_sql
 from lance_duck.scan.sql_tree import tree_from_sql
+
+_LONG: Final = 4096
 
 FilterLike: TypeAlias = str | pc.Expression | Predicate | tuple[str, Parameters]
 
@@ -172,7 +174,7 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     tree = tree_from_sql(text, schema, parameters)
     if tree is not None:
         return TreeFilter(tree)
-    if not parameters and _is_hashable(schema):
+    if not parameters and len(text) <= _LONG and _is_hashable(schema):
         return _kept_filter(text, schema)
     return _split_filter(_condition(text, schema, parameters), schema, parameters)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import pyarrow as pa
 
 from lance_duck.index.catalog import Catalog, Index
-from lance_duck.index.query import Among, Between, Query
-from lance_duck.scan.index_query import intersection, is_empty, query_of, union
+from lance_duck.index.query import Among, Between, HasAny, Query
+from lance_duck.scan.index_query import intersection, is_empty, query_of, union, worded
 from lance_duck.scan.predicate import And, Compare, Constant, Not, Opaque, Or, Path, Predicate
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, ROW_ID
 
@@ -30,7 +30,7 @@ class Leaf:
     indexes: tuple[Index, ...]
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.query}"
+        return f"{self.path}: {worded(self.query)}"
 
 
 @dataclass(frozen=True)
@@ -157,37 +157,45 @@ class _Planner:
         if indexes:
             return Leaf(path, query, tuple(indexes))
         kinds = ", ".join(f"{i.kind.name} index {i.name!r}" for i in self._catalog.over(path) if i.kind is not None)
-        return Open(f"the {kinds} on {path} does not answer: {query}")
+        return Open(f"the {kinds} on {path} does not answer: {worded(query)}")
 
     def _all(self, parts: Sequence[IndexPlan]) -> IndexPlan:
-        merged = self._merged(_flat(parts, AllOf), intersection)
+        merged: list[IndexPlan] = []
+        places: dict[str, int] = {}
+        for part in _flat(parts, AllOf):
+            place = places.setdefault(part.path, len(merged)) if isinstance(part, Leaf) else len(merged)
+            both = self._both(merged[place], part) if place < len(merged) else None
+            if both is None:
+                merged.append(part)
+            else:
+                merged[place] = both
         if NONE in merged:
             return NONE
         return merged[0] if len(merged) == 1 else AllOf(tuple(merged))
 
+    def _both(self, first: IndexPlan, second: IndexPlan) -> IndexPlan | None:
+        """Two queries of one column as one; None where they are not."""
+        if not isinstance(first, Leaf) or not isinstance(second, Leaf):
+            return None
+        query = intersection(first.query, second.query)
+        both = None if query is None else self._ask(first.path, query)
+        return None if isinstance(both, Open) else both
+
     def _any(self, parts: Sequence[IndexPlan]) -> IndexPlan:
-        merged = self._merged(_flat(parts, AnyOf), union)
+        merged: list[IndexPlan] = []
+        groups: dict[tuple[str, type], list[Query]] = {}
+        for part in _flat(parts, AnyOf):
+            if isinstance(part, Leaf) and isinstance(part.query, Among | HasAny):
+                groups.setdefault((part.path, type(part.query)), []).append(part.query)
+            else:
+                merged.append(part)
+        merged += [self._ask(path, query) for (path, _), all_ in groups.items() if (query := union(all_)) is not None]
         if EVERY in merged:
             return EVERY
         found = [reason for part in merged if is_open(part) for reason in reasons(part)]
         if found:
             return Open("; ".join(dict.fromkeys(found)))
         return merged[0] if len(merged) == 1 else AnyOf(tuple(merged))
-
-    def _merged(self, parts: Iterable[IndexPlan], merge: Callable[[Query, Query], Query | None]) -> list[IndexPlan]:
-        """The parts, with queries of the same column as one where they can be."""
-        found: list[IndexPlan] = []
-        for part in parts:
-            for i, other in enumerate(found):
-                if isinstance(part, Leaf) and isinstance(other, Leaf) and part.path == other.path:
-                    query = merge(other.query, part.query)
-                    both = None if query is None else self._ask(part.path, query)
-                    if both is not None and not isinstance(both, Open):
-                        found[i] = both
-                        break
-            else:
-                found.append(part)
-        return found
 
 
 def _flat(parts: Sequence[IndexPlan], kind: type[AllOf | AnyOf]) -> Iterator[IndexPlan]:

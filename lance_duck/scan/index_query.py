@@ -6,6 +6,7 @@ and null, which is neither, satisfies no query but `Null`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -63,12 +64,14 @@ def intersection(first: Query, second: Query) -> Query | None:
     return None
 
 
-def union(first: Query, second: Query) -> Query | None:
-    """The query for the rows that satisfy one of both; None where it is not one query."""
-    if isinstance(first, Among) and isinstance(second, Among):
-        return Among(pa.concat_arrays([first.values, second.values]))
-    if isinstance(first, HasAny) and isinstance(second, HasAny):
-        return HasAny(pa.concat_arrays([first.values, second.values]))
+def union(queries: Sequence[Query]) -> Query | None:
+    """The query for the rows that satisfy one of several of the same kind; None where it is not one query."""
+    if len(queries) == 1:
+        return queries[0]
+    if all(isinstance(query, Among) for query in queries):
+        return Among(pa.concat_arrays([query.values for query in queries if isinstance(query, Among)]))
+    if all(isinstance(query, HasAny) for query in queries):
+        return HasAny(pa.concat_arrays([query.values for query in queries if isinstance(query, HasAny)]))
     return None
 
 
@@ -80,6 +83,14 @@ def is_empty(query: Query) -> bool:
         op: tree.Op = ">=" if query.low_open or query.high_open else ">"
         return _holds(op, query.low, query.high)
     return False
+
+
+def worded(value: Any) -> str:
+    """A query or constant in words, also where Python has no value for an instant in it."""
+    try:
+        return str(value)
+    except (OverflowError, ValueError):
+        return type(value).__name__
 
 
 _OPPOSITE: dict[tree.Op, tree.Op] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -112,9 +123,9 @@ def _exactly(value: Any, type_: pa.DataType) -> Any:
         found = value.cast(type_)
         back = found.cast(value.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"the constant {value} has no equal in {type_}") from error
+        raise ValueError(f"the constant {worded(value)} has no equal in {type_}") from error
     if not back.equals(value) and not _same_numbers(back, value):
-        raise ValueError(f"the constant {value} has no equal in {type_}")
+        raise ValueError(f"the constant {worded(value)} has no equal in {type_}")
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Final
@@ -17,11 +18,13 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.index_plan import AllOf, AnyOf, ByName, IndexPlan, Leaf, Open
 from lance_duck.scan.projection import ROW_ID
 from lance_duck.snapshot import Snapshot
+from lance_duck.store import local_path
+from lance_duck.store.request import MOST_AT_ONCE
 
 FEW_ROWS: Final = 256
 """So few rows are looked at rather than asked of further indexes."""
 
-MOST: Final = 0.2
+MOST: Final = 0.1
 """Part of the rows that a segment covers: of an answer with more, a scan is cheaper."""
 
 SMALL: Final = 65_536
@@ -189,13 +192,24 @@ class IndexRows:
             return NOTHING
         found = NOTHING
         for index in leaf.indexes:
-            for segment in index.segments:
-                mine = (wanted - found.closed) & _fragments_of(segment)
-                if mine:
-                    found = _beside(found, self._segment(segment, leaf, mine, answered))
+            left = wanted - found.closed
+            pairs = [(segment, left & _fragments_of(segment)) for segment in index.segments]
+            for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, answered):
+                found = _beside(found, bounds)
             if wanted <= found.closed:
                 break
         return found
+
+    def _segments(
+        self, pairs: Sequence[tuple[Segment, frozenset[int]]], leaf: Leaf, answered: Answered
+    ) -> Iterator[Bounds]:
+        """Ask segments, each about some of its fragments: many at once, where a page costs a round trip."""
+        if len(pairs) < 2 or local_path(self._snapshot.uri) is not None:
+            for segment, mine in pairs:
+                yield self._segment(segment, leaf, mine, answered)
+            return
+        with ThreadPoolExecutor(min(len(pairs), MOST_AT_ONCE), thread_name_prefix="lance_duck-index") as pool:
+            yield from pool.map(lambda pair: self._segment(pair[0], leaf, pair[1], answered), pairs)
 
     def _segment(self, segment: Segment, leaf: Leaf, mine: frozenset[int], answered: Answered) -> Bounds:
         answer = search(self._snapshot, segment, leaf.query)

@@ -19,6 +19,7 @@ from lance_duck.wire.schema import Schema
 
 _T = TypeVar("_T")
 _KEPT: Final = 256
+_LONG: Final = 4096
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
 
@@ -212,10 +213,14 @@ class Known:
         """The filter of a scan."""
         blob_bytes = options.blob_handling == "all_binary"
         readable = self.readable(schema, blob_bytes)
-        if options.parameters is not None or not isinstance(options.filter, str):
-            return make_filter(options.filter, readable, options.parameters)
         text = options.filter
+        if options.parameters is not None or not isinstance(text, str) or len(text) > _LONG:
+            return make_filter(text, readable, options.parameters)
         return _once(self._filters, (text, blob_bytes), lambda: make_filter(text, readable))
+
+    def keeps(self, filter_: Filter) -> bool:
+        """Whether a filter is one that will be asked again by the same text."""
+        return any(kept is filter_ for kept in self._filters.values())
 
 
 def _once(kept: dict[object, _T], key: object, make: Callable[[], _T]) -> _T:

@@ -245,9 +245,12 @@ def _literals(values: pa.Array) -> str:
 
 
 def _literal(value: pa.Scalar) -> str:
-    plain = value.as_py() if value.is_valid else None
-    if plain is None:
+    if not value.is_valid:
         return "NULL"
+    try:
+        plain = value.as_py()
+    except (OverflowError, ValueError):  # instants that Python has no value for
+        plain = getattr(value, "value", value.type)
     if isinstance(plain, str):
         return "'" + plain.replace("'", "''") + "'"
     return str(plain)

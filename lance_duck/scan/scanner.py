@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -69,8 +70,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             for batch in self.to_reader():
                 yield pads.TaggedRecordBatch(batch, None)
             return
-        for fragment in self._plan.fragments:
-            for batch in LanceScanner(self._table, self._options, fragment).to_reader():
+        plan = self._table.routed(self._plan)
+        for fragment in plan.fragments:
+            for batch in self._table.reader(replace(plan, fragments=(fragment,)), self._options):
                 yield pads.TaggedRecordBatch(batch, self._handle(fragment))
 
     def count_rows(self) -> int:

@@ -17,7 +17,7 @@ from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters,
 from lance_duck.scan.fragment_reader import ColumnCache
 from lance_duck.scan.options import Known, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
-from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.predicate import Compare, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
 from lance_duck.scan.repeats import repeats
 from lance_duck.scan.routing import Routes, routed, routes, rows_expected
@@ -28,6 +28,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 
 _KEPT_ESTIMATES: Final = 1024
+_RARE: Final = 500
 
 
 class TableScan:
@@ -89,13 +90,16 @@ class TableScan:
         return routed(self.snapshot, plan, self.routes(plan.filter))
 
     def routes(self, filter_: Filter) -> Routes:
-        """How indexes answer a filter; those of the last filters are remembered."""
+        """How indexes answer a filter."""
         found = self._routes.get(id(filter_))
-        if found is None:
+        if found is not None and found[0] is filter_:
+            return found[1]
+        made = routes(filter_, catalog(self.snapshot))
+        if self._known.keeps(filter_):
             if len(self._routes) >= _KEPT_ESTIMATES:
                 self._routes.clear()
-            found = self._routes[id(filter_)] = filter_, routes(filter_, catalog(self.snapshot))
-        return found[1]
+            self._routes[id(filter_)] = filter_, made
+        return made
 
     def index_estimate(self, given: FilterLike) -> int | None:
         """Rows that a scan with a filter looks at, at most, where indexes help it; None: they do not. Reads little.
@@ -122,6 +126,9 @@ class TableScan:
 
     def filter_pays(self, predicate: Predicate) -> bool:
         """Whether to filter here rather than leave it to DuckDB: see `scan.selectivity`."""
+        by_key = f"= {predicate.path}" if isinstance(predicate, Compare) and predicate.op == "=" else ""
+        if by_key in self._pays:
+            return True
         key = str(predicate)
         if key not in self._pays:
             if len(self._pays) >= _KEPT_ESTIMATES:
@@ -129,6 +136,8 @@ class TableScan:
             condition = TreeFilter(predicate)
             expected = rows_expected(self.snapshot, self.routes(condition))
             self._pays[key] = filter_pays(self.snapshot, self._columns, condition, expected)
+            if by_key and expected is not None and expected * _RARE <= self.snapshot.count_rows():
+                self._pays[by_key] = True  # what one key finds is much like what another does
         return self._pays[key]
 
     def predicate_reader(
