@@ -12,11 +12,15 @@ from unit.index.conftest import Table
 from unit.index.plain import FILE, PlainKind, built, changed, indexed, offsets
 
 import lance_duck as ld
+from lance_duck.commit import CreateIndex, commit
 from lance_duck.errors import CorruptError, IndexWarning, LanceDuckError, NotFoundError
+from lance_duck.index.btree import BTREE
+from lance_duck.index.build import merge_segments
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import Answer
 from lance_duck.index.query import Among, Null, Query
 from lance_duck.index.search import estimate, open_index, search
+from lance_duck.maintenance.validate import find_problems
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot, open_snapshot
 
@@ -186,3 +190,24 @@ def test_whatever_a_segment_provokes_its_rows_can_be_scanned(error: Exception, t
     open_index(snapshot, segment).search = fail  # type: ignore[method-assign]
     with pytest.warns(IndexWarning, match="cannot be read: found .*odd"):
         assert search(snapshot, segment, Null()) is None
+
+
+def test_a_btree_of_version_0_names_rows_by_id(table: Table) -> None:
+    snapshot = table(10, stable=True)  # in the first fragment ids and addresses are the same numbers
+    snapshot = indexed(snapshot, changed(built(snapshot, BTREE), index_version=0))
+    dataset = ld.dataset(snapshot.uri)
+    dataset.update({"y": "100"}, where="x = 3")
+    dataset.update({"x": "70"}, where="x = 7")
+    now = open_snapshot(snapshot.uri)
+    (segment,) = segments(now)
+    assert segment.by_row_id
+    assert asked(now, among(3)) == {1: [0]}
+    assert asked(now, among(7)) == {}
+    assert asked(now, Null()) == {0: [4, 9]}
+    assert find_problems(now) == []
+    merged = merge_segments(now, [segment])
+    assert merged.version == 1
+    replaced = commit(now, CreateIndex([merged], [segment.metadata]))
+    assert not segments(replaced)[0].by_row_id
+    assert asked(replaced, among(3)) == {1: [0]}
+    assert find_problems(replaced) == []
