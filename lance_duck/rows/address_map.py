@@ -163,12 +163,14 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
         raise CorruptError("rows of fragments that were written anew", where=where, expected=before, found=after)
     if not np.isin(group.first >> _HIGH, np.array(group.old, np.uint64)).all():
         raise CorruptError("rows of another fragment", where=where, expected=f"fragments {list(group.old)}")
-    bounds = np.unique(np.concatenate((ends - group.length, new_ends - rows)))
-    bounds = bounds[bounds < before]
+    begins, cuts = ends - group.length, np.unique(new_ends - rows)
+    near = np.searchsorted(begins, cuts)
+    new = (cuts < before) & (np.append(begins, before)[near] != cuts)
+    bounds = np.insert(begins, near[new], cuts[new])
     length = np.diff(np.append(bounds, before))
     run = np.searchsorted(ends, bounds, side="right")
     place = np.searchsorted(new_ends, bounds, side="right")
-    first = group.first[run] + (bounds - (ends - group.length)[run]).astype(np.uint64)
+    first = group.first[run] + (bounds - begins[run]).astype(np.uint64)
     ids = np.array([i for i, _ in group.new], np.uint64)
     target = ids[place] << _HIGH | (bounds - (new_ends - rows)[place]).astype(np.uint64)
     return first, length, target
