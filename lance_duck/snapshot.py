@@ -355,7 +355,8 @@ class Snapshot:
         """Open another version: see `open_snapshot`. A number is one of the branch that this version is of."""
         if isinstance(version, int) and version == self.version:
             return self
-        return _open(self.location, version, asof)
+        found = _open(self.location, version, asof)
+        return self.followed_by(found.manifest) if found.location == self.location else found
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
         """Another version of the same branch, whose manifest is at hand; files and stores that are open stay so."""

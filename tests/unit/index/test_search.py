@@ -211,3 +211,13 @@ def test_a_btree_of_version_0_names_rows_by_id(table: Table) -> None:
     assert not segments(replaced)[0].by_row_id
     assert asked(replaced, among(3)) == {1: [0]}
     assert find_problems(replaced) == []
+
+
+def test_a_segment_stays_open_when_another_version_is_checked_out(table: Table, kind: PlainKind) -> None:
+    snapshot = table()
+    snapshot = indexed(snapshot, built(snapshot, kind))
+    assert asked(snapshot, among(11)) == {1: [1]}
+    ld.dataset(snapshot.uri).delete("y = 3")
+    assert asked(snapshot.checkout(), among(11)) == {1: [1]}
+    assert asked(snapshot.checkout().checkout(2), among(11)) == {1: [1]}
+    assert kind.opened == 1
