@@ -23,7 +23,7 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import row_address_map
 
 NAMES = [name for name, (type_, _) in VALUES.items() if BLOOM_FILTER.supports(type_)]
-ORDINARY = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ORDINARY = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def rows_of(index: Any, query: Query) -> list[int]:
 def test_no_answer_is_wrong(segments: Segments, data: st.DataObject) -> None:
     case = data.draw(cases(NAMES))
     index = case.build(segments, "number_of_items")
-    for _ in range(4):
+    for _ in range(6):
         query = data.draw(queries(case.type).filter(answered))
         inside = {case.rows[place] for place in satisfying(case, query)}
         check_answer(index, query, inside, set(case.rows) - inside)
@@ -227,7 +227,7 @@ def test_metadata_that_make_no_sense_are_refused(segments: Segments, metadata: d
 
 
 @given(data=st.data())
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_raise_errors_of_ours_alone(segments: Segments, data: st.DataObject) -> None:
     segments.build(pa.array(["a", None, "b", "c"]), parameters={"number_of_items": 2})
     path = segments.path(FILE)

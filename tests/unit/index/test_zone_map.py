@@ -22,7 +22,7 @@ from lance_duck.rows.row_set_bytes import row_address_map
 from lance_duck.wire.pb import index_pb2
 
 NAMES = list(VALUES)
-ORDINARY = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ORDINARY = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def zones_of(index: Any) -> list[tuple[Any, ...]]:
 def test_no_answer_is_wrong(segments: Segments, data: st.DataObject) -> None:
     case = data.draw(cases(NAMES))
     index = case.build(segments, "rows_per_zone")
-    for _ in range(5):
+    for _ in range(10):
         query = data.draw(queries(case.type))
         wanted = satisfying(case, query)
         rows = set(case.rows)
@@ -58,9 +58,10 @@ def test_no_answer_is_wrong_after_rows_moved(segments: Segments, data: st.DataOb
     gone = data.draw(st.sets(st.sampled_from(case.rows))) if case.rows else set()
     moves = {old: new for old, new in moves.items() if old not in gone}
     merged = segments.merge([Part(index, following(moves))])
-    query = data.draw(queries(case.type))
-    wanted = {moves[case.rows[place]] for place in satisfying(case, query) if case.rows[place] in moves}
-    check_answer(merged, query, wanted, set(moves.values()) - wanted)
+    for _ in range(6):
+        query = data.draw(queries(case.type))
+        wanted = {moves[case.rows[place]] for place in satisfying(case, query) if case.rows[place] in moves}
+        check_answer(merged, query, wanted, set(moves.values()) - wanted)
 
 
 def new_names(data: st.DataObject, case: Case) -> list[int]:
@@ -268,7 +269,7 @@ def test_files_that_contradict_themselves_are_refused(segments: Segments, column
 
 
 @given(data=st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_raise_errors_of_ours_alone(segments: Segments, data: st.DataObject) -> None:
     segments.build(pa.array(["a", None, "b", "c"]), parameters={"rows_per_zone": 2})
     path = segments.path(FILE)
