@@ -194,7 +194,7 @@ def _kept_filter(text: str, schema: pa.Schema) -> Filter:
 
 def _split_filter(expression: SqlExpression, schema: pa.Schema, parameters: Parameters) -> Filter:
     """The filter with those parts as conditions of their own that are simple."""
-    tree = split_sql(expression.text, schema, parameters) if expression.type == "BOOLEAN" else None
+    tree = split_sql(expression, schema, parameters) if expression.type == "BOOLEAN" else None
     return SqlFilter(expression, parameters) if tree is None else TreeFilter(tree)
 
 

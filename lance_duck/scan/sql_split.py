@@ -7,17 +7,17 @@ DuckDB's own parser confirms each cut: with parentheses around the pieces the te
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lance_duck.scan.duckdb_eval import Parameters, query
-from lance_duck.scan.predicate import And, Not, Opaque, Or, Predicate, StartsWith, all_of, any_of
+from lance_duck.scan.predicate import And, Opaque, Path, Predicate, StartsWith
 from lance_duck.scan.sql_compare import fixed_prefix
 from lance_duck.scan.sql_literals import NotSimpleError, is_text
-from lance_duck.scan.sql_text import parse_sql
+from lance_duck.scan.sql_text import SqlExpression
 from lance_duck.scan.sql_tokens import Token, tokens
 from lance_duck.scan.sql_tree import Parser
 
@@ -28,33 +28,29 @@ _OPENING: Final = ("(", "[", "{")
 _CLOSING: Final = (")", "]", "}")
 
 
-def split_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """The filter as a tree with parts for DuckDB; None where all of it is one.
+def split_sql(expression: SqlExpression, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
+    """A filter that DuckDB takes as a tree with parts for DuckDB; None where all of it is one.
 
     Args:
-        text: A filter that DuckDB takes, names that need it in double quotes.
+        expression: The filter.
         schema: Columns that it may read.
         parameters: Values bound to it.
     """
     try:
-        parser = _Splitter(text, schema, parameters)
+        parser = _Splitter(expression, schema, parameters)
         tree = parser.whole()
     except NotSimpleError:
         return None
-    if isinstance(tree, _Piece) or not _same_syntax(text, parser.parenthesized()):
+    if isinstance(tree, Opaque) or not _same_syntax(expression.text, parser.parenthesized()):
         return None
-    return _vetted(tree, schema)
-
-
-@dataclass(frozen=True)
-class _Piece(Opaque):
-    """Text that has not been vetted yet."""
+    return tree
 
 
 class _Splitter(Parser):
-    def __init__(self, text: str, schema: pa.Schema, parameters: Parameters) -> None:
-        super().__init__(tokens(text, simple=False), schema, parameters)
-        self._text = text
+    def __init__(self, expression: SqlExpression, schema: pa.Schema, parameters: Parameters) -> None:
+        super().__init__(tokens(expression.text, simple=False), schema, parameters)
+        self._text = expression.text
+        self._paths = expression.paths
         self._spans: list[tuple[int, int]] = []
 
     def whole(self) -> Predicate:
@@ -76,8 +72,8 @@ class _Splitter(Parser):
         parts = [self._operand(part)]
         while self._takes("keyword", word):
             parts.append(self._operand(part))
-        simple = [each for each in parts if not isinstance(each, _Piece)]
-        pieces = [each for each in parts if isinstance(each, _Piece)]
+        simple = [each for each in parts if not isinstance(each, Opaque)]
+        pieces = [each for each in parts if isinstance(each, Opaque)]
         return join(*simple, *([_one_piece(pieces, word)] if pieces else ()))
 
     def _operand(self, part: Callable[[], Predicate]) -> Predicate:
@@ -103,7 +99,7 @@ class _Splitter(Parser):
             raise NotSimpleError
         mine = self._tokens[first : self._at]
         text = self._text[mine[0].start : mine[-1].stop]
-        piece = _Piece(text, (), self._share(mine))
+        piece = Opaque(f"({text}\n)", self._read_by(mine), self._share(mine))
         prefix = self._like(mine)
         return piece if prefix is None else And((prefix, piece))
 
@@ -123,6 +119,13 @@ class _Splitter(Parser):
             elif token.kind in ("mark", "other"):
                 depth += (token.text in _OPENING) - (token.text in _CLOSING)
             self._at += 1
+
+    def _read_by(self, mine: list[Token]) -> tuple[Path, ...]:
+        """The columns that a piece may read: those of the whole whose names are in it."""
+        if any(token.kind == "other" and re.search(r"\w", token.text) for token in mine):
+            return self._paths
+        names = {token.text.strip('"`').replace('""', '"').lower() for token in mine}
+        return tuple(path for path in self._paths if path[0].lower() in names)
 
     def _share(self, mine: list[Token]) -> Parameters:
         """The parameters of a piece."""
@@ -151,7 +154,7 @@ class _Splitter(Parser):
         return StartsWith(path, pa.scalar(prefix, type_)) if prefix and is_text(type_) else None
 
 
-def _one_piece(pieces: list[_Piece], word: str) -> _Piece:
+def _one_piece(pieces: list[Opaque], word: str) -> Opaque:
     """Several pieces as one, which DuckDB evaluates at once."""
     if len(pieces) == 1:
         return pieces[0]
@@ -160,7 +163,8 @@ def _one_piece(pieces: list[_Piece], word: str) -> _Piece:
     if given:
         is_named = isinstance(given[0], Mapping)
         together = {k: v for each in given for k, v in each.items()} if is_named else [v for g in given for v in g]
-    return _Piece(f" {word.upper()} ".join(f"({piece.sql}\n)" for piece in pieces), (), together)
+    inputs = tuple(sorted({path for piece in pieces for path in piece.inputs}))
+    return Opaque("(" + f" {word.upper()} ".join(piece.sql for piece in pieces) + "\n)", inputs, together)
 
 
 def _same_syntax(text: str, other: str) -> bool:
@@ -176,18 +180,3 @@ def _placeless(node: Any) -> Any:
     if isinstance(node, dict):
         return {key: _placeless(value) for key, value in node.items() if not key.startswith("query_location")}
     return [_placeless(each) for each in node] if isinstance(node, list) else node
-
-
-def _vetted(tree: Predicate, schema: pa.Schema) -> Predicate:
-    """The tree with the columns that its pieces read."""
-    match tree:
-        case And(operands):
-            return all_of(*(_vetted(operand, schema) for operand in operands))
-        case Or(operands):
-            return any_of(*(_vetted(operand, schema) for operand in operands))
-        case Not(operand):
-            return replace(tree, operand=_vetted(operand, schema))
-        case _Piece(sql, _, parameters):
-            found = parse_sql(sql, schema, "filter", parameters)
-            return Opaque(found.sql, found.paths, parameters)
-    return tree
