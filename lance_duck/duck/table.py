@@ -25,6 +25,7 @@ from lance_duck.scan.source import SPEAKS_SOURCE, PushedScan, ScanSource
 
 ROWS: Final = "__lance_rows"
 _BATCH: Final = 1 << 20
+_FEW_ROWS: Final = 8192
 
 
 def select_all(source: str) -> str:
@@ -88,8 +89,12 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         schema = self._schema(dataset)
         wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = self._with_implied(predicate_from_nodes(filters, dataset.schema))
-        reader = _reader(dataset, wanted, predicate, any_form=True)
-        return without_offsets(reader).__arrow_c_stream__(), columns is not None
+        reader = without_offsets(_reader(dataset, wanted, predicate, any_form=True))
+        expected = None if predicate is None else dataset.index_estimate(predicate)
+        if expected is not None and expected <= _FEW_ROWS:
+            # Read here and now: threads of DuckDB that pull from Python wait for each other.
+            return reader.read_all().__arrow_c_stream__(), columns is not None
+        return reader.__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`."""
