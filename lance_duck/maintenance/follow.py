@@ -109,8 +109,19 @@ def amend_reuse(read: Snapshot, followed: Followed) -> Callable[[Snapshot, Draft
         followed: What segments have done.
     """
     groups = [reuse_group(read, g.old_fragments, g.new_fragments) for g in followed.deferred]
+    new = {metadata.uuid.bytes for metadata in followed.written}
 
     def amend(base: Snapshot, draft: Draft, written: Callable[[str], None]) -> None:
+        try:
+            reuse = reuse_of(base)
+        except LanceDuckError:
+            if groups:
+                raise
+            return  # what cannot be read stays
+        if groups and (reuse is None or all(v.dataset_version < read.version for v in reuse.versions)):
+            for segment in draft.segments:  # what was rewritten has nothing to follow, not even this compaction
+                if segment.uuid.uuid in new:
+                    segment.dataset_version = draft.manifest.version
         present = np.array([f.id for f in draft.manifest.fragments], np.uint32)
         entry = reuse_after(base, draft.segments, present, groups, written)
         draft.segments[:] = [s for s in draft.segments if s.name != FRAGMENT_REUSE]

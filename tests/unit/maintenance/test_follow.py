@@ -12,7 +12,7 @@ from unit.maintenance.indexed import batch, check, compact, covers, directories,
 
 import lance_duck as ld
 from lance_duck.commit import CreateIndex, commit, committer
-from lance_duck.errors import IndexWarning, RetryableError, StoreError, UnsupportedError
+from lance_duck.errors import IndexWarning, LanceDuckError, RetryableError, StoreError, UnsupportedError
 from lance_duck.index import registry
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.reuse_out import LARGEST_INLINE
@@ -145,6 +145,21 @@ def test_what_changes_in_place_after_a_deferral_leaves_the_index(path: Path, kin
     assert check(dataset, "y") == {8, 9}
 
 
+def test_a_table_whose_reuse_index_is_broken_is_compacted_all_the_same(
+    path: Path, kind: PlainKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_duck.index.reuse_out.LARGEST_INLINE", 10)
+    dataset = compact(with_index(write(path), kind), target_rows_per_fragment=30, **DEFER)
+    for file in path.rglob("details.binpb"):
+        file.write_bytes(b"broken")
+    dataset = compact(ld.dataset(path))
+    assert (len(dataset.get_fragments()), covers(dataset)) == (1, [[]])
+    dataset.delete("key = 3")
+    with pytest.raises(LanceDuckError):
+        compact(ld.dataset(path), materialize_deletions_threshold=0.0, **DEFER)
+    assert ld.dataset(path).count_rows() == 59
+
+
 def test_a_broken_segment_is_left_uncovered(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
     for file in (path / "_indices").rglob("*.lance"):
@@ -181,6 +196,8 @@ def test_a_vector_index_is_deferred_while_the_others_follow(path: Path, kind: Pl
     before = {s.name: s.uuid for s in ld.dataset(path)._snapshot.indices}
     dataset = compact(ld.dataset(path))
     after = {s.name: s.uuid for s in dataset._snapshot.indices}
+    built_on = {s.name: s.dataset_version for s in dataset._snapshot.indices}
+    assert (built_on["x_idx"], built_on["y_idx"] < dataset.version) == (dataset.version, True)
     assert (after["x_idx"] != before["x_idx"], after["y_idx"] == before["y_idx"]) == (True, True)
     assert (covers(dataset, "x_idx"), covers(dataset, "y_idx"), reused(dataset)) == ([[6]], [[6]], 1)
     assert check(dataset) == {6}
