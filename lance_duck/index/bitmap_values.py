@@ -20,7 +20,8 @@ def entries_of(values: pa.ChunkedArray, rows: Names) -> Entries:
     """Make entries of values, and the rows that have them, which may come in any order, also repeatedly."""
     if not len(values):
         return Entries(pa.array([], values.type), pa.array([], pa.binary()))
-    keys, ranks = _sorted(values) if _sorts_well(values) else _hashed(values)
+    plain = _as_bits(values)
+    keys, ranks = _sorted(values) if _sorts_well(plain) else _hashed(plain, values.type)
     counts, rows = grouped(ranks, rows, len(keys))
     return Entries(keys, maps_of(counts, rows))
 
@@ -44,20 +45,21 @@ def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
     return array.take(pa.array(order[first])), rank
 
 
-def _hashed(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
+def _hashed(values: pa.ChunkedArray, type_: pa.DataType) -> tuple[pa.Array, NDArray[Any]]:
     """Keys in order, and for each value the place of its key; by looking up each value."""
-    bits = _bits(values.type)
-    plain = values if bits is None else pa.chunked_array([chunk.view(bits) for chunk in values.chunks], bits)
-    encoded = plain.dictionary_encode(null_encoding="encode").combine_chunks()
+    encoded = values.dictionary_encode(null_encoding="encode").combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # what older versions give
         encoded = encoded.unify_dictionaries().chunk(0)
-    keys = encoded.dictionary if bits is None else encoded.dictionary.view(values.type)
+    keys = encoded.dictionary if values.type == type_ else encoded.dictionary.view(type_)
     order = written_order(keys)
     rank = np.empty(len(keys), np.uint16 if len(keys) <= RADIX else np.uint32)
     rank[order] = np.arange(len(keys))
     return keys.take(pa.array(order)), rank[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
-def _bits(type_: pa.DataType) -> pa.DataType | None:
+def _as_bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Integers in place of floats: every two bit patterns are keys of their own."""
-    return {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[type_.byte_width] if pt.is_floating(type_) else None
+    if not pt.is_floating(values.type):
+        return values
+    bits = {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[values.type.byte_width]
+    return pa.chunked_array([chunk.view(bits) for chunk in values.chunks], bits)
