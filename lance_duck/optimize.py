@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, TypedDict
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.index.reuse_out import surviving_rows
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupStats, cleanup, explain_cleanup
 from lance_duck.maintenance.cleanup_plan import CleanupPolicy
@@ -43,12 +44,14 @@ class RewriteResult:
     Attributes:
         old_fragments: As they were read.
         new_fragments: Not part of the table before `Compaction.commit`.
+        row_addrs: Addresses that the rows had, as a treemap: what pylance asks for when it commits the result.
     """
 
     metrics: CompactionMetrics
     old_fragments: list[FragmentMetadata]
     new_fragments: list[FragmentMetadata]
     read_version: int
+    row_addrs: bytes | None = None
 
     def __repr__(self) -> str:
         new, old = self.new_fragments, self.old_fragments
@@ -61,6 +64,7 @@ class RewriteResult:
             "new_fragments": [f.to_json() for f in self.new_fragments],
             "read_version": self.read_version,
             "original_fragments": [f.to_json() for f in self.old_fragments],
+            "row_addrs": None if self.row_addrs is None else list(self.row_addrs),
         }
         return json.dumps(raw)
 
@@ -74,6 +78,7 @@ class RewriteResult:
                 [FragmentMetadata.from_json(f) for f in raw["original_fragments"]],
                 [FragmentMetadata.from_json(f) for f in raw["new_fragments"]],
                 int(raw["read_version"]),
+                None if raw.get("row_addrs") is None else bytes(raw["row_addrs"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError("not the result of a compaction task", found=str(error)) from error
@@ -94,8 +99,11 @@ class CompactionTask:
             InvalidInputError: The version that was planned has no such fragments.
         """
         snapshot = dataset._snapshot.checkout(self.read_version)
-        done = rewrite(snapshot, [snapshot.fragment(f.id) for f in self.fragments], self.options)
-        return RewriteResult(_metrics([done]), self.fragments, [metadata_of(f) for f in done.new], self.read_version)
+        fragments = [snapshot.fragment(f.id) for f in self.fragments]
+        done = rewrite(snapshot, fragments, self.options)
+        new = [metadata_of(f) for f in done.new]
+        rows = surviving_rows(snapshot, fragments)
+        return RewriteResult(_metrics([done]), self.fragments, new, self.read_version, rows)
 
     def json(self) -> str:
         """The task as JSON text."""

@@ -45,16 +45,21 @@ def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragm
 
 def reuse_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> _Group:
     """Build the message that says where the live rows of fragments went; the old fragments ascend."""
-    rows = RowSet.of_ranges((f.id, 0, snapshot.physical_rows(f)) for f in old)
-    for fragment in old:
-        deleted = _deleted(snapshot, fragment)
-        if len(deleted):
-            rows -= RowSet.of(deleted.astype(np.uint64) | np.uint64(fragment.id << 32))
     return _Group(
-        changed_row_addrs=treemap(rows),
+        changed_row_addrs=surviving_rows(snapshot, old),
         old_fragments=[_digest(snapshot, f) for f in old],
         new_fragments=[_digest(snapshot, f) for f in new],
     )
+
+
+def surviving_rows(snapshot: Snapshot, fragments: Sequence[Fragment]) -> bytes:
+    """Return the addresses of the live rows of fragments, as a treemap."""
+    rows = RowSet.of_ranges((f.id, 0, snapshot.physical_rows(f)) for f in fragments)
+    for fragment in fragments:
+        deleted = _deleted(snapshot, fragment)
+        if len(deleted):
+            rows -= RowSet.of(deleted.astype(np.uint64) | np.uint64(fragment.id << 32))
+    return treemap(rows)
 
 
 def reuse_after(

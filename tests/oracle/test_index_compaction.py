@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from lance.optimize import Compaction, RewriteResult
 from oracle.cases import Cases
 
 import lance_duck as ld
@@ -21,6 +22,8 @@ from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.query import Among, Between, Null, Query
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.search import search
+from lance_duck.optimize import Compaction as OurCompaction
+from lance_duck.optimize import RewriteResult as OurRewriteResult
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.wire.index import FRAGMENT_REUSE
 
@@ -234,6 +237,26 @@ def test_both_follow_a_reuse_index_alike(tmp_path: Path, cases: Cases) -> None:
             assert pa.array(found, mask=~lives).equals(expected)
         writer.dataset(life.path).delete(f"key % 5 = {i}")
         compare(cases, life)
+
+
+@pytest.mark.parametrize("executed_by", ["us", "pylance"])
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable row ids"])
+def test_the_index_follows_tasks_that_the_other_one_executed(
+    tmp_path: Path, cases: Cases, executed_by: str, stable: bool
+) -> None:
+    life = Life(tmp_path / "t.lance", SEED, stable=stable)
+    life.delete()
+    if executed_by == "us":
+        ours = ld.dataset(life.path)
+        texts = [task.execute(ours).json() for task in OurCompaction.plan(ours).tasks]
+        Compaction.commit(lance.dataset(life.path), [RewriteResult.from_json(text) for text in texts])
+    else:
+        theirs = lance.dataset(life.path)
+        texts = [task.execute(theirs).json() for task in Compaction.plan(theirs, {}).tasks]
+        OurCompaction.commit(ld.dataset(life.path), [OurRewriteResult.from_json(text) for text in texts])
+    compare(cases, life)
+    covered = rows_covered(life.path)
+    assert covered["x"] == covered["s"] == lance.dataset(life.path).count_rows()
 
 
 @pytest.mark.parametrize(("kind", "fragments"), [("IVF_FLAT", 1), ("IVF_PQ", 1), ("INVERTED", 3), ("NGRAM", 3)])
