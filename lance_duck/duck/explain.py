@@ -23,6 +23,7 @@ _EXPLAIN: Final = re.compile(
     r"\s*explain\b(\s*\((?P<options>[^()]*)\)|\s+(?P<analyze>analyze)\b)?\s*(?=\w|\()", re.IGNORECASE
 )
 _SCANS: Final = ("ARROW_SCAN", "PYTHON_ARROW_SCAN")
+_OPTIONAL: Final = "optional: "
 Rows = list[tuple[Any, ...]]
 
 
@@ -86,7 +87,7 @@ def _read_from(watch: Watch, nodes: list[dict[str, Any]]) -> Iterator[str]:
     tables = list({id(table): table for table in watch.bound}.values())
     for node in nodes:
         names = _list(node.get("Projections"))
-        filters = _list(node.get("Filters"))
+        filters = [text.removeprefix(_OPTIONAL) for text in _list(node.get("Filters"))]
         found = [(table, parts) for table in tables if (parts := _parts(table, names, filters)) is not None]
         if len({(table.dataset.uri, str(table.condition)) for table, _ in found}) == 1:
             yield _text(*found[-1], [])
@@ -120,4 +121,4 @@ def _nodes(sql: str, run: Callable[[str], Rows]) -> list[dict[str, Any]]:
 
 
 def _list(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value or [])
+    return [text for text in ([value] if isinstance(value, str) else value or []) if text]
