@@ -10,17 +10,11 @@ from typing import Any
 
 from lance_duck.commit import ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
-from lance_duck.maintenance.follow import (
-    Followed,
-    amend_reuse,
-    check_deferrable,
-    covered_fragments,
-    follow_indexes,
-    kept_fragments,
-)
+from lance_duck.maintenance.follow import Followed, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
+from lance_duck.maintenance.segments import check_deferrable, covered_fragments, kept_fragments
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write import discard_fragments

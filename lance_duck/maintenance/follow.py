@@ -12,29 +12,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
 from lance_duck.commit import RewriteGroup, RewrittenIndex
 from lance_duck.commit.index_coverage import by_row_id
 from lance_duck.commit.manifest_builder import Draft
-from lance_duck.errors import IndexWarning, LanceDuckError, StoreError, UnsupportedError
+from lance_duck.errors import IndexWarning, LanceDuckError, StoreError
 from lance_duck.index.build import discard_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog
-from lance_duck.index.registry import kind_of
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.reuse_out import moved_group, reuse_after, reuse_group
 from lance_duck.maintenance.options import CompactionOptions
-from lance_duck.rows import roaring_values
+from lance_duck.maintenance.segments import covered_fragments, is_deferred
 from lance_duck.rows.address_map import AddressMap, FragmentIds
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
-
-# Kinds that are not rewritten here, and that pylance 14 rewrites as it should after their rows moved. Full text and
-# n-gram indices lose rows then: what they cover stays as it is.
-_DEFERRED: Final = frozenset({"vectorindexdetails"})
-_MOST_IDS: Final = 1 << 32
 
 
 @dataclass
@@ -55,16 +48,6 @@ class Followed:
         """Remove what was written. Never raises."""
         for metadata in self.written:
             discard_segment(snapshot, metadata)
-
-
-def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
-    """Refuse to defer what there is not, with UnsupportedError: indices of tables with stable row ids."""
-    if options.defer_index_remap and snapshot.has_stable_row_ids:
-        raise UnsupportedError(
-            "defer_index_remap of a table with stable row ids",
-            where=snapshot.uri,
-            remedy="leave it out: there is next to nothing to remap",
-        )
 
 
 def follow_indexes(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions) -> Followed:
@@ -88,7 +71,7 @@ def follow_indexes(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: 
         found.rewritten += [_as_it_is(s) for s in mine]
         found.deferred += groups
         return found
-    deferred = [s for s in mine if _message(s) in _DEFERRED]
+    deferred = [s for s in mine if is_deferred(s)]
     found.rewritten += [_as_it_is(s) for s in deferred]
     found.deferred += [
         g for g in groups if any(np.isin(_old(g), covered_fragments(snapshot, s)).any() for s in deferred)
@@ -129,36 +112,6 @@ def amend_reuse(read: Snapshot, followed: Followed) -> Callable[[Snapshot, Draft
             draft.segments.append(entry)
 
     return amend if groups or any(i.name == FRAGMENT_REUSE for i in read.indices) else None
-
-
-def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
-    """Return the fragments that must stay as they are: nobody knows how to let a segment over them follow.
-
-    That is a segment of a kind that is not rewritten here. With indices deferred or left alone there are no such
-    fragments.
-    """
-    if snapshot.has_stable_row_ids or options.defer_index_remap or not options.remap_indices:
-        return set()
-    kept: set[int] = set()
-    for segment in snapshot.indices:
-        if segment.name in SYSTEM or kind_of(segment.details_type or "") or _message(segment) in _DEFERRED:
-            continue
-        if segment.fragment_bitmap is None:
-            return set(snapshot.fragments.ids())
-        kept.update(covered_fragments(snapshot, segment).tolist())
-    return kept
-
-
-def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds:
-    """Return the fragments that a segment covers by now, gone ones among them; none where that is not known."""
-    if segment.fragment_bitmap is None:
-        return np.empty(0, np.uint32)
-    try:
-        ids = roaring_values(segment.fragment_bitmap, f"fragments of index {segment.name!r}", _MOST_IDS)
-        reuse = reuse_of(snapshot)
-    except LanceDuckError:
-        return np.empty(0, np.uint32)
-    return ids if reuse is None else reuse.coverage(ids)
 
 
 def _rewrite(
@@ -204,10 +157,6 @@ def _present(snapshot: Snapshot, segment: Segment) -> FragmentIds:
 
 def _old(group: RewriteGroup) -> FragmentIds:
     return np.array([f.id for f in group.old_fragments], np.uint32)
-
-
-def _message(segment: IndexMetadata) -> str:
-    return (segment.details_type or "").rpartition("/")[2].rpartition(".")[2].lower()
 
 
 def _as_it_is(segment: IndexMetadata) -> RewrittenIndex:

@@ -332,6 +332,25 @@ def test_indices_follow_a_rewrite_that_renews_them_or_keeps_row_ids() -> None:
     assert coverage(after(table(stable=True, indices=kept), Rewrite([group]))) == {"i": [7], "j": []}
 
 
+def test_an_index_that_is_rewritten_as_itself_only_lists_other_fragments() -> None:
+    old = index("x", 0, covers=(0, 1), base_id=3, **BTREE)
+    same = RewrittenIndex(old.uuid, old.uuid)
+    draft = after(table(indices=(old,)), replace(rewrite(0), rewritten_indices=(same,)))
+    assert coverage(draft) == {"x": [1, 7]}
+    assert (draft.segments[0].base_id, draft.segments[0].index_details) == (3, old.proto.index_details)
+
+
+@pytest.mark.parametrize(("reuses", "dated"), [(False, 1), (True, 5)])
+def test_an_index_that_is_rewritten_lies_in_the_table_and_has_followed_all(reuses: bool, dated: int) -> None:
+    old = index("x", 0, covers=(0, 1), base_id=3, **BTREE)
+    reuse = (index("__lance_frag_reuse", number=9, covers=None),) if reuses else ()
+    new = RewrittenIndex(old.uuid, index("y", 0, number=7).uuid)
+    operation = replace(rewrite(0), rewritten_indices=(new,))
+    draft = build_manifest(table(indices=(old, *reuse)), new_transaction(5, operation, None), 6)
+    assert not draft.segments[0].HasField("base_id")
+    assert draft.segments[0].dataset_version == dated
+
+
 def test_a_rewrite_of_fragments_that_an_index_covers_in_part_is_refused() -> None:
     old = index("x", 0, covers=(0,))
     new = RewrittenIndex(old.uuid, index("y", 0, number=7).uuid)

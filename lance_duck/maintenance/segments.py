@@ -1,0 +1,66 @@
+"""Which fragments an index segment keeps a compaction from, and what it covers by now."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from lance_duck.errors import LanceDuckError, UnsupportedError
+from lance_duck.index.registry import kind_of
+from lance_duck.index.reuse import reuse_of
+from lance_duck.maintenance.options import CompactionOptions
+from lance_duck.rows import roaring_values
+from lance_duck.rows.address_map import FragmentIds
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.index import SYSTEM, IndexMetadata
+
+# Kinds that are not rewritten here, and that pylance 14 rewrites as it should after their rows moved. Full text and
+# n-gram indices lose rows then: what they cover stays as it is.
+_DEFERRED: Final = frozenset({"vectorindexdetails"})
+_MOST_IDS: Final = 1 << 32
+
+
+def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
+    """Refuse to defer what there is not, with UnsupportedError: indices of tables with stable row ids."""
+    if options.defer_index_remap and snapshot.has_stable_row_ids:
+        raise UnsupportedError(
+            "defer_index_remap of a table with stable row ids",
+            where=snapshot.uri,
+            remedy="leave it out: there is next to nothing to remap",
+        )
+
+
+def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
+    """Return the fragments that must stay as they are: nobody knows how to let a segment over them follow.
+
+    That is a segment of a kind that is not rewritten here. With indices deferred or left alone there are no such
+    fragments.
+    """
+    if snapshot.has_stable_row_ids or options.defer_index_remap or not options.remap_indices:
+        return set()
+    kept: set[int] = set()
+    for segment in snapshot.indices:
+        if segment.name in SYSTEM or kind_of(segment.details_type or "") or is_deferred(segment):
+            continue
+        if segment.fragment_bitmap is None:
+            return set(snapshot.fragments.ids())
+        kept.update(covered_fragments(snapshot, segment).tolist())
+    return kept
+
+
+def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds:
+    """Return the fragments that a segment covers by now, gone ones among them; none where that is not known."""
+    if segment.fragment_bitmap is None:
+        return np.empty(0, np.uint32)
+    try:
+        ids = roaring_values(segment.fragment_bitmap, f"fragments of index {segment.name!r}", _MOST_IDS)
+        reuse = reuse_of(snapshot)
+    except LanceDuckError:
+        return np.empty(0, np.uint32)
+    return ids if reuse is None else reuse.coverage(ids)
+
+
+def is_deferred(segment: IndexMetadata) -> bool:
+    """Whether a segment follows by way of the fragment reuse index, as none of its kind is rewritten here."""
+    return (segment.details_type or "").rpartition("/")[2].rpartition(".")[2].lower() in _DEFERRED
