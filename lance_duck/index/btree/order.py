@@ -62,22 +62,22 @@ def _order_of_words(words: Words) -> Places:
     packed |= np.arange(count, dtype=np.uint64)
     packed.sort()
     order = (packed & np.uint64((1 << place_bits) - 1)).view(np.int64)
-    return _settle(words, packed >> np.uint64(place_bits), order) if cut else order
+    return _settle(words, packed >> np.uint64(place_bits), order, cut) if cut else order
 
 
-def _settle(words: Words, heads: Words, order: Places) -> Places:
-    """Sort what has the same head by whole words."""
-    found = words[order]
-    down = found[1:] < found[:-1]
-    if not down.any():
+def _settle(words: Words, heads: Words, order: Places, cut: int) -> Places:
+    """Sort what has the same head, a word without its lowest bits, by these."""
+    same = heads[1:] == heads[:-1]
+    count = int(np.count_nonzero(same))
+    if not count:
         return order
-    group = np.cumsum(np.append(False, heads[1:] != heads[:-1]))
-    mixed = np.zeros(group[-1] + 1, np.bool_)
-    mixed[group[1:][down]] = True
-    among = np.flatnonzero(mixed[group])
-    if len(among) > len(order) // 4:
-        return np.argsort(words, kind="stable")
-    order[among] = order[among][np.lexsort((found[among], group[among]))]
+    if count > len(order) // 8:
+        low = _order_of_words(words & np.uint64((1 << cut) - 1))
+        return low[_order_of_words(words[low] >> np.uint64(cut))]
+    later = np.append(False, same)
+    among = np.flatnonzero(later | np.append(same, False))
+    group = np.cumsum(~later[among])
+    order[among] = order[among][np.lexsort((words[order[among]], group))]
     return order
 
 
