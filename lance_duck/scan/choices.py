@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.filters import Filter, all_filters
+from lance_duck.scan.filters import Filter
 from lance_duck.scan.index_rows import NOTHING, Answered, Bounds
-from lance_duck.scan.parts import Part
+from lance_duck.scan.parts import Part, joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +56,6 @@ class Choices:
         return self._filter(tuple(fragment_id in settled for settled in self._settled))
 
     @cached_property
-    def is_exact(self) -> bool:
-        """Whether nothing is asked of the rows of any closed fragment."""
-        touched = self.rows.fragment_ids
-        return all(settled.issuperset(touched) for settled in self._settled)
-
-    @cached_property
     def _settled(self) -> list[frozenset[int]]:
         """For each condition the fragments where it holds for all rows that are looked at."""
         found = []
@@ -82,5 +76,5 @@ class Choices:
         """The conditions that are not settled, as one filter: the same object for the same conditions."""
         if settled not in self._filters:
             left = [part.filter for part, done in zip(self.parts, settled, strict=True) if not done]
-            self._filters[settled] = all_filters(*left)
+            self._filters[settled] = joined(left)
         return self._filters[settled]

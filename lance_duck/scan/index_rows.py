@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -261,9 +261,9 @@ class IndexRows:
     def _by_address(self, plan: ByName) -> bool:
         return isinstance(plan.query, Among) or not self._has_ids or plan.column != ROW_ID
 
-    @cached_property
+    @property
     def _has_ids(self) -> bool:
-        return self._snapshot.row_id_index is not None
+        return self._snapshot.has_stable_row_ids
 
     def _rows(self, fragment_id: int) -> int:
         return self._snapshot.physical_rows(self._snapshot.fragment(fragment_id))

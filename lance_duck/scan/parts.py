@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lance_duck.scan.filters import AllFilters, Filter, TreeFilter
+from lance_duck.scan.filters import AllFilters, Filter, TreeFilter, all_filters
 from lance_duck.scan.predicate import Compare, Path, Predicate, all_of, conjuncts
 
 _RANGES: Final = ("<", "<=", ">", ">=")
@@ -30,6 +30,13 @@ class Part:
 def parts_of(filter_: Filter) -> tuple[Part, ...]:
     """The conditions; ranges of one column are one."""
     return tuple(_parts(filter_))
+
+
+def joined(filters: Sequence[Filter]) -> Filter | None:
+    """Several filters as one, predicate trees among them as one tree; None where there are none."""
+    trees = [each.predicate for each in filters if isinstance(each, TreeFilter)]
+    others = [each for each in filters if not isinstance(each, TreeFilter)]
+    return all_filters(TreeFilter(all_of(*trees)) if trees else None, *others)
 
 
 def _parts(filter_: Filter) -> Iterator[Part]:
