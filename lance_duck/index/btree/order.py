@@ -61,24 +61,31 @@ def _order_of_words(words: Words) -> Places:
     packed <<= np.uint64(place_bits)
     packed |= np.arange(count, dtype=np.uint64)
     packed.sort()
-    order = (packed & np.uint64((1 << place_bits) - 1)).view(np.int64)
-    return _settle(words, packed >> np.uint64(place_bits), order, cut) if cut else order
-
-
-def _settle(words: Words, heads: Words, order: Places, cut: int) -> Places:
-    """Sort what has the same head, a word without its lowest bits, by these."""
-    same = heads[1:] == heads[:-1]
-    count = int(np.count_nonzero(same))
-    if not count:
-        return order
-    if count > len(order) // 8:
+    same = _same_heads(packed, place_bits) if cut else None
+    if same is not None and np.count_nonzero(same) > count // 8:
+        del packed, same  # what is large is not held longer than it is needed
         low = _order_of_words(words & np.uint64((1 << cut) - 1))
         return low[_order_of_words(words[low] >> np.uint64(cut))]
+    packed &= np.uint64((1 << place_bits) - 1)
+    order = packed.view(np.int64)
+    if same is not None and same.any():
+        _settle(words, order, same)
+    return order
+
+
+def _same_heads(packed: Words, place_bits: int) -> NDArray[np.bool_]:
+    """For each word but the first, whether its head is that of the one before it."""
+    heads = packed >> np.uint64(place_bits)
+    same: NDArray[np.bool_] = heads[1:] == heads[:-1]
+    return same
+
+
+def _settle(words: Words, order: Places, same: NDArray[np.bool_]) -> None:
+    """Sort by whole words what has the same head."""
     later = np.append(False, same)
     among = np.flatnonzero(later | np.append(same, False))
     group = np.cumsum(~later[among])
     order[among] = order[among][np.lexsort((words[order[among]], group))]
-    return order
 
 
 def _order_of_wide(array: NDArray[Any]) -> Places:
@@ -111,11 +118,11 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
 
 def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Words]) -> Places:
     """Sort by words, the first ones first; each further one only where those before it are equal."""
-    order, step = np.arange(count), 0
-    found = words(0, order)
+    step = 0
+    found = words(0, np.arange(count))
     while step + 1 < steps and found.min() == found.max():
         step += 1
-        found = words(step, order)
+        found = words(step, np.arange(count))
     found -= found.min()
     order = _order_of_words(found)
     found = found[order]

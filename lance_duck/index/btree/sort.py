@@ -12,8 +12,8 @@ from lance_duck.index.btree.write import TreeWriter
 from lance_duck.index.kind import Rows
 
 # Copies of the values that there are at once, and bytes of words and places for each.
-_COPIES = 3
-_WORDS = 64
+_COPIES = 2
+_WORDS = 56
 
 
 def row_bytes(size: int, count: int) -> int:
