@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import IndexWarning, LanceDuckError
+from lance_duck.index.in_place import without_rewritten
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.query import Query
 from lance_duck.index.registry import kind_of
@@ -230,7 +231,7 @@ def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, pres
     except LanceDuckError as error:
         return Ignored(metadata, str(error))
     field = snapshot.schema.by_id(metadata.fields[0])
-    fragments = np.intersect1d(covered, present, assume_unique=True)
+    fragments = without_rewritten(snapshot, field, np.intersect1d(covered, present, assume_unique=True))
     return Segment(metadata, kind, field, path, field.storage_type, fragments, by_row_id)
 
 

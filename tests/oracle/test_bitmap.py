@@ -198,3 +198,18 @@ def test_pylance_finds_values_with_many_rows_and_many_values(tmp_path: Path) -> 
         assert "ScalarIndexQuery" in theirs.scanner(filter=filter_).explain_plan()
         assert theirs.count_rows(filter_) == count
         assert ld.dataset(uri).count_rows(filter_) == count
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable_ids"])
+def test_lists_that_pylance_rewrote_in_place_are_scanned(stable: bool, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    data = pa.table({"id": range(8), "x": pa.array([["a", "c"], ["b"]] * 4)})
+    dataset = lance.write_dataset(data, uri, max_rows_per_file=4, enable_stable_row_ids=stable)
+    dataset.create_scalar_index("x", "LABEL_LIST")
+    changed = pa.table({"id": range(4), "x": pa.array([["b"]] * 4)})
+    fragment, fields = dataset.get_fragment(0).update_columns(changed.to_reader(), "id", "id")
+    operation = lance.LanceOperation.Update(updated_fragments=[fragment], fields_modified=fields)
+    lance.LanceDataset.commit(uri, operation, read_version=dataset.version)
+    ours = ld.dataset(uri)
+    assert ours.to_table(filter="array_has(x, 'a')")["id"].to_pylist() == [4, 6]
+    assert ours.to_table(filter="array_has(x, 'b')")["id"].to_pylist() == [0, 1, 2, 3, 5, 7]
