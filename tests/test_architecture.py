@@ -28,7 +28,7 @@ HOMES: dict[str, set[str]] = {
     "pyroaring": {"rows"},
     "sqlglot": {"duck"},
     "tenacity": {"commit"},
-    "faiss": set(),
+    "faiss": {"index"},
     "typer": {"cli"},
     "rich": {"cli"},
     "lance": set(),
