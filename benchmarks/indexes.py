@@ -21,7 +21,7 @@ import lance_duck as ld
 from benchmarks._harness import DATA, OURS, Case, options, race, report
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
-INDEXES = {"id": "BTREE", "at": "BTREE", "name": "BTREE", "kind": "BITMAP"}
+INDEXES = {"id": "BTREE", "moment": "BTREE", "name": "BTREE", "kind": "BITMAP"}
 BUILT = {"build, int64": ("id", "BTREE"), "build, string": ("name", "BTREE"), "build, bitmap": ("kind", "BITMAP")}
 
 Ask = Callable[[Any, np.random.Generator], object]
@@ -58,7 +58,7 @@ def questions(rows: int) -> dict[str, Ask]:
         "point, one column": lambda ds, rng: ds.to_table(columns=["value"], filter=f"id = {rng.integers(0, rows)}"),
         "range of 1,000": to_table(lambda rng: f"id {span(rng, 1000)}"),
         "in 100": to_table(lambda rng: f"id IN ({', '.join(map(str, rng.integers(0, rows, 100)))})"),
-        "and of two": to_table(lambda rng: f"id {span(rng, 100_000)} AND at {span(rng, rows // 1000)}"),
+        "and of two": to_table(lambda rng: f"id {span(rng, 100_000)} AND moment {span(rng, rows // 1000)}"),
         "prefix": to_table(lambda rng: f"starts_with(name, 'name {rng.integers(0, rows // 1000):07d}')"),
         "count of a range": lambda ds, rng: ds.count_rows(f"id {span(rng, rows // 10)}"),
         "count of a bitmap": lambda ds, rng: ds.count_rows(f"kind = {rng.integers(0, 100)}"),
@@ -140,7 +140,7 @@ def batch(start: int, count: int, rows: int) -> pa.RecordBatch:
     keys = places * 7_368_787 % rows if start < rows else places
     columns = {
         "id": keys,
-        "at": places,
+        "moment": places,
         "name": pa.array([f"name {key:010d}" for key in keys.tolist()]),
         "kind": rng.integers(0, 100, count),
         "value": rng.integers(0, 1 << 40, count),
