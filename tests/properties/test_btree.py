@@ -43,7 +43,7 @@ def expected(values: pa.Array, query: Query, rows: np.ndarray) -> list[int]:
 
 
 @given(values_and_query(), st.integers(1, 5), st.booleans(), st.randoms())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=70)
 def test_a_search_finds_what_satisfies_the_query(folder, case, page_rows, spills, random) -> None:
     values, query = case
     rows = np.array(random.sample(range(1 << 40), len(values)), np.uint64)
@@ -58,7 +58,7 @@ def test_a_search_finds_what_satisfies_the_query(folder, case, page_rows, spills
 
 
 @given(values_and_query(), st.integers(1, 5), st.sampled_from([600, 1 << 30]), st.randoms())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=70)
 def test_merged_segments_find_what_satisfies_the_query(folder, case, page_rows, limit, random) -> None:
     values, query = case
     rows = np.array(random.sample(range(1 << 40), len(values)), np.uint64)
@@ -80,7 +80,7 @@ def moved(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(st.data())
-@settings(deadline=None)
+@settings(deadline=None, max_examples=70)
 def test_keys_order_as_the_total_order_says_and_equal_ones_stay(data) -> None:
     one, make = TYPES[data.draw(st.sampled_from(sorted(TYPES)))]
     values = make(data.draw(st.lists(one, max_size=40)))

@@ -125,15 +125,9 @@ class Lookup:
 
     def _interleaved(self) -> bool:
         """Whether min <= max for each page, and max <= min of the next one."""
-        pages = len(self.maxs)
-        numbers = np.arange(len(self.mins), dtype=np.int64)
-        least_of = self.mins
-        # How many maxs are less than each min: not more than the pages before its own.
-        before = self.maxs.places(least_of, False)
-        # How many maxs are less than or equal: at least all of the pages before its own.
-        upto = self.maxs.places(least_of, True)
-        own = numbers + self.straddles
-        return bool((before <= own).all() and (upto >= own).all()) and pages >= len(self.mins)
+        own = np.arange(len(self.mins), dtype=np.int64) + self.straddles
+        below, upto = self.maxs.places(self.mins, False), self.maxs.places(self.mins, True)
+        return bool((below <= own).all() and (upto >= own).all())
 
 
 def _columns(file: IndexFile, type_: pa.DataType) -> tuple[pa.Array, pa.Array, Int64s, Int64s]:
