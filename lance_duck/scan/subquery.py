@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as pads
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.bridge import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.duckdb_eval import Parameters, query_tables
 from lance_duck.scan.duckdb_types import duckdb_arrow_schema
+from lance_duck.scan.indexed import indexed_columns
+from lance_duck.scan.nodes import predicate_from_node, predicate_from_nodes
+from lance_duck.scan.offsets import without_offsets
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate import Predicate
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, readable_schema
+from lance_duck.scan.pushed import ByCaller, predicate_from_pushed
+from lance_duck.scan.source import PushedScan, ScanSource
 from lance_duck.scan.sql_names import QUOTED, quote_names
 from lance_duck.scan.sql_text import refuse_loose_ends
 from lance_duck.scan.table_scan import TableScan
@@ -98,15 +105,57 @@ def _named(text: str, names: list[str]) -> list[str]:
 
 def _scannable(table: TableScan, names: list[str]) -> object:
     columns = list(dict.fromkeys([*names, ROW_ADDRESS]))
-    ids = table.snapshot.fragments.ids()
-    share = max(1, -(-len(ids) // MOST_PIECES))
     plan = table.plan(ScanOptions(columns=columns, fragments=[], blob_handling="all_binary"))
-    schema = duckdb_arrow_schema(plan.projection.schema)
+    return _Scannable(table, plan.projection.schema)
 
-    def read(piece: int) -> pa.Table:
-        options = ScanOptions(
-            columns=columns, fragments=ids[piece * share : (piece + 1) * share], blob_handling="all_binary"
-        )
-        return table.reader(table.plan(options)).read_all().cast(schema)
 
-    return piecewise_dataset(schema, -(-len(ids) // share), read)
+class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
+    """Columns of a table for DuckDB, which leaves conditions to it where that pays."""
+
+    def __init__(self, table: TableScan, schema: pa.Schema) -> None:
+        self.obj = self
+        self._table = table
+        self._stored = schema
+        self._schema = duckdb_arrow_schema(schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns in the form that DuckDB reads."""
+        return self._schema
+
+    def count_rows(self) -> int:
+        """Rows, from metadata alone."""
+        return self._table.snapshot.count_rows()
+
+    def accepts(self, predicate: Any) -> bool:
+        """See `ScanSource.accepts`."""
+        found = predicate_from_node(predicate, self._stored)
+        return found is not None and self._table.filter_pays(found)
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+        """See `ScanSource.stream`."""
+        wanted = self._schema if columns is None else pa.schema([self._schema.field(i) for i in columns])
+        reader = self.duckdb_reader(wanted, predicate_from_nodes(filters, self._stored))
+        return without_offsets(reader).__arrow_c_stream__(), columns is not None
+
+    def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
+        """See `ScanSource.pushed_scanner`."""
+        wanted = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
+        predicate = None if filter is None else predicate_from_pushed(filter, self._stored)
+        return PushedScan(wanted, lambda: without_offsets(self.duckdb_reader(wanted, predicate)))
+
+    def duckdb_reader(
+        self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
+    ) -> pa.RecordBatchReader:
+        """See `ScanSource.duckdb_reader`."""
+        return self._table.predicate_reader(schema, predicate)
+
+    def indexed_columns(self) -> frozenset[str]:
+        """See `ScanSource.indexed_columns`."""
+        return indexed_columns(self._table.snapshot)
+
+    def index_estimate(self, predicate: Predicate) -> int | None:
+        """See `ScanSource.index_estimate`."""
+        return self._table.index_estimate(predicate)
+
+    scanner = ByCaller(pushed_scanner, pushed_scanner)
