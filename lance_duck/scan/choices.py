@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.bounds import NOTHING, Bounds
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.index_rows import NOTHING, Answered, Bounds
+from lance_duck.scan.index_rows import Answered
 from lance_duck.scan.parts import Part, joined
 
 

@@ -1,4 +1,4 @@
-"""What indexes know of the rows of each fragment: bounds, from below and from above."""
+"""Asking indexes what a plan says: which first, which not at all, and what they know together."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
-import numpy as np
-
 from lance_duck.index.catalog import Segment
-from lance_duck.index.query import Among, Between
+from lance_duck.index.query import Among
 from lance_duck.index.search import estimate, search
-from lance_duck.rows import split_addresses
 from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.bounds import NOTHING, Bounds, beside
 from lance_duck.scan.index_plan import AllOf, AnyOf, ByName, IndexPlan, Leaf, Open
-from lance_duck.scan.projection import ROW_ID
+from lance_duck.scan.named_rows import has_order, rows_named
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.request import MOST_AT_ONCE
@@ -31,55 +29,6 @@ SMALL: Final = 65_536
 """An answer with so few rows is never too much."""
 
 _WORTH: Final = 32
-
-
-@dataclass(frozen=True, eq=False)
-class Bounds:
-    """Rows by address.
-
-    Attributes:
-        sure: Rows that satisfy the condition, all in closed fragments; the same object as `maybe` where all do.
-        maybe: Rows of closed fragments that may satisfy it: none but these do.
-        closed: Fragments of which this is said; of all others nothing is known.
-    """
-
-    sure: RowSet
-    maybe: RowSet
-    closed: frozenset[int]
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether nothing is left open in the closed fragments."""
-        return self.sure is self.maybe
-
-    def __and__(self, other: Bounds) -> Bounds:
-        if not self.closed or not other.closed:
-            known = self if self.closed else other
-            return Bounds(RowSet({}), known.maybe, known.closed)
-        both = self.closed & other.closed
-        maybe = self.maybe & other.maybe
-        if len(both) == len(self.closed) == len(other.closed):
-            sure = maybe if self.is_exact and other.is_exact else self.sure & other.sure
-            return Bounds(sure, maybe, both)
-        alone = [b.maybe.only(b.closed - both) for b in (self, other)]
-        return Bounds(self.sure & other.sure, RowSet.union([maybe, *alone]), self.closed | other.closed)
-
-    def __or__(self, other: Bounds) -> Bounds:
-        both = self.closed & other.closed
-        maybe = (self.maybe | other.maybe).only(both)
-        sure = maybe if self.is_exact and other.is_exact else (self.sure | other.sure).only(both)
-        return Bounds(sure, maybe, both)
-
-    def narrowed(self, closed: frozenset[int]) -> Bounds:
-        """What is said of some fragments."""
-        if closed >= self.closed:
-            return self
-        closed = closed & self.closed
-        maybe = self.maybe.only(closed)
-        return Bounds(maybe if self.is_exact else self.sure.only(closed), maybe, closed)
-
-
-NOTHING: Final = Bounds(RowSet({}), RowSet({}), frozenset())
 
 
 @dataclass
@@ -132,7 +81,7 @@ class IndexRows:
             case Open():
                 return frozenset()
             case ByName():
-                return self._fragments if self._by_address(plan) else frozenset()
+                return self._fragments if has_order(self._snapshot, plan) else frozenset()
             case Leaf():
                 if self._too_many(plan):
                     return frozenset()
@@ -195,7 +144,7 @@ class IndexRows:
             left = wanted - found.closed
             pairs = [(segment, left & _fragments_of(segment)) for segment in index.segments]
             for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, answered):
-                found = _beside(found, bounds)
+                found = beside(found, bounds)
             if wanted <= found.closed:
                 break
         return found
@@ -222,48 +171,12 @@ class IndexRows:
     def _named(self, plan: ByName, wanted: frozenset[int]) -> Bounds:
         answered = Answered(plan)
         self.log.append(answered)
-        if not self._by_address(plan):
+        if not has_order(self._snapshot, plan):
             answered.refused = "stable row ids have no order to look ranges up in"
             return NOTHING
-        if isinstance(plan.query, Between):
-            rows = RowSet.of_ranges(self._ranges(plan.query, wanted))
-        else:
-            rows = self._among(plan, wanted)
+        rows = rows_named(self._snapshot, plan, wanted)
         answered.rows[""] = len(rows)
         return Bounds(rows, rows, wanted)
-
-    def _among(self, plan: ByName, wanted: frozenset[int]) -> RowSet:
-        assert isinstance(plan.query, Among)
-        names = plan.query.values.to_numpy()
-        if self._has_ids and plan.column == ROW_ID:
-            index = self._snapshot.row_id_index
-            assert index is not None
-            addresses, lives = index.addresses(names)
-            names = addresses[lives]
-        ids, offsets = split_addresses(names)
-        there = np.zeros(len(names), np.bool_)
-        for fragment_id in set(ids.tolist()) & wanted:
-            mine = ids == fragment_id
-            there[mine] = offsets[mine] < self._rows(fragment_id)
-        return RowSet.of(names[there])
-
-    def _ranges(self, query: Between, wanted: frozenset[int]) -> list[tuple[int, int, int]]:
-        low = 0 if query.low is None else query.low.as_py() + query.low_open
-        high = 2**64 if query.high is None else query.high.as_py() + (not query.high_open)
-        found = []
-        for fragment_id in wanted:
-            first = fragment_id << 32
-            start, stop = max(low - first, 0), min(high - first, self._rows(fragment_id))
-            if start < stop:
-                found.append((fragment_id, start, stop))
-        return found
-
-    def _by_address(self, plan: ByName) -> bool:
-        return isinstance(plan.query, Among) or not self._has_ids or plan.column != ROW_ID
-
-    @property
-    def _has_ids(self) -> bool:
-        return self._snapshot.has_stable_row_ids
 
     def _rows(self, fragment_id: int) -> int:
         return self._snapshot.physical_rows(self._snapshot.fragment(fragment_id))
@@ -313,15 +226,6 @@ class IndexRows:
                     return None
                 total += found
         return total
-
-
-def _beside(first: Bounds, second: Bounds) -> Bounds:
-    """What is said of different fragments, together."""
-    if not first.closed or not second.closed:
-        return first if first.closed else second
-    maybe = first.maybe | second.maybe
-    sure = maybe if first.is_exact and second.is_exact else first.sure | second.sure
-    return Bounds(sure, maybe, first.closed | second.closed)
 
 
 def _fragments_of(segment: Segment) -> frozenset[int]:
