@@ -1,0 +1,128 @@
+"""Columns of vectors as matrices, and the rule which of their rows can be neighbours.
+
+A vector is a fixed size list of floats of 16, 32 or 64 bits, of bfloat16 (two bytes each), or, for the Hamming
+distance, of unsigned bytes. Distances are reckoned with float32.
+
+The rule: a row has no distance to anything, is never a neighbour, and is in no index, where its vector
+    is null, or one of its numbers is,
+    has a number that is NaN or infinite, also one that only is so as float32,
+    is zero, and the metric is cosine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+
+_BFLOAT16: Final = 2
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Vectors of some rows.
+
+    Attributes:
+        values: float32 (n, dim), or uint8 (n, dim) where the column holds unsigned bytes; C-contiguous. Not to be
+            changed: these may be the bytes of the column. Of a row that is not usable it holds anything.
+        usable: bool (n,): whether a row can be a neighbour.
+    """
+
+    values: NDArray[Any]
+    usable: NDArray[np.bool_]
+
+
+def is_vector(type_: pa.DataType) -> bool:
+    """Whether a storage type is one of vectors: a fixed size list of floats, bfloat16 or unsigned bytes."""
+    if not pa.types.is_fixed_size_list(type_) or type_.list_size < 1:
+        return False
+    inner = _storage(type_.value_type)
+    return pa.types.is_floating(inner) or inner == pa.uint8() or inner == pa.binary(_BFLOAT16)
+
+
+def is_bytes(type_: pa.DataType) -> bool:
+    """Whether a type of vectors is one of unsigned bytes, which only have a Hamming distance."""
+    return bool(is_vector(type_) and _storage(type_.value_type) == pa.uint8())
+
+
+def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = None, *, metric: str = "l2") -> Vectors:
+    """Return the vectors of a column.
+
+    Float32 without nulls is not copied, but for several chunks.
+
+    Args:
+        array: Of a type that `is_vector`, or an extension type over one.
+        type_: Type of the column; None: that of the array.
+        metric: By which it is decided whether zero vectors are usable.
+
+    Raises:
+        InvalidInputError: It is no column of vectors.
+    """
+    chosen = _storage(array.type if type_ is None else type_)
+    if not is_vector(chosen):
+        raise InvalidInputError("a column of vectors", expected="fixed_size_list of floats or uint8", found=chosen)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    values, present = _items(array, chosen.list_size)
+    usable = np.ones(len(array), np.bool_) if present is None else present
+    if values.dtype == np.float32:
+        usable &= usable_rows(values, metric)
+    return Vectors(values, usable)
+
+
+def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.bool_]:
+    """Which rows of a matrix of float32 can be neighbours: finite, and for cosine not zero."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", values, values)
+    usable: NDArray[np.bool_] = np.isfinite(squares)
+    doubtful = np.flatnonzero(~usable)
+    if len(doubtful):  # squares may be too large where numbers are not
+        usable[doubtful] = np.isfinite(values[doubtful]).all(axis=1)
+    if metric == "cosine":
+        small = np.flatnonzero(squares == 0)
+        if len(small):
+            usable[small] = values[small].any(axis=1)
+    return usable
+
+
+def bfloat16_to_float32(halves: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """The numbers of bfloat16 bits: the upper halves of float32."""
+    wide: NDArray[np.float32] = (halves.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return wide
+
+
+def _items(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """The numbers of a fixed size list array, and which rows are without null; None: all."""
+    present = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    items = array.values.slice(array.offset * dim, len(array) * dim)
+    if isinstance(items.type, pa.BaseExtensionType):
+        items = items.storage
+    if items.null_count:
+        whole = items.is_valid().to_numpy(zero_copy_only=False).reshape(-1, dim).all(axis=1)
+        present = whole if present is None else present & whole
+    return np.ascontiguousarray(_numbers(items)).reshape(len(array), dim), present
+
+
+def _numbers(items: pa.Array) -> NDArray[Any]:
+    """Numbers as they lie, those of nulls anything, as float32 or uint8."""
+    width = items.type.bit_width // 8
+    data = items.buffers()[1]
+    bits = np.dtype(np.uint16) if width == _BFLOAT16 else np.dtype(f"u{width}")
+    raw = np.zeros(len(items), bits) if data is None else np.frombuffer(data, bits, len(items), items.offset * width)
+    if items.type == pa.uint8():
+        return raw
+    if items.type == pa.binary(_BFLOAT16):
+        return bfloat16_to_float32(raw)
+    with np.errstate(over="ignore"):
+        return raw.view(f"f{width}").astype(np.float32, copy=False)
+
+
+def _storage(type_: pa.DataType) -> pa.DataType:
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
