@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ METADATA_KEY: Final = "lance:hnsw"
 MAX_LEVEL: Final = 7
 MOST_NEIGHBORS: Final = 1024  # that `m` may ask for
 
+_FAISS: Final[Any] = faiss  # its stubs do not have all of it
 _MOST_LEVELS: Final = 64
 _SPARSEST: Final = 64  # places for neighbours, for each one that there is
 _BLOCK: Final = 1 << 16
@@ -192,8 +194,8 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
     batches, ends = [], [0]
     for level in range(height):
         members = np.flatnonzero(graph.levels > level)
-        for first in range(0, len(members), _BLOCK):
-            batches.append(_level_rows(graph, members[first : first + _BLOCK], level, vectors, metric))
+        blocks = (members[first : first + _BLOCK] for first in range(0, len(members), _BLOCK))
+        batches.extend(_level_rows(graph, block, level, vectors, metric) for block in blocks)
         ends.append(ends[-1] + len(members))
     ends += [ends[-1]] * (chosen["max_level"] + 1 - len(ends))
     table = pa.Table.from_batches(batches, GRAPH_SCHEMA).combine_chunks()
@@ -258,10 +260,10 @@ def index_of(storage: Any, graph: Graph) -> Any:
         storage: faiss index that holds the vectors; its metric is that of the walks.
         graph: Over just these vectors.
     """
-    index = faiss.IndexHNSW(storage, 16)
+    index: Any = faiss.IndexHNSW(storage, 16)
     index.is_trained = True
     index.ntotal = graph.num_vectors
-    hnsw = index.hnsw
+    hnsw: Any = index.hnsw
     faiss.copy_array_to_vector(graph.room, hnsw.cum_nneighbor_per_level)
     faiss.copy_array_to_vector(graph.levels, hnsw.levels)
     faiss.copy_array_to_vector(graph.offsets, hnsw.offsets)
@@ -294,14 +296,14 @@ def _metadata(text: object, where: object) -> GraphMetadata:
     entry, offsets, params = found.get("entry_point"), found.get("level_offsets"), found.get("params")
     if type(entry) is not int or not isinstance(offsets, list) or any(type(n) is not int for n in offsets):
         raise CorruptError("metadata of a graph", where=where, expected="entry_point, level_offsets", found=text[:80])
-    if offsets and (offsets[0] != 0 or offsets[-1] >= 1 << 40 or any(a > b for a, b in zip(offsets, offsets[1:]))):
+    if offsets and (offsets[0] != 0 or offsets[-1] >= 1 << 40 or any(a > b for a, b in pairwise(offsets))):
         raise CorruptError("level offsets", where=where, expected="rising from 0", found=str(offsets)[:80])
     return GraphMetadata(entry, tuple(offsets), MappingProxyType(params if isinstance(params, dict) else {}))
 
 
 def _bounds(offsets: tuple[int, ...]) -> list[tuple[int, int]]:
     """First and last row of each level, without the empty ones at the end."""
-    bounds = list(zip(offsets, offsets[1:], strict=False))
+    bounds = list(pairwise(offsets))
     while bounds and bounds[-1][0] == bounds[-1][1]:
         bounds.pop()
     return bounds
@@ -310,7 +312,8 @@ def _bounds(offsets: tuple[int, ...]) -> list[tuple[int, int]]:
 def _plain(array: pa.Array, where: object) -> NDArray[Any]:
     if array.null_count or array.type != pa.uint32():
         raise CorruptError("numbers of vectors", where=where, expected="uint32, none null", found=array.type)
-    return array.to_numpy()
+    numbers: NDArray[Any] = array.to_numpy()
+    return numbers
 
 
 def _lists(array: pa.Array, where: object) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
@@ -370,7 +373,7 @@ def _distances(
 ) -> NDArray[np.float32]:
     """Distances of vectors to their neighbours; anything where there is none (-1)."""
     far = np.zeros(block.shape, np.float32)
-    ask = faiss.fvec_inner_products_by_idx if metric == "dot" else faiss.fvec_L2sqr_by_idx
+    ask = _FAISS.fvec_inner_products_by_idx if metric == "dot" else _FAISS.fvec_L2sqr_by_idx
     ids = np.ascontiguousarray(block)
     ask(
         faiss.swig_ptr(far),
@@ -382,8 +385,10 @@ def _distances(
         block.shape[1],
     )
     if metric == "dot":
-        return (1 - far).astype(np.float32)
-    return far / 2 if metric == "cosine" else far
+        np.subtract(1, far, out=far)
+    elif metric == "cosine":
+        far *= 0.5
+    return far
 
 
 def _check_parameter(name: str, value: int, least: int, most: int) -> None:
