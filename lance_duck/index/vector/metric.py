@@ -47,7 +47,8 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
     """
     if metric == "hamming":
         different = queries.astype(np.uint8)[:, None, :] ^ vectors.astype(np.uint8)[None, :, :]
-        return np.bitwise_count(different).sum(axis=2).astype(np.float32)
+        bits: NDArray[np.float32] = np.bitwise_count(different).sum(axis=2, dtype=np.float32)
+        return bits
     left, right = queries.astype(np.float64), vectors.astype(np.float64)
     if metric == "l2":
         return np.stack([((right - q) ** 2).sum(axis=1) for q in left] or [np.empty(0)]).astype(np.float32)[: len(left)]

@@ -42,7 +42,7 @@ def is_vector(type_: pa.DataType) -> bool:
     if not pa.types.is_fixed_size_list(type_) or type_.list_size < 1:
         return False
     inner = _storage(type_.value_type)
-    return pa.types.is_floating(inner) or inner == pa.uint8() or inner == pa.binary(_BFLOAT16)
+    return bool(pa.types.is_floating(inner) or inner == pa.uint8() or inner == pa.binary(_BFLOAT16))
 
 
 def is_bytes(type_: pa.DataType) -> bool:

@@ -1,0 +1,30 @@
+"""Scalar quantisation: each number by one byte, between two bounds that all share.
+
+    __sq_code    fixed_size_list<uint8, dim>, partition after partition; code c stands for start + c (end - start) / 255
+    metadata     {"dim", "num_bits": 8, "bounds": {"start", "end"}}
+
+faiss decodes vmin + (c + 1/2) / 255 vdiff: with vdiff = end - start and vmin = start - vdiff / 510 that is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faiss
+import numpy as np
+
+from lance_duck.index.vector.files import VectorFiles
+
+
+def scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
+    """A faiss index over empty lists of codes; arguments as for `flat.flat_lists`."""
+    kind = faiss.ScalarQuantizer.QT_8bit_uniform
+    index = faiss.IndexIVFScalarQuantizer(quantizer, files.dim, files.num_partitions, kind, metric, False)
+    faiss.copy_array_to_vector(faiss_bounds(*files.bounds), index.sq.trained)
+    return index
+
+
+def faiss_bounds(start: float, end: float) -> Any:
+    """What faiss's QT_8bit_uniform is trained to, for the bounds of Lance: float32 [vmin, vdiff]."""
+    difference = end - start
+    return np.array([start - difference / 510, difference], np.float32)
