@@ -23,7 +23,10 @@ SEED = int(os.environ.get("LANCE_DUCK_SEED", "4"))
 STEPS = 8
 ASKED = 6
 LIVES = 11
-LIVES_OF_A_NIGHT = 220
+LIVES_OF_A_NIGHT = 340
+
+# pylance 14 rewrites B-trees without the moves of a deferred compaction before: such a segment is noticed, and scanned.
+pytestmark = pytest.mark.filterwarnings("ignore:.*without following rows that had moved:lance_duck.IndexWarning")
 
 
 @dataclass
