@@ -24,7 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, MAX_LEVEL, MOST_LEVELS, M, Graph
+from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, MAX_LEVEL, MOST_LEVELS, Graph, M
 from lance_duck.index.vector.pieces import parsed, whole
 
 GRAPH_SCHEMA: Final = pa.schema(
@@ -202,7 +202,7 @@ def _plain(array: pa.Array, where: str) -> NDArray[Any]:
 
 def _lists(array: pa.Array, where: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
     """First item, number of items of each list, and all items."""
-    if array.null_count or array.type.value_type != pa.uint32():
+    if array.null_count or not pa.types.is_list(array.type) or array.type.value_type != pa.uint32():
         raise CorruptError("lists of neighbours", where=where, expected="lists of uint32", found=array.type)
     bounds = array.offsets.to_numpy().astype(np.int64)
     return bounds[:-1], np.diff(bounds), _plain(array.values, where)
