@@ -10,9 +10,10 @@ from lance_duck.index.bloom_filter import BLOOM_FILTER
 from lance_duck.index.btree import BTREE
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.label_list import LABEL_LIST
+from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.zone_map import ZONE_MAP
 
-KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER)
+KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER, VECTOR)
 
 
 def kind_of(type_url: str) -> IndexKind | None:
@@ -25,16 +26,28 @@ def kind_of(type_url: str) -> IndexKind | None:
 
 
 def kind_named(name: str) -> IndexKind:
-    """Return a kind by the name that users ask for it with, in any case, with or without underscores.
+    """Return a kind of scalar index by the name that users ask for it with, in any case, with or without underscores.
 
     Raises:
         UnsupportedError: There is none.
     """
     wanted = _plain(name)
-    for kind in KINDS:
+    scalar = [kind for kind in KINDS if kind is not VECTOR]
+    for kind in scalar:
         if _plain(kind.name) == wanted:
             return kind
-    raise UnsupportedError("kind of index", expected=", ".join(kind.name.upper() for kind in KINDS), found=repr(name))
+    raise UnsupportedError(
+        "kind of index", expected=", ".join(kind.name.upper() for kind in scalar), found=repr(name)
+    )
+
+
+def name_of(type_url: str, details: bytes) -> str | None:
+    """Return what an index is called by its details, as in "BTree" or "IVF_PQ".
+
+    None: its kind is not known; or it is a vector index of an old writer, whose files alone say which.
+    """
+    kind = kind_of(type_url)
+    return VECTOR.name_of(details) if kind is VECTOR else None if kind is None else kind.name
 
 
 def _message(type_url: str) -> str:

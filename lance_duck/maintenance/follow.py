@@ -122,6 +122,8 @@ def _rewrite(
     for segment in (s for index in catalog(snapshot) for s in index.segments):
         if segment.uuid not in wanted or segment.by_row_id or not segment.kind.can_follow():
             continue
+        if is_deferred(segment.metadata):
+            continue
         if not np.array_equal(segment.fragments, _present(snapshot, segment)):
             continue  # it shares fragments with another segment, and only one of them answers for them
         new = _rewritten(snapshot, segment, moved)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from lance_duck.errors import LanceDuckError, UnsupportedError
-from lance_duck.index.registry import kind_of
+from lance_duck.index.registry import kind_of, name_of
 from lance_duck.index.reuse import reuse_of
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.rows import roaring_values
@@ -18,6 +18,7 @@ from lance_duck.wire.index import SYSTEM, IndexMetadata
 # Kinds that are not rewritten here, and that pylance 14 rewrites as it should after their rows moved. Full text and
 # n-gram indices lose rows then: what they cover stays as it is.
 _DEFERRED: Final = frozenset({"vectorindexdetails"})
+_GRAPHS: Final = "HNSW"
 _MOST_IDS: Final = 1 << 32
 
 
@@ -62,5 +63,10 @@ def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds
 
 
 def is_deferred(segment: IndexMetadata) -> bool:
-    """Whether a segment follows by way of the fragment reuse index, as none of its kind is rewritten here."""
+    """Whether a segment follows by way of the fragment reuse index, as none of its kind is rewritten here.
+
+    Graphs do not: pylance 14 refuses to search those of which rows are gone.
+    """
+    if _GRAPHS in (name_of(segment.details_type or "", segment.details) or ""):
+        return False
     return (segment.details_type or "").rpartition("/")[2].rpartition(".")[2].lower() in _DEFERRED

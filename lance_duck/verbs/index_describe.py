@@ -11,7 +11,7 @@ import numpy as np
 
 from lance_duck.errors import IndexNotFoundError, LanceDuckError
 from lance_duck.index.catalog import Segment, catalog, field_path, names_rows_by_id
-from lance_duck.index.registry import kind_of
+from lance_duck.index.registry import kind_of, name_of
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.search import open_index
 from lance_duck.rows import roaring_values
@@ -141,7 +141,7 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     times = [s.created_at for s in segments if s.created_at is not None]
     indexed = sum(rows[i] for i in all_)
     return {
-        "index_type": next((_kind_name(s) for s, ids in zip(segments, covered, strict=True) if ids), _NONE),
+        "index_type": next((_kind_name(snapshot, s) for s, ids in zip(segments, covered, strict=True) if ids), _NONE),
         "name": name,
         "num_indices": len(segments),
         "num_segments": len(segments),
@@ -212,7 +212,7 @@ def _described(
     return IndexDescription(
         name,
         first.details_type or "",
-        _kind_name(first),
+        _kind_name(snapshot, first),
         sum(rows[i] for i in covered),
         list(first.fields),
         [field_path(snapshot.schema, i) or str(i) for i in first.fields],
@@ -234,13 +234,22 @@ def _described_segment(snapshot: Snapshot, segment: IndexMetadata) -> IndexSegme
     )
 
 
-def _kind_name(segment: IndexMetadata) -> str:
+def _kind_name(snapshot: Snapshot, segment: IndexMetadata) -> str:
     if segment.details_type is None:
         return _UNKNOWN
-    kind = kind_of(segment.details_type)
-    if kind is not None:
-        return kind.name
+    known = name_of(segment.details_type, segment.details) or _kind_in_files(snapshot, segment)
+    if known is not None:
+        return known
     return segment.details_type.rpartition("/")[2].rpartition(".")[2].removesuffix(_DETAILS) or _UNKNOWN
+
+
+def _kind_in_files(snapshot: Snapshot, segment: IndexMetadata) -> str | None:
+    """The kind of a vector index whose details do not say it."""
+    usable = (s for index in catalog(snapshot).named(segment.name) for s in index.segments if s.uuid == segment.uuid)
+    found = next(usable, None)
+    if found is None:
+        return None
+    return str(_figures_of(snapshot, found).get("index_type", found.kind.name))
 
 
 def _figures(snapshot: Snapshot, name: str, segments: Iterable[IndexMetadata]) -> list[dict[str, Any]]:

@@ -10,7 +10,14 @@ from typing import Final
 import numpy as np
 
 from lance_duck.commit import run_again
-from lance_duck.errors import FormatError, IndexWarning, InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.errors import (
+    FormatError,
+    IndexWarning,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    UnsupportedError,
+)
 from lance_duck.index.build import build_segment, merge_segments
 from lance_duck.index.catalog import Index, Segment, catalog
 from lance_duck.index.kind import BuildOptions, IndexKind
@@ -197,12 +204,12 @@ def _has_moved_rows(snapshot: Snapshot, fragment: Fragment) -> bool:
 
 
 def _made(snapshot: Snapshot, job: Job, told: _Told, made: MadeSegments) -> IndexMetadata | None:
-    """The segment of a job; None where one of those that it merges is broken."""
+    """The segment of a job; None where one of those that it merges is broken, or its kind cannot be made."""
     key = (job.name, job.path, *(s.uuid for s in job.removed))
     try:
         return made.get(snapshot, key, lambda: _make(snapshot, job, told))
     except (FormatError, NotFoundError) as error:
-        if not job.merged:
+        if not job.merged and not isinstance(error, UnsupportedError):
             raise
         _leave_alone(job.name, str(error))
         return None

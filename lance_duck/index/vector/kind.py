@@ -1,0 +1,82 @@
+"""Vector indexes, one kind for all of them: IVF_FLAT, IVF_SQ, IVF_PQ, and these with HNSW graphs.
+
+_indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.files`
+
+Details are a VectorIndexDetails message, the version is 1; details of older writers are empty, version 0 or 1. Rows go
+by their stable ids where the table has them. Version 2 is IVF_RQ, which is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.index.files import SegmentReader, SegmentWriter
+from lance_duck.index.kind import BuildOptions, Details, Part
+from lance_duck.index.query import Query
+from lance_duck.index.vector.files import VectorFiles
+from lance_duck.index.vector.graphs import GraphIndex
+from lance_duck.index.vector.ivf import IvfIndex
+from lance_duck.index.vector.vectors import is_vector
+from lance_duck.wire.pb import index_pb2
+
+_COMPRESSIONS: Final = {"flat": "FLAT", "sq": "SQ", "pq": "PQ", "rq": "RQ"}
+
+
+class VectorKind:
+    """Vector indexes. What `open` returns is a `contract.VectorIndex`; no predicate goes through it."""
+
+    name: str = "Vector"
+    type_url: str = "/lance.index.pb.VectorIndexDetails"
+    versions: range = range(2)
+    rows_by: str = "id"
+    needs_order: bool = False
+
+    def supports(self, type_: pa.DataType) -> bool:
+        """Whether a column of a storage type can be indexed: vectors of floats, bfloat16 or unsigned bytes."""
+        return is_vector(type_)
+
+    def answers(self, query: Query, type_: pa.DataType) -> bool:
+        """Nothing."""
+        return False
+
+    def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
+        """Open a segment: reads the centroids. The result is a `contract.VectorIndex`."""
+        found = VectorFiles(files)
+        if found.dim != type_.list_size:
+            raise UnsupportedError(
+                "dimension of a segment", where=files.directory, expected=type_.list_size, found=found.dim
+            )
+        return GraphIndex(found) if found.has_graphs else IvfIndex(found)
+
+    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
+        """Write a segment of rows."""
+        raise UnsupportedError("building of vector indexes")
+
+    def merge(
+        self, parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
+    ) -> Details:
+        """Write a segment of others and of new rows."""
+        raise UnsupportedError("merging of vector indexes")
+
+    def can_follow(self) -> bool:
+        """Entries can get new row names."""
+        return True
+
+    def name_of(self, details: bytes) -> str | None:
+        """The kind of a segment by its details message, as in "IVF_PQ"; None where that does not say."""
+        try:
+            message = index_pb2.VectorIndexDetails.FromString(details)
+        except DecodeError:
+            return None
+        storage = _COMPRESSIONS.get(message.WhichOneof("compression") or "")
+        if storage is None:
+            return None
+        return f"IVF_HNSW_{storage}" if message.HasField("hnsw_index_config") else f"IVF_{storage}"
+
+
+VECTOR: Final = VectorKind()
