@@ -22,6 +22,7 @@ from lance_duck.errors import (
     StoreError,
     UnknownColumnError,
     UnsupportedError,
+    WrongTypeError,
 )
 from lance_duck.file.blob_column import BlobColumn
 from lance_duck.file.blob_file import BlobFile
@@ -76,6 +77,7 @@ __all__ = [
     "UnknownColumnError",
     "UnsupportedError",
     "WriteProgress",
+    "WrongTypeError",
     "__version__",
     "batch_udf",
     "blob_array",

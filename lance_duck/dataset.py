@@ -20,6 +20,8 @@ from lance_duck.optimize import Upkeep
 from lance_duck.scan.blob_reads import BlobReads
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.indexed import indexed_columns
+from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
+from lance_duck.scan.nearest.options import only_vector_column
 from lance_duck.scan.nodes import predicate_from_node
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate import Predicate
@@ -239,7 +241,9 @@ class LanceDataset(
             filter: SQL text, (SQL text, parameters) or a pyarrow expression.
             limit: Rows at most.
             offset: Rows to leave out first.
-            nearest: Refused: vector search is not supported yet.
+            nearest: Give the rows nearest to a query, with their `_distance`: a dict of "column" and "q", and as wanted
+                of "k", "metric", "nprobes", "ef", "refine_factor", "use_index", "distance_range", … A filter holds
+                before the search, unless `prefilter` is False.
             batch_size: Rows of a batch at most.
             options: The other arguments of `ScanOptions`.
 
@@ -278,6 +282,24 @@ class LanceDataset(
     def to_pandas(self, **options: Any) -> Any:
         """Read into a pandas DataFrame; the arguments are those of `scanner`."""
         return self.to_table(**options).to_pandas()
+
+    def search(self, q: Any, k: int = 10, column: str | None = None, **options: Any) -> pa.Table:
+        """The rows nearest to a query vector, or to each of several, nearest first, with their `_distance`.
+
+        Args:
+            q: A list, a numpy array or an Arrow array of numbers; a matrix, or a list of lists, for several queries.
+            k: Rows for each query.
+            column: The vectors; may be left out where the table has one column of vectors.
+            options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, nprobes,
+                ef, refine_factor, use_index, distance_range, …).
+
+        Raises:
+            InvalidInputError: What was asked makes no sense for this table.
+        """
+        chosen = only_vector_column(self._snapshot.schema) if column is None else column
+        nearest = {"column": chosen, "q": q, "k": k}
+        nearest |= {name: options.pop(name) for name in NEAREST_ARGUMENTS & options.keys()}
+        return self.scan(nearest=nearest, **options).to_table()
 
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
         """Number of rows; without a filter from metadata alone."""

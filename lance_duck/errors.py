@@ -6,7 +6,8 @@
     ├── AlreadyExistsError      also FileExistsError and ValueError
     │   └── IndexExistsError    also RuntimeError
     ├── InvalidInputError       also ValueError
-    │   └── UnknownColumnError  also KeyError
+    │   ├── UnknownColumnError  also KeyError
+    │   └── WrongTypeError      also TypeError
     ├── FormatError
     │   ├── UnsupportedError    also ValueError: sound, but of a kind this version does not read
     │   │   └── NotIndexableError  also TypeError and NotImplementedError
@@ -95,6 +96,10 @@ class InvalidInputError(LanceDuckError, ValueError):
 
 class UnknownColumnError(InvalidInputError, KeyError):
     """The table has no such column."""
+
+
+class WrongTypeError(InvalidInputError, TypeError):
+    """An argument, or a column that it names, of a type that cannot be used so."""
 
 
 class FormatError(LanceDuckError):

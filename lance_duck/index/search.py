@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from lance_duck.errors import CorruptError, IndexWarning, LanceDuckError
@@ -36,7 +36,7 @@ def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
         Rows by address, all in `segment.fragments`; deleted ones may be among them. None: the segment is broken, and
         what it covers is to be scanned. An IndexWarning has named it, once in this process.
     """
-    return _ask(snapshot, segment, lambda index: answer(snapshot, segment, index, query))
+    return ask(snapshot, segment, lambda index: answer(snapshot, segment, index, query))
 
 
 def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Query) -> Answer:
@@ -54,7 +54,21 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
 
 def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
     """Return how many rows an answer has at most, without reading pages of rows; None: not known, or broken."""
-    return _ask(snapshot, segment, lambda index: index.estimate(query))
+    return ask(snapshot, segment, lambda index: index.estimate(query))
+
+
+def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | None:
+    """Do something with a segment, open. None: it is broken, or was seen to be now, as `search` says."""
+    held = _held(snapshot, segment)
+    index = held.found
+    if not isinstance(index, LanceDuckError):
+        try:
+            return do(index)
+        except Exception as error:
+            held.found = index = _broken(segment, error)
+    if _NAMED.add(segment.uuid):
+        warnings.warn(f"{segment} is not used, its rows are scanned: {index}", IndexWarning, stacklevel=3)
+    return None
 
 
 def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
@@ -137,16 +151,3 @@ def _broken(segment: Segment, error: Exception) -> LanceDuckError:
     if isinstance(error, LanceDuckError):
         return error
     return CorruptError("cannot be read", where=segment, found=repr(error))
-
-
-def _ask(snapshot: Snapshot, segment: Segment, do: Callable[[ScalarIndex], _T]) -> _T | None:
-    held = _held(snapshot, segment)
-    index = held.found
-    if not isinstance(index, LanceDuckError):
-        try:
-            return do(index)
-        except Exception as error:
-            held.found = index = _broken(segment, error)
-    if _NAMED.add(segment.uuid):
-        warnings.warn(f"{segment} is not used, its rows are scanned: {index}", IndexWarning, stacklevel=3)
-    return None

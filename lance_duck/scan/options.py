@@ -66,12 +66,15 @@ class ScanOptions:
             descriptions of where they lie.
         use_threads: False: read in the calling thread alone.
         use_scalar_index: False: scan, whatever indexes there are.
+        nearest: Give the rows nearest to a query: see `scan.nearest.options.Nearest`.
+        prefilter: False: the filter is applied to the nearest rows; else before the search.
+        fast_search: With nearest: leave out rows that no index covers.
+        disable_scoring_autoprojection: With nearest: `_distance` only comes where `columns` names it.
 
     The others change how, not what: batch_readahead, fragment_readahead, io_buffer_size, scan_in_order (always in
-    order), use_stats, prefilter (there is no search to filter before), late_materialization,
-    disable_scoring_autoprojection, cache_metadata. What asks for more than a scan is refused: nearest,
-    full_text_query, index_segments, fast_search, row_addr_allowlist, row_addr_blocklist, scan_stats_callback,
-    memory_pool, fragment_scan_options.
+    order), use_stats, late_materialization, cache_metadata. What asks for more than a scan is refused:
+    full_text_query, index_segments, row_addr_allowlist, row_addr_blocklist, scan_stats_callback, memory_pool,
+    fragment_scan_options.
     """
 
     columns: ColumnsLike | None = None
@@ -113,6 +116,8 @@ class ScanOptions:
         for name in _REFUSED:
             if getattr(self, name):
                 raise UnsupportedError(f"{name} is not supported", where="scan")
+        if self.fast_search and self.nearest is None:
+            raise UnsupportedError("fast_search is not supported without nearest", where="scan")
         for name in ("limit", "offset", "batch_size", "batch_size_bytes"):
             _check_number(name, getattr(self, name), 1 if name.startswith("batch") else 0)
         if self.blob_handling not in (None, *_BLOBS):
@@ -130,7 +135,7 @@ class ScanOptions:
 
 
 _REFUSED: Final = (
-    *("nearest", "full_text_query", "index_segments", "fast_search", "row_addr_allowlist", "row_addr_blocklist"),
+    *("full_text_query", "index_segments", "row_addr_allowlist", "row_addr_blocklist"),
     *("scan_stats_callback", "memory_pool", "fragment_scan_options"),
 )
 
@@ -155,6 +160,8 @@ def plan_scan(
     Raises:
         InvalidInputError: Unknown columns or fragments, or a bad filter.
     """
+    if options.nearest is not None:
+        raise UnsupportedError("nearest is not supported here", where="scan", remedy="use dataset.scanner(…)")
     schema = snapshot.schema.with_blob_bytes() if options.blob_handling == "all_binary" else snapshot.schema
     forms = dict(arrow_types or {})
     known = known or Known()
@@ -183,6 +190,7 @@ class Known:
         self._projections: dict[object, Projection] = {}
         self._filters: dict[object, Filter | None] = {}
         self._schemas: dict[bool, pa.Schema] = {}
+        self._layouts: dict[object, Any] = {}
 
     def readable(self, schema: Schema, blob_bytes: bool = False) -> pa.Schema:
         """Columns that filters may name."""
@@ -208,6 +216,11 @@ class Known:
         names = options.columns if options.columns is None else tuple(options.columns)
         key = (names, with_row_id, with_row_address, options.blob_handling == "all_binary")
         return _once(self._projections, key, make)
+
+    def layout(self, key: object, make: Callable[[], _T]) -> _T:
+        """What follows from the columns of a search."""
+        found: _T = _once(self._layouts, key, make)
+        return found
 
     def filter(self, schema: Schema, options: ScanOptions) -> Filter | None:
         """The filter of a scan."""

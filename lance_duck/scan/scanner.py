@@ -11,7 +11,9 @@ import pyarrow.dataset as pads
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.explain import analyze, explain
+from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.fragment import Fragment
 
@@ -36,11 +38,19 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         self._table = table
         self._options = options
         self._handle = handle
-        self._plan = table.plan(options, fragment)
+        self._nearest = None if options.nearest is None else NearestScan(table, options, fragment)
+        self._scan = table.plan(options, fragment) if self._nearest is None else None
+
+    @property
+    def _plan(self) -> ScanPlan:
+        assert self._scan is not None  # of a search there is none
+        return self._scan
 
     @property
     def projected_schema(self) -> pa.Schema:
         """Schema of the result."""
+        if self._nearest is not None:
+            return self._nearest.schema
         return self._plan.projection.schema
 
     @property
@@ -50,6 +60,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Stream the result."""
+        if self._nearest is not None:
+            return pa.RecordBatchReader.from_batches(self._nearest.schema, self._nearest.batches())
         return self._table.reader(self._plan, self._options)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -58,6 +70,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def to_table(self) -> pa.Table:
         """Read the result into memory."""
+        if self._nearest is not None:
+            return self._nearest.table()
         return self.to_reader().read_all()
 
     def to_pandas(self, **kwargs: Any) -> Any:
@@ -66,7 +80,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def scan_batches(self) -> Iterator[Any]:
         """Yield the batches of the result, each with its fragment: (record_batch, fragment)."""
-        if self._options.orderings or self._plan.limit is not None or self._plan.offset or self._plan.strict_batches:
+        if self._nearest is not None or self._is_mixed:
             for batch in self.to_reader():
                 yield pads.TaggedRecordBatch(batch, None)
             return
@@ -77,6 +91,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def count_rows(self) -> int:
         """Number of rows of the result; without a filter from metadata alone."""
+        if self._nearest is not None:
+            return self._nearest.count()
         return self._table.count(self._plan)
 
     def head(self, num_rows: int) -> pa.Table:
@@ -101,6 +117,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         Args:
             verbose: Name the fields that are read, with their ids.
         """
+        if self._nearest is not None:
+            return self._nearest.explain(verbose)
         return explain(self._table, self._plan, self._options, verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
@@ -111,7 +129,15 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         Args:
             count_rows: Count the rows instead of reading them.
         """
+        if self._nearest is not None:
+            return self._nearest.analyze(count_rows)
         return analyze(self._table, self._plan, self._options, counting=count_rows)
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether batches are not of one fragment each."""
+        plan = self._plan
+        return bool(self._options.orderings or plan.limit is not None or plan.offset or plan.strict_batches)
 
     @staticmethod
     def from_dataset(*_: Any, **__: Any) -> LanceScanner:

@@ -49,6 +49,16 @@ class TableScan:
         self._routes: dict[int, tuple[Filter, Routes]] = {}
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
 
+    @property
+    def columns(self) -> ColumnCache:
+        """Column readers that all reads share."""
+        return self._columns
+
+    @property
+    def known(self) -> Known:
+        """What was asked of this version."""
+        return self._known
+
     @cached_property
     def taker(self) -> Taker:
         """Rows by position, address or row id, of the whole version."""

@@ -46,6 +46,7 @@ def test_every_kind_shows_its_message_and_survives_pickling(kind: type[errors.La
         (errors.IndexNotFoundError, (errors.NotFoundError, KeyError, RuntimeError)),
         (errors.IndexExistsError, (errors.AlreadyExistsError, RuntimeError)),
         (errors.UnknownColumnError, (errors.InvalidInputError, KeyError)),
+        (errors.WrongTypeError, (errors.InvalidInputError, TypeError)),
         (errors.NotIndexableError, (errors.UnsupportedError, TypeError, NotImplementedError)),
         (errors.InvalidInputError, (ValueError,)),
         (errors.UnsupportedError, (errors.FormatError, ValueError)),

@@ -10,7 +10,7 @@ status (`kernels/status.py`): compiled code does not check bounds and must not r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +27,9 @@ S = TypeVar("S", bound=np.generic)
 
 OPTIONS: Final[Any] = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False})
 """`_nrt`: numba's run time, which allocates and counts references."""
+
+_SUMS: Final = frozenset({"reassoc", "contract", "nsz"})
+"""What may be done to sums: NaN and infinity stay what they are."""
 
 
 class CacheFile(IndexDataCacheFile):
@@ -58,11 +61,20 @@ class CacheFile(IndexDataCacheFile):
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compiles `function` on its first call for the types that it is called with."""
+    return _compiled(function, OPTIONS)
+
+
+def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel`; sums of floats are added up in whatever order is fastest, the same one for each row."""
+    return _compiled(function, {**OPTIONS, "fastmath": set(_SUMS)})
+
+
+def _compiled(function: Callable[P, R], options: Mapping[str, Any]) -> Callable[P, R]:
     try:
-        compiled: Any = numba.njit(cache=True, **OPTIONS)(function)
+        compiled: Any = numba.njit(cache=True, **options)(function)
         CacheFile.adopt(compiled)
     except RuntimeError:  # no folder can be written to: each process compiles for itself
-        compiled = numba.njit(**OPTIONS)(function)
+        compiled = numba.njit(**options)(function)
     return cast("Callable[P, R]", compiled)
 
 

@@ -1,0 +1,104 @@
+"""The best of what was found so far, for some queries: k rows each, nearest first, rows of one distance by address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+
+MOST: Final = 1 << 27
+"""Places for neighbours, of all queries together."""
+
+_LARGEST: Final = float(np.finfo(np.float32).max)
+
+NOWHERE: Final = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Some distances.
+
+    Attributes:
+        queries: int64, number of the query of each.
+        distances: float32, finite.
+        addresses: uint64, of the row of each.
+    """
+
+    queries: NDArray[np.int64]
+    distances: NDArray[np.float32]
+    addresses: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.distances)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Found:
+        """Some of them."""
+        return Found(self.queries[chosen], self.distances[chosen], self.addresses[chosen])
+
+
+class Best:
+    """Keeps the k nearest rows of each query.
+
+    Args:
+        count: Queries.
+        k: Rows to keep for each.
+
+    Raises:
+        InvalidInputError: There is no room for so many.
+    """
+
+    def __init__(self, count: int, k: int) -> None:
+        if count * k > MOST:
+            raise InvalidInputError("too many neighbours", where="nearest", expected=f"at most {MOST}", found=count * k)
+        self.count = count
+        self.k = k
+        self._distances = np.full((count, k), np.inf, np.float32)
+        self._addresses = np.full((count, k), NOWHERE, np.uint64)
+
+    @property
+    def limits(self) -> NDArray[np.float32]:
+        """For each query the distance above which a row is none of the best."""
+        return self._distances[:, -1]
+
+    def add(self, found: Found) -> None:
+        """Take in distances of rows that were not taken in before."""
+        if not len(found):
+            return
+        if self.count == 1:
+            self._add_to_one(found)
+            return
+        which = np.concatenate([np.repeat(np.arange(self.count), self.k), found.queries])
+        distances = np.concatenate([self._distances.ravel(), found.distances])
+        addresses = np.concatenate([self._addresses.ravel(), found.addresses])
+        order = np.lexsort((addresses, distances, which))
+        sizes = np.bincount(which, minlength=self.count)
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        kept = order[rank < self.k]
+        self._distances = distances[kept].reshape(self.count, self.k)
+        self._addresses = addresses[kept].reshape(self.count, self.k)
+
+    def _add_to_one(self, found: Found) -> None:
+        distances = np.concatenate([self._distances[0], found.distances])
+        addresses = np.concatenate([self._addresses[0], found.addresses])
+        order = np.lexsort((addresses, distances))[: self.k]
+        self._distances, self._addresses = distances[order][None], addresses[order][None]
+
+    def found(self) -> Found:
+        """What is kept, by query, nearest first."""
+        there = self._addresses != NOWHERE
+        return Found(np.nonzero(there)[0], self._distances[there], self._addresses[there])
+
+
+def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
+    """Places of finite distances up to a limit: the k smallest, and all that equal the largest of these."""
+    places = np.flatnonzero(distances <= np.float32(min(limit, _LARGEST)))
+    near = distances[places]
+    if len(places) and near.min() == -np.inf:
+        places, near = places[near > -np.inf], near[near > -np.inf]
+    if len(places) > k:
+        places = places[near <= np.partition(near, k - 1)[k - 1]]
+    return places

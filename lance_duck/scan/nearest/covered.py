@@ -1,0 +1,68 @@
+"""Positions of a vector segment and rows of the table: which row each is, and which may be found."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.catalog import Segment
+from lance_duck.index.names import Follower
+from lance_duck.index.vector.contract import VectorIndex
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.slots import Slots
+from lance_duck.snapshot import Snapshot
+
+Mask = NDArray[np.bool_]
+
+
+class Covered:
+    """The rows of a segment in one version of the table.
+
+    Attributes:
+        addresses: uint64, by position; meaningless where a row does not live.
+        lives: Whether each is a living row of a fragment that the segment answers for.
+
+    Raises:
+        CorruptError: A row lies beyond the end of its fragment.
+    """
+
+    def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:
+        self.addresses, self.lives = Follower(snapshot, segment).follow(index.rows())
+        self._fragments = segment.fragments
+        sizes = [snapshot.physical_rows(snapshot.fragment(i)) for i in segment.fragments.tolist()]
+        self._slots = Slots(segment.fragments, np.array(sizes, np.int64))
+
+    def allowed(self, rows: RowSet | None, fragments: frozenset[int]) -> tuple[Mask | None, int]:
+        """Which positions may be found, None for all, and how many.
+
+        Args:
+            rows: Those that passed a filter, by address; None: all.
+            fragments: Those that are searched.
+        """
+        ids = self._fragments.tolist()
+        if rows is None and fragments.issuperset(ids):
+            return (None if self._living == len(self.lives) else self.lives), self._living
+        flags = np.zeros(self._slots.total + 1, np.bool_)
+        ends = [*self._slots.starts.tolist(), self._slots.total][1:]
+        for fragment_id, start, end in zip(ids, self._slots.starts.tolist(), ends, strict=True):
+            if rows is not None:
+                flags[start + rows.offsets(fragment_id)] = fragment_id in fragments
+            elif fragment_id in fragments:
+                flags[start:end] = True
+        mask = flags[self._places] & self.lives
+        return mask, int(mask.sum())
+
+    @cached_property
+    def _living(self) -> int:
+        return int(self.lives.sum())
+
+    @cached_property
+    def _places(self) -> NDArray[np.int64]:
+        return self._slots.find(self.addresses)[0]
+
+
+def covered(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> Covered:
+    """The rows of a segment; found once for a version."""
+    return snapshot.derived(("vector rows", segment.uuid), lambda: Covered(snapshot, segment, index))

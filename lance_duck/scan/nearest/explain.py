@@ -1,0 +1,56 @@
+"""What a search will do, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lance_duck.scan import explain as scans
+from lance_duck.scan.nearest.search import Search
+from lance_duck.scan.options import ScanOptions
+
+
+def explain(search: Search, options: ScanOptions, columns: Sequence[str], *, verbose: bool = False) -> Iterator[str]:
+    """The lines that describe a search; a filter is described as the scan that it begins with."""
+    nearest, route, snapshot = search.nearest, search.route, search.table.snapshot
+    many = f"{len(nearest.queries)} queries" if len(nearest.queries) > 1 else "1 query"
+    yield f"LanceNearest: uri={snapshot.uri}, version={snapshot.version}"
+    yield f"  columns: {', '.join(columns)}"
+    yield f"  search: {nearest.k} nearest of {nearest.column.path} to {many}, metric {route.metric}"
+    if nearest.lower is not None or nearest.upper is not None:
+        low = "" if nearest.lower is None else f"{nearest.lower} <= "
+        high = "" if nearest.upper is None else f" < {nearest.upper}"
+        yield f"  distances: {low}_distance{high}"
+    yield from _route(search)
+    if search.post is not None:
+        yield f"  filter of the rows found: {search.post} ({scans.evaluator(search.post)})"
+    if options.orderings:
+        sorts = [f"{o.column_name} {'ascending' if o.ascending else 'descending'}" for o in options.orderings]
+        yield f"  sort: {', '.join(sorts)}"
+    if options.limit is not None or options.offset:
+        yield f"  limit: {'none' if options.limit is None else options.limit}, offset: {options.offset or 0}"
+    if search.plan.filter is not None:
+        yield "  rows that may be found:"
+        inner = replace(options, order_by=None, nearest=None, fast_search=None)
+        text = scans.explain(search.table, search.named, inner, verbose=verbose)
+        yield from (f"    {line}" for line in text.splitlines())
+
+
+def _route(search: Search) -> Iterator[str]:
+    route, nearest = search.route, search.nearest
+    total = len(search.plan.fragment_ids)
+    if route.segments and route.index is not None and route.index.kind is not None:
+        names = ", ".join(str(segment.uuid)[:8] for segment, _ in route.segments[:8])
+        more = f" and {len(route.segments) - 8} more" if len(route.segments) > 8 else ""
+        yield f"  VectorIndexQuery: {route.index.name} ({route.index.kind.name}, segments {names}{more})"
+        probe = search.probe
+        most = "all" if probe.max_nprobes is None else probe.max_nprobes
+        yield f"    partitions probed: {probe.nprobes}, at most {most}" + (f", ef {probe.ef}" if probe.ef else "")
+        if nearest.refine_factor is not None:
+            yield f"    refine: {nearest.refine_factor} times as many rows, by their own vectors"
+        if search.plan.filter is not None:
+            yield "    filter: before the search; few rows that pass are compared one by one"
+    yield from (f"  not by an index: {reason}" for reason in route.reasons)
+    left = len(route.open)
+    what = "left out" if search.fast else "compared vector by vector"
+    yield f"  fragments: {total - left} through the index, {left} {what}"

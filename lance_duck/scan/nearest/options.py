@@ -1,0 +1,248 @@
+"""What a caller asks of a search for nearest neighbours, checked against the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
+from lance_duck.index.catalog import field_path
+from lance_duck.index.vector.metric import METRICS
+from lance_duck.scan.nearest.queries import Queries, query_vectors
+from lance_duck.wire.schema import Field, Schema
+
+DEFAULT_K: Final = 10
+
+ARGUMENTS: Final = frozenset(
+    {
+        *("column", "q", "k", "metric", "distance_type", "nprobes", "minimum_nprobes", "maximum_nprobes"),
+        *("refine_factor", "use_index", "ef", "query_parallelism", "approx_mode", "distance_range", "search_effort"),
+    }
+)
+_FLOATS: Final = ("halffloat", "float", "double")
+_BFLOAT16: Final = "lance.bfloat16"
+
+
+@dataclass(frozen=True)
+class VectorColumn:
+    """A column of vectors.
+
+    Attributes:
+        path: Its dotted path, names in backticks where they need them.
+        names: The same, name by name.
+        dim: Numbers of a vector.
+        dtype: What distances are computed in: float32, float64, or uint8 for bits.
+        form: Arrow type in which it is read.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    dim: int
+    dtype: np.dtype[Any]
+    form: pa.DataType
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """A search, as it was asked for.
+
+    Attributes:
+        column: Where to search.
+        queries: (n, dim): float32, or uint8 for bits.
+        is_batch: Several queries were meant, though there may be one.
+        k: Neighbours of each.
+        metric: One of `index.vector.contract.METRICS`; None: as the index has it, else the column's own.
+        nprobes: Partitions to look into first; None: as suits.
+        max_nprobes: Partitions to look into at most; None: all.
+        ef: Candidates of a walk over a graph.
+        refine_factor: So many times k candidates are ranked by their own vectors.
+        use_index: False: all vectors are compared.
+        lower: Distances below are left out.
+        upper: Distances from here on are left out.
+    """
+
+    column: VectorColumn
+    queries: Queries
+    is_batch: bool
+    k: int = DEFAULT_K
+    metric: str | None = None
+    nprobes: int | None = None
+    max_nprobes: int | None = None
+    ef: int | None = None
+    refine_factor: int | None = None
+    use_index: bool = True
+    lower: float | None = None
+    upper: float | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], schema: Schema) -> Nearest:
+        """Check what was asked, by the names that pylance has.
+
+        Raises:
+            WrongTypeError: A column that holds no vectors, a query that holds no numbers, other types.
+            InvalidInputError: Everything else that makes no sense for this table.
+        """
+        if not isinstance(given, Mapping):
+            raise WrongTypeError("nearest", expected="a dict", found=type(given).__name__)
+        unknown = sorted(str(name) for name in set(given) - ARGUMENTS)
+        if unknown:
+            text = f"unknown argument {unknown[0]!r}"
+            raise WrongTypeError(text, where="nearest", expected=f"one of {', '.join(sorted(ARGUMENTS))}")
+        for name in ("column", "q"):
+            if name not in given:
+                raise WrongTypeError(f"no {name!r}", where="nearest", remedy=f"name it: {{{name!r}: …}}")
+        column = vector_column(schema, given["column"])
+        queries, is_batch = query_vectors(given["q"], column.dim, _query_dtype(column))
+        low, most = _probes(given)
+        lower, upper = _range(given.get("distance_range"))
+        return cls(
+            column,
+            queries,
+            is_batch,
+            _whole(given, "k", 1, "Nearest-K must be > 0") or DEFAULT_K,
+            _metric(given, column),
+            low,
+            most,
+            _whole(given, "ef", 1, "ef must be > 0"),
+            _whole(given, "refine_factor", 1, "Refine factor must be 1 or more"),
+            given.get("use_index") is not False,
+            lower,
+            upper,
+        )
+
+    @property
+    def default_metric(self) -> str:
+        """What is computed where neither caller nor index says."""
+        return self.metric or ("hamming" if self.column.dtype == np.uint8 else "l2")
+
+
+def vector_column(schema: Schema, name: Any) -> VectorColumn:
+    """Resolve a column of vectors.
+
+    Raises:
+        UnknownColumnError: There is no such column.
+        WrongTypeError: It holds no vectors.
+        UnsupportedError: It holds vectors that are not searched.
+    """
+    if not isinstance(name, str):
+        raise WrongTypeError("column", where="nearest", expected="a name", found=type(name).__name__)
+    try:
+        field = schema.by_path(name if name not in schema.names else _quoted(name))
+        path = field_path(schema, field.id)
+    except LanceDuckError as error:
+        raise UnknownColumnError(f"Embedding column {name} is not in the dataset") from error
+    found = _vectors(field)
+    if found is None or path is None:
+        text = f"Query column {name} must be a vector. Got {field.arrow_type}."
+        if _is_many(field):
+            raise UnsupportedError(f"{text} Several vectors a row are not searched")
+        raise WrongTypeError(text)
+    return VectorColumn(path, _names_to(schema, field), *found)
+
+
+def only_vector_column(schema: Schema) -> str:
+    """The path of the column of vectors, where a table has just one at the top level.
+
+    Raises:
+        InvalidInputError: It has none, or several.
+    """
+    found = [_quoted(field.name) for field in schema.fields if _vectors(field) is not None]
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise InvalidInputError("column", where="search", expected="one column of vectors", found=names)
+    return found[0]
+
+
+def _vectors(field: Field) -> tuple[int, np.dtype[Any], pa.DataType] | None:
+    """Length, numbers and form of the vectors of a column; None where it holds none."""
+    type_ = field.arrow_type
+    type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    if not pa.types.is_fixed_size_list(type_) or not type_.list_size:
+        return None
+    dim, values = type_.list_size, type_.value_type
+    form = pa.list_(type_.value_field.with_type(pa.float32()), dim)
+    if isinstance(values, pa.BaseExtensionType):
+        return (dim, np.dtype(np.float32), form) if values.extension_name == _BFLOAT16 else None
+    if values == pa.uint8():
+        return dim, np.dtype(np.uint8), type_
+    if values == pa.float64():
+        return dim, np.dtype(np.float64), type_
+    return (dim, np.dtype(np.float32), form) if str(values) in _FLOATS else None
+
+
+def _is_many(field: Field) -> bool:
+    type_ = field.arrow_type
+    return bool(pa.types.is_list(type_) and pa.types.is_fixed_size_list(type_.value_type))
+
+
+def _names_to(schema: Schema, field: Field) -> tuple[str, ...]:
+    names = [field.name]
+    while field.parent_id >= 0:
+        field = schema.by_id(field.parent_id)
+        names.append(field.name)
+    return tuple(reversed(names))
+
+
+def _query_dtype(column: VectorColumn) -> np.dtype[Any]:
+    return column.dtype if column.dtype == np.uint8 else np.dtype(np.float32)
+
+
+def _metric(given: Mapping[str, Any], column: VectorColumn) -> str | None:
+    name = given.get("metric") if given.get("metric") is not None else given.get("distance_type")
+    if name is None:
+        return None
+    found = METRICS.get(name.lower()) if isinstance(name, str) else None
+    if found is None:
+        text = f"Metric type {name!r} is not supported"
+        raise InvalidInputError(text, where="nearest", expected=", ".join(METRICS))
+    if (found == "hamming") != (column.dtype == np.uint8):
+        raise InvalidInputError(
+            f"Distance type {found} does not support {column.form.value_type} vectors", where=f"column {column.path}"
+        )
+    return found
+
+
+def _probes(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Partitions to begin with, and at most."""
+    exact = _whole(given, "nprobes", 1, "Nprobes must be > 0")
+    least = _whole(given, "minimum_nprobes", 1, "minimum_nprobes must be >= 1")
+    most = _whole(given, "maximum_nprobes", 1, "maximum_nprobes must be >= 1")
+    first = least or exact
+    if first is not None and most is not None and first > most:
+        raise InvalidInputError("minimum_nprobes must be <= maximum_nprobes", where="nearest")
+    return first, most
+
+
+def _range(given: Any) -> tuple[float | None, float | None]:
+    if given is None:
+        return None, None
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise WrongTypeError("distance_range must be a tuple of (lower_bound, upper_bound)", where="nearest")
+    for bound in given:
+        if bound is None:
+            continue
+        if isinstance(bound, bool | str) or not hasattr(bound, "__float__"):
+            raise WrongTypeError("distance_range", where="nearest", expected="numbers", found=repr(bound))
+        if float(bound) != float(bound):
+            raise InvalidInputError("distance_range", where="nearest", expected="numbers", found="NaN")
+    low, high = given
+    return None if low is None else float(low), None if high is None else float(high)
+
+
+def _whole(given: Mapping[str, Any], name: str, least: int, message: str) -> int | None:
+    value = given.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise WrongTypeError(name, where="nearest", expected="a whole number", found=repr(value))
+    if value.__index__() < least:
+        raise InvalidInputError(f"{message} but got {value}", where="nearest")
+    return int(value.__index__())
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`" if any(mark in name for mark in ".`") else name

@@ -1,0 +1,121 @@
+"""Query vectors, from whatever holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError, LanceDuckError, WrongTypeError
+
+Queries = NDArray[Any]
+
+_WHERE = "nearest q"
+
+
+def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> tuple[Queries, bool]:
+    """Return queries (n, dim), C-contiguous, and whether several were meant: a matrix, also one of a single row.
+
+    Args:
+        q: A list, a numpy array of numbers, an Arrow array or scalar; lists of those, a matrix or an Arrow array of
+            lists are several queries.
+        dim: Numbers that each must have.
+        dtype: float32, or uint8 for vectors of bits.
+
+    Raises:
+        WrongTypeError: Not numbers.
+        InvalidInputError: No numbers, another length, null, NaN or infinite, or no whole numbers up to 255 for bits.
+    """
+    found = _numbers(q)
+    if found.ndim not in (1, 2) or not found.shape[0]:
+        raise InvalidInputError(
+            "query vectors", where=_WHERE, expected=f"{dim} numbers, or rows of them", found=f"shape {found.shape}"
+        )
+    if found.shape[-1] != dim:
+        raise InvalidInputError(
+            f"Query vector size {found.shape[-1]} does not match index column size {dim}", where=_WHERE
+        )
+    return np.ascontiguousarray(_fitting(np.atleast_2d(found), dtype)), found.ndim == 2
+
+
+def _fitting(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype == np.uint8:
+        with np.errstate(invalid="ignore"):
+            bits = found.astype(np.uint8)
+        if not np.array_equal(bits, found):
+            raise InvalidInputError("query of bits", where=_WHERE, expected="whole numbers from 0 to 255")
+        return bits
+    with np.errstate(over="ignore"):
+        numbers = found.astype(dtype)
+    if not np.isfinite(numbers).all():
+        raise InvalidInputError("query vector", where=_WHERE, expected="finite numbers", found="NaN or infinity")
+    return numbers
+
+
+def _numbers(q: Any) -> NDArray[Any]:
+    """As an array of numbers of any kind."""
+    try:
+        found = _plain(q)
+    except LanceDuckError:
+        raise
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+        lengths = isinstance(error, ValueError) and "inhomogeneous" in str(error)
+        if lengths:
+            raise InvalidInputError("All query vectors must have the same length", where=_WHERE) from error
+        raise _not_numbers(q) from error
+    if found.dtype.kind == "b":
+        return found.astype(np.float32)
+    if found.dtype.kind not in "fiu":
+        raise _not_numbers(q)
+    return found
+
+
+def _plain(q: Any) -> NDArray[Any]:
+    if isinstance(q, np.ndarray) and q.dtype != object:
+        return q
+    if isinstance(q, pa.ChunkedArray):
+        q = q.combine_chunks()
+    if isinstance(q, pa.Array):
+        return _from_arrow(q)
+    if isinstance(q, pa.Scalar):
+        inner = q.value if isinstance(q, pa.ExtensionScalar) else q
+        if not hasattr(inner, "values") or inner.values is None:
+            raise _not_numbers(q)
+        return _from_arrow(inner.values)
+    if isinstance(q, Sequence | np.ndarray) and not isinstance(q, str | bytes):
+        if any(each is None for each in q):
+            raise InvalidInputError("null in a query vector", where=_WHERE)
+        if len(q) and isinstance(q[0], pa.Array | pa.Scalar) and not _is_number(q[0]):
+            return np.asarray([_plain(each) for each in q])
+        return np.asarray([each.as_py() if isinstance(each, pa.Scalar) else each for each in q])
+    if hasattr(q, "__array__"):
+        return np.asarray(q)
+    raise _not_numbers(q)
+
+
+def _from_arrow(array: pa.Array) -> NDArray[Any]:
+    array = array.storage if isinstance(array, pa.ExtensionArray) else array
+    if array.null_count:
+        raise InvalidInputError("null in a query vector", where=_WHERE)
+    type_ = array.type
+    if pa.types.is_fixed_size_list(type_) or pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        lengths = array.value_lengths().to_numpy() if not pa.types.is_fixed_size_list(type_) else [type_.list_size]
+        if len(lengths) and any(length != lengths[0] for length in lengths):
+            raise InvalidInputError("All query vectors must have the same length", where=_WHERE)
+        return _from_arrow(array.flatten()).reshape(
+            len(array), -1 if len(array) else int(lengths[0] if len(lengths) else 0)
+        )
+    numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, pa.Scalar) and (pa.types.is_floating(value.type) or pa.types.is_integer(value.type))
+
+
+def _not_numbers(q: Any) -> WrongTypeError:
+    text = f"Query vectors should be an array of floats, got {type(q).__name__} which is none"
+    return WrongTypeError(text, where=_WHERE)

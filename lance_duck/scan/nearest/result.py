@@ -1,0 +1,116 @@
+"""The columns of a search's result: those of the table, fetched for the rows that were found, and the distances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.nearest.best import Found
+from lance_duck.scan.projection import ColumnsLike, Projection, project
+from lance_duck.scan.take import Taker
+from lance_duck.wire.schema import Schema
+
+DISTANCE: Final = "_distance"
+QUERY: Final = "query_index"
+
+_FIELDS: Final = {
+    DISTANCE: pa.field(DISTANCE, pa.float32()),
+    QUERY: pa.field(QUERY, pa.int32(), nullable=False),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What a result looks like.
+
+    Attributes:
+        projection: Columns of the table.
+        schema: Columns of the result.
+        order: For each of these its place in the projection, or `DISTANCE`, or `QUERY`.
+    """
+
+    projection: Projection
+    schema: pa.Schema
+    order: tuple[int | str, ...]
+
+    def batch(self, taker: Taker, found: Found) -> pa.RecordBatch:
+        """The rows that were found, in their order."""
+        rows = taker.by_address(found.addresses, self.projection) if self.projection.outputs else None
+        arrays: list[pa.Array] = []
+        for place in self.order:
+            if isinstance(place, str):
+                distances = place == DISTANCE
+                arrays.append(pa.array(found.distances) if distances else pa.array(found.queries, pa.int32()))
+            elif rows is not None:
+                arrays.append(rows.column(place))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def layout(
+    schema: Schema,
+    columns: ColumnsLike | None,
+    *,
+    is_batch: bool,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+    with_distance: bool = True,
+) -> Layout:
+    """Resolve the columns that a caller asks for: see `project`.
+
+    Args:
+        schema: Columns of the table.
+        columns: `_distance` may be among them; else it comes after them.
+        is_batch: `query_index` comes first.
+        with_row_id: Add `_rowid` at the end.
+        with_row_address: Add `_rowaddr` at the end.
+        with_distance: False: `_distance` only comes where it is named.
+
+    Raises:
+        InvalidInputError: Unknown or repeated names, or the table has a column of such a name itself.
+    """
+    for name in (DISTANCE, QUERY) if is_batch else (DISTANCE,):
+        if name in schema.names:
+            raise InvalidInputError(
+                f"nearest neighbor search cannot be used on datasets with column {name!r}",
+                remedy="rename the column",
+            )
+    named, rest = _split(schema, columns)
+    count = len(project(schema, rest).outputs)
+    projection = project(schema, rest, with_row_id=with_row_id, with_row_address=with_row_address)
+    order: list[int | str] = list(range(count))
+    fields = [output.field for output in projection.outputs]
+    names: dict[str, str] = {}
+    for place, (name, shown) in sorted(named.items()):
+        order.insert(place, name)
+        names[name] = shown
+    if DISTANCE not in names and (with_distance or columns is None):
+        order.append(DISTANCE)
+    order += range(count, len(fields))
+    order = [QUERY, *(place for place in order if place != QUERY)] if is_batch else order
+    shown_fields = [_FIELDS[p].with_name(names.get(p, p)) if isinstance(p, str) else fields[p] for p in order]
+    return Layout(projection, pa.schema(shown_fields, projection.metadata), tuple(order))
+
+
+def _split(schema: Schema, columns: ColumnsLike | None) -> tuple[dict[int, tuple[str, str]], ColumnsLike | None]:
+    """Columns that a search makes, by their place, with the names that they are shown by; and the columns left."""
+    if columns is None:
+        return {}, None
+    made: dict[int, tuple[str, str]] = {}
+    if isinstance(columns, Mapping):
+        for place, (shown, text) in enumerate(columns.items()):
+            if text in _FIELDS and text not in schema.names:
+                made[place] = text, shown
+        return made, {shown: text for i, (shown, text) in enumerate(columns.items()) if i not in made}
+    if isinstance(columns, str | bytes):
+        return {}, columns
+    names = list(columns)
+    for place, name in enumerate(names):
+        if isinstance(name, str) and name in _FIELDS and name not in schema.names:
+            if any(name == other for other, _ in made.values()):
+                raise InvalidInputError("column named twice", found=name)
+            made[place] = name, name
+    return made, [name for i, name in enumerate(names) if i not in made]

@@ -1,0 +1,59 @@
+"""Which segments answer a search for which fragments, which fragments are compared vector by vector, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.index.catalog import Index, Segment, catalog
+from lance_duck.index.search import ask
+from lance_duck.scan.nearest.options import Nearest
+from lance_duck.snapshot import Snapshot
+
+_DETAILS: Final = "VectorIndexDetails"
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """How a search goes.
+
+    Attributes:
+        metric: What is computed.
+        index: The one that is asked; None: none is.
+        segments: Its segments that are sound, each with those of its fragments that are searched.
+        open: Fragments that none of them covers.
+        reasons: Why an index is not asked, or a part of it is not.
+    """
+
+    metric: str
+    index: Index | None
+    segments: Sequence[tuple[Segment, frozenset[int]]]
+    open: frozenset[int]
+    reasons: tuple[str, ...] = ()
+
+
+def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Route:
+    """Decide; opens segments, to see what they measure."""
+    if not nearest.use_index:
+        return Route(nearest.default_metric, None, (), fragments, ("use_index is false",))
+    found = catalog(snapshot)
+    reasons = [
+        f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"
+        for each in found.ignored_over(nearest.column.path)
+    ]
+    for index in found.over(nearest.column.path):
+        if index.kind is None or not index.kind.type_url.endswith(_DETAILS):
+            continue
+        pairs = [(segment, ask(snapshot, segment, lambda opened: opened.metric)) for segment in index.segments]
+        reasons += [f"{segment} is broken" for segment, metric in pairs if metric is None]
+        metric = next((metric for _, metric in pairs if metric is not None), None)
+        if metric is None:
+            continue
+        if nearest.metric not in (None, metric):
+            reasons.append(f"index {index.name!r} measures {metric}, not {nearest.metric}")
+            continue
+        sound = [(segment, frozenset(segment.fragments.tolist()) & fragments) for segment, m in pairs if m == metric]
+        asked = [(segment, mine) for segment, mine in sound if mine]
+        return Route(metric, index, asked, fragments.difference(*(mine for _, mine in asked)), tuple(reasons))
+    return Route(nearest.default_metric, None, (), fragments, (*reasons, "no index fits") if reasons else ("no index",))

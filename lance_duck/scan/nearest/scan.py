@@ -1,0 +1,145 @@
+"""A scan that is a search: decided when a scanner is made, done when its result is asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.nearest.best import Found
+from lance_duck.scan.nearest.explain import explain
+from lance_duck.scan.nearest.options import Nearest
+from lance_duck.scan.nearest.result import Layout, layout
+from lance_duck.scan.nearest.search import Search
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.sort import sort_table
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.store.request import watched
+from lance_duck.wire.fragment import Fragment
+
+_REFUSED: Final = ("include_deleted_rows", "blob_handling")
+
+
+class NearestScan:
+    """Rows nearest to queries.
+
+    Args:
+        table: Where.
+        options: What the caller asked for.
+        fragment: The only fragment to search, None for those of the options.
+
+    Raises:
+        InvalidInputError: What was asked makes no sense for this table.
+        UnsupportedError: It is known, and not supported with a search.
+    """
+
+    def __init__(self, table: TableScan, options: ScanOptions, fragment: Fragment | None = None) -> None:
+        for name in _REFUSED:
+            if getattr(options, name):
+                raise UnsupportedError(f"{name} is not supported", where="nearest")
+        assert options.nearest is not None
+        schema = table.snapshot.schema
+        self._table = table
+        self._options = options
+        self._nearest = Nearest.of(options.nearest, schema)
+        self._layout = self._columns(options)
+        self._search = self._decided(fragment)
+        for ordering in options.orderings:
+            layout(schema, [ordering.column_name], is_batch=self._nearest.is_batch)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the result."""
+        return self._layout.schema
+
+    def table(self) -> pa.Table:
+        """Search, and read the result."""
+        skip, most = self._options.offset or 0, self._options.limit
+        found = self._search.run()
+        if not self._options.orderings:
+            return self._taken(self._layout, _cut(found, skip, most))
+        rows = self._taken(self._layout, found)
+        keys = [self._keys(ordering.column_name, found) for ordering in self._options.orderings]
+        names = [str(i) for i in range(len(keys))]
+        return sort_table(rows, pa.table(keys, names), self._options.orderings).slice(skip, most)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Search, and yield the batches of the result."""
+        yield from self.table().to_batches(self._options.batch_size)
+
+    def count(self) -> int:
+        """Search, and count the rows of the result."""
+        return len(_cut(self._search.run(), self._options.offset or 0, self._options.limit))
+
+    def explain(self, verbose: bool = False) -> str:
+        """What the search will do."""
+        return "\n".join(explain(self._search, self._options, self.schema.names, verbose=verbose)) + "\n"
+
+    def analyze(self, counting: bool = False) -> str:
+        """Search, and say what it took."""
+        began = time.perf_counter()
+        with watched() as seen:
+            rows = self.count() if counting else self.table().num_rows
+        took = (time.perf_counter() - began) * 1000
+        lines = list(explain(self._search, self._options, self.schema.names, verbose=True))
+        lines += [f"  {text}" for text in self._search.log]
+        lines.append(f"  read: {seen.size} bytes in {seen.ranges} requests")
+        lines.append(f"  took: {took:.1f} ms, {rows} rows")
+        return "\n".join(lines) + "\n"
+
+    def _decided(self, fragment: Fragment | None) -> Search:
+        options, table = self._options, self._table
+        post = None
+        inner = replace(options, nearest=None, fast_search=None, columns=[], order_by=None, limit=None, offset=None)
+        inner = replace(inner, with_row_id=None, with_row_address=None)
+        if options.prefilter is False:
+            post = table.known.filter(table.snapshot.schema, options)
+            inner = replace(inner, filter=None, parameters=None)
+        column = self._nearest.column
+        forms = {column.names[0]: column.form} if len(column.names) == 1 else {}
+        plan: ScanPlan = table.plan(inner, fragment)
+        if all(path[0] != column.names[0] for path in (plan.filter.paths() if plan.filter else ())):
+            plan = replace(plan, arrow_types=tuple(forms.items()))
+        workers = None if options.use_threads else 1
+        return Search(table, self._nearest, plan, post, bool(options.fast_search), workers)
+
+    def _columns(self, options: ScanOptions) -> Layout:
+        names = options.columns
+        key = (
+            "nearest",
+            None if names is None else tuple(names) if isinstance(names, list | tuple) else object(),
+            self._nearest.is_batch,
+            bool(options.with_row_id),
+            bool(options.with_row_address),
+            bool(options.disable_scoring_autoprojection),
+        )
+        return self._table.known.layout(key, lambda: self._layout_of(options))
+
+    def _layout_of(self, options: ScanOptions) -> Layout:
+        return layout(
+            self._table.snapshot.schema,
+            options.columns,
+            is_batch=self._nearest.is_batch,
+            with_row_id=bool(options.with_row_id),
+            with_row_address=bool(options.with_row_address),
+            with_distance=not options.disable_scoring_autoprojection,
+        )
+
+    def _taken(self, columns: Layout, found: Found) -> pa.Table:
+        return pa.Table.from_batches([columns.batch(self._table.taker, found)], columns.schema)
+
+    def _keys(self, name: str, found: Found) -> pa.ChunkedArray:
+        columns = layout(self._table.snapshot.schema, [name], is_batch=self._nearest.is_batch, with_distance=False)
+        return self._taken(columns, found).column(name)
+
+
+def _cut(found: Found, skip: int, most: int | None) -> Found:
+    if not skip and (most is None or most >= len(found)):
+        return found
+    chosen = slice(skip, None if most is None else skip + most)
+    return Found(found.queries[chosen], found.distances[chosen], found.addresses[chosen])

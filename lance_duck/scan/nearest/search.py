@@ -1,0 +1,239 @@
+"""A whole search: rows of the filter, segments and the rest of the table side by side, merged by distance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.catalog import Segment
+from lance_duck.index.search import ask
+from lance_duck.index.vector.contract import Hits, Probe, VectorIndex
+from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.execute import scan_batches
+from lance_duck.scan.filters import Filter
+from lance_duck.scan.nearest.best import Best, Found
+from lance_duck.scan.nearest.compare import Question
+from lance_duck.scan.nearest.covered import covered
+from lance_duck.scan.nearest.exact import Exact, chosen, vector_projection
+from lance_duck.scan.nearest.options import Nearest
+from lance_duck.scan.nearest.route import Route, route
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.projection import ROW_ADDRESS, project
+from lance_duck.scan.table_scan import TableScan
+
+FEW: Final = 1024
+"""So few rows of a filter are always compared one by one."""
+
+RARE: Final = 200
+"""So are they where they are less than one of so many."""
+
+Work = Callable[[], Found | None]
+
+NOTHING: Final = Found(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """A search for the nearest rows.
+
+    Attributes:
+        table: Where.
+        nearest: What is asked.
+        plan: The rows that may be found: fragments, and a filter that holds before the search.
+        post: A filter that is applied to the nearest rows; None: none is.
+        fast: Rows that no segment covers are left out.
+        workers: Threads; None: one for each core.
+        log: What was done, in words.
+    """
+
+    table: TableScan
+    nearest: Nearest
+    plan: ScanPlan
+    post: Filter | None = None
+    fast: bool = False
+    workers: int | None = None
+    log: list[str] = field(default_factory=list)
+
+    def run(self) -> Found:
+        """The nearest rows, by query, nearest first."""
+        self.log.clear()
+        asked = self._askable
+        if not len(asked) or not self.k:
+            return NOTHING
+        found = self._all(asked)
+        if len(asked) < len(self.nearest.queries):
+            found = replace(found, queries=asked[found.queries])
+        return found if self.post is None else self._passing(self.post, found)
+
+    @cached_property
+    def route(self) -> Route:
+        """Which way it goes."""
+        return route(self.table.snapshot, self.nearest, self.plan.fragment_ids)
+
+    @cached_property
+    def k(self) -> int:
+        """Neighbours of each query, no more than there are rows."""
+        if self.nearest.k <= FEW and len(self.plan.fragments):
+            return self.nearest.k
+        return min(self.nearest.k, sum(self.table.snapshot.num_rows(f) for f in self.plan.fragments))
+
+    @property
+    def _askable(self) -> NDArray[np.int64]:
+        """Queries that have neighbours: for the angle, those that point anywhere."""
+        queries = self.nearest.queries
+        if self.route.metric != "cosine":
+            return np.arange(len(queries))
+        return np.flatnonzero(queries.any(axis=1))
+
+    def _all(self, asked: NDArray[np.int64]) -> Found:
+        queries = self.nearest.queries[asked]
+        exact = Exact(self.table.snapshot, self.table.columns, self.nearest.column, self.workers)
+        if not self.route.segments:
+            if self.fast:
+                return NOTHING
+            return exact.search(self.table.routed(self._vectors), self._question(queries))
+        rows = self._rows
+        if rows is not None and len(rows) <= max(FEW, self.plan_rows // RARE):
+            if self.fast:
+                rows = rows.only(self.plan.fragment_ids - self.route.open)
+            self.log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
+            return exact.search(chosen(self._vectors, rows), self._question(queries))
+        return self._beside(exact, queries, rows)
+
+    def _beside(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None) -> Found:
+        """Segments, and what they do not cover."""
+        best = Best(len(queries), self.k)
+        left = frozenset() if self.fast else self.route.open
+        work: list[Work] = [partial(self._segment, *pair, queries, rows) for pair in self.route.segments]
+        if left:
+            work.append(partial(self._rest, exact, queries, rows, left))
+        results = _side_by_side(work)
+        found = [each for each in results[: len(self.route.segments)] if each is not None]
+        if self.nearest.refine_factor is not None and found:
+            found = [exact.again(self._vectors, self._question(queries), _joined(found))]
+        failed: list[frozenset[int]] = [
+            mine for (_, mine), each in zip(self.route.segments, results, strict=False) if each is None
+        ]
+        found += [each for each in results[len(self.route.segments) :] if each is not None]
+        found += [self._rest(exact, queries, rows, mine) for mine in failed if not self.fast]
+        for each in found:
+            best.add(self._within(each))
+        return best.found()
+
+    def _within(self, found: Found) -> Found:
+        """Those with distances that were asked for."""
+        if self.nearest.lower is not None:
+            found = found.where(found.distances >= self.nearest.lower)
+        return found if self.nearest.upper is None else found.where(found.distances < self.nearest.upper)
+
+    def _rest(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None, mine: frozenset[int]) -> Found:
+        """The nearest rows of some fragments, found without an index."""
+        fragments = [fragment for fragment in self.plan.fragments if fragment.id in mine]
+        plan = replace(self._vectors, fragments=fragments)
+        if rows is not None:
+            plan = chosen(plan, rows.only(mine))
+        return exact.search(plan, self._question(queries))
+
+    def _segment(
+        self, segment: Segment, mine: frozenset[int], queries: NDArray[np.float32], rows: RowSet | None
+    ) -> Found | None:
+        """The nearest rows of a segment; None: it is broken, or finds fewer rows than there are."""
+
+        def search(index: VectorIndex) -> Found | None:
+            all_ = covered(self.table.snapshot, segment, index)
+            allowed, count = all_.allowed(rows, mine)
+            if not count:
+                return NOTHING
+            wanted = min(self.k * (self.nearest.refine_factor or 1), count)
+            hits = index.search(np.ascontiguousarray(queries, np.float32), wanted, allowed, self.probe)
+            there = hits.positions >= 0
+            if self._must_fill and int(there.sum(axis=1).min()) < wanted:
+                return None
+            self.log.append(f"segment {str(segment.uuid)[:8]}: {int(there.sum())} of {count} rows")
+            return _found(hits, there, all_.addresses, segment)
+
+        return ask(self.table.snapshot, segment, search)
+
+    @cached_property
+    def probe(self) -> Probe:
+        """How far to look in a segment."""
+        nearest = self.nearest
+        refined = nearest.refine_factor is not None
+        least = Probe().nprobes if nearest.max_nprobes is None else min(Probe().nprobes, nearest.max_nprobes)
+        return Probe(
+            nearest.nprobes or least,
+            nearest.max_nprobes,
+            nearest.ef,
+            None if refined else nearest.lower,
+            None if refined else nearest.upper,
+        )
+
+    @property
+    def _must_fill(self) -> bool:
+        """Whether a segment has to find as many rows as are asked for, if it has them."""
+        return self.nearest.max_nprobes is None and self.probe.lower is None and self.probe.upper is None
+
+    @cached_property
+    def plan_rows(self) -> int:
+        """Rows of the fragments."""
+        return sum(self.table.snapshot.num_rows(fragment) for fragment in self.plan.fragments)
+
+    @cached_property
+    def _vectors(self) -> ScanPlan:
+        return replace(self.plan, projection=vector_projection(self.plan, self.nearest.column))
+
+    @cached_property
+    def _rows(self) -> RowSet | None:
+        """Rows that pass the filter; None: there is none."""
+        return None if self.plan.filter is None else self._addresses(self.table.routed(self.named))
+
+    @cached_property
+    def named(self) -> ScanPlan:
+        """The scan of the rows that may be found, by address."""
+        return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
+
+    def _addresses(self, plan: ScanPlan) -> RowSet:
+        batches = scan_batches(self.table.snapshot, plan, self.table.columns, self.workers)
+        return RowSet.union([RowSet.of(batch.column(0).to_numpy()) for batch in batches])
+
+    def _passing(self, filter_: Filter, found: Found) -> Found:
+        """Of the nearest rows those that pass a filter."""
+        rows = self._addresses(chosen(self.named, RowSet.of(np.unique(found.addresses)), filter_))
+        return found.where(np.isin(found.addresses, rows.rows()))
+
+    def _question(self, queries: NDArray[np.float32]) -> Question:
+        typed = np.ascontiguousarray(queries, self.nearest.column.dtype)
+        return Question(self.route.metric, typed, self.k, self.nearest.lower, self.nearest.upper)
+
+
+def _found(hits: Hits, there: NDArray[np.bool_], addresses: NDArray[np.uint64], segment: Segment) -> Found:
+    there = there & np.isfinite(hits.distances)
+    queries, positions = np.nonzero(there)[0], hits.positions[there]
+    if len(positions) and int(positions.max()) >= len(addresses):
+        raise CorruptError("position", where=segment, expected=f"< {len(addresses)}", found=int(positions.max()))
+    return Found(queries, hits.distances[there], addresses[positions])
+
+
+def _side_by_side(work: Sequence[Work]) -> list[Found | None]:
+    """The results of pieces of work, done at the same time."""
+    if len(work) == 1:
+        return [work[0]()]
+    with ThreadPoolExecutor(len(work), thread_name_prefix="lance_duck-nearest") as pool:
+        return list(pool.map(lambda each: each(), work))
+
+
+def _joined(found: Sequence[Found]) -> Found:
+    if len(found) == 1:
+        return found[0]
+    return Found(
+        np.concatenate([each.queries for each in found]),
+        np.concatenate([each.distances for each in found]),
+        np.concatenate([each.addresses for each in found]),
+    )
