@@ -39,7 +39,7 @@ from lance_duck.index.vector.pieces import (
     tensor_of,
     whole,
 )
-from lance_duck.index.vector.vectors import is_vector, vectors_of
+from lance_duck.index.vector.vectors import is_vector, matrix_of
 from lance_duck.store import gather, run
 
 INDEX_FILE: Final = "index.idx"
@@ -145,12 +145,12 @@ class VectorFiles:
         return self.dim if self.storage != "PQ" else len(self.codebook) * self.bits // 8
 
     def _matrix(self, array: pa.Array) -> NDArray[Any]:
-        vectors = vectors_of(array)
-        if array.null_count or array.flatten().null_count:
+        values, present = matrix_of(array, self.code_width)
+        if present is not None:
             raise CorruptError(f"nulls in {COLUMNS[self.storage]}", where=self.auxiliary.path)
         if self.storage == "PQ" and self.is_transposed and len(array):
-            return np.ascontiguousarray(vectors.values.reshape(self.code_width, len(array)).T)
-        return vectors.values
+            return np.ascontiguousarray(values.reshape(self.code_width, len(array)).T)
+        return values
 
     def _read_index(self) -> None:
         where = self.index.path

@@ -70,7 +70,7 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
-    values, present = _items(array, chosen.list_size)
+    values, present = matrix_of(array, chosen.list_size)
     usable = np.ones(len(array), np.bool_) if present is None else present
     if values.dtype == np.float32:
         usable &= usable_rows(values, metric)
@@ -98,8 +98,8 @@ def bfloat16_to_float32(halves: NDArray[np.uint16]) -> NDArray[np.float32]:
     return wide
 
 
-def _items(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """The numbers of a fixed size list array, and which rows are without null; None: all."""
+def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """The numbers of a fixed size list array (n, dim), float32 or uint8, and which rows are without null; None: all."""
     present = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
     items = array.values.slice(array.offset * dim, len(array) * dim)
     if isinstance(items.type, pa.BaseExtensionType):
