@@ -1,9 +1,11 @@
 """Scalar quantisation: each number by one byte, between two bounds that all share.
 
-    __sq_code    fixed_size_list<uint8, dim>, partition after partition; code c stands for start + c (end - start) / 255
+    __sq_code    fixed_size_list<uint8, dim>, partition after partition; code c is 255 (x - start) / (end - start),
+                 truncated, and so stands for the numbers from start + c (end - start) / 255 up to the next one
     metadata     {"dim", "num_bits": 8, "bounds": {"start", "end"}}
 
-faiss decodes vmin + (c + 1/2) / 255 vdiff: with vdiff = end - start and vmin = start - vdiff / 510 that is the same.
+faiss encodes in the same way, and decodes to the middle of these numbers, vmin + (c + 1/2) / 255 vdiff: vmin is start, and
+vdiff the difference.
 """
 
 from __future__ import annotations
@@ -26,5 +28,4 @@ def scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 
 def faiss_bounds(start: float, end: float) -> Any:
     """What faiss's QT_8bit_uniform is trained to, for the bounds of Lance: float32 [vmin, vdiff]."""
-    difference = end - start
-    return np.array([start - difference / 510, difference], np.float32)
+    return np.array([start, end - start], np.float32)
