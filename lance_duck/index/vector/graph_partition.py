@@ -24,8 +24,9 @@ Places = NDArray[np.int64]
 
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
 _AT_ONCE: Final = 64 << 20  # bytes of vectors that are decoded at once
-_WALK: Final = 60  # looking at so many vectors costs what a walk takes for each of its candidates
 _BLAS_QUERIES: Final = 20  # from so many queries on faiss multiplies matrices: fast, and less precise
+_WALK: Final = 10  # looking at so many vectors takes as long as each candidate of a walk
+_WALK_TOGETHER: Final = 40  # and so many where matrices are multiplied
 
 
 class GraphPartition:
@@ -44,7 +45,9 @@ class GraphPartition:
     def __init__(self, files: VectorFiles, codes: NDArray[Any], graph: Callable[[], Graph]) -> None:
         self.num_vectors = len(codes)
         self.storage = _storage_of(files, codes)
+        self._codes = _codes_in(self.storage)
         self._is_dot = files.metric == "dot"
+        self._is_flat = files.storage == "FLAT"
         self._read_graph = graph
         self._lock = Lock()
         self._walker: Any = None
@@ -90,7 +93,7 @@ class GraphPartition:
         if count == self.num_vectors:
             allowed = None
         width = max(ef, k) * self.num_vectors // count
-        if count <= _WALK * width:
+        if count <= width * (_WALK if len(queries) < _BLAS_QUERIES else _WALK_TOGETHER):
             return self._look_at_all(queries, k, allowed)
         distances, places = self._walk(queries, k, allowed, width)
         if places[:, -1].min() < 0:
@@ -122,10 +125,18 @@ class GraphPartition:
         best: list[tuple[Distances, Places]] = []
         for first in range(0, len(ids), step):
             some = ids[first : first + step]
-            best.append(self._nearest(queries, self.storage.reconstruct_batch(some), some, min(k, len(some))))
+            best.append(self._nearest(queries, self._decode(some), some, min(k, len(some))))
             if len(best) > 1:
                 best = [self._merged(best, k)]
         return best[0]
+
+    def _decode(self, ids: Places) -> NDArray[np.float32]:
+        found = self._codes
+        codes = found[int(ids[0]) : int(ids[-1]) + 1] if int(ids[-1]) - int(ids[0]) + 1 == len(ids) else found[ids]
+        if self._is_flat:
+            return codes.view(np.float32)
+        vectors: NDArray[np.float32] = self.storage.sa_decode(codes)
+        return vectors
 
     def _nearest(
         self, queries: NDArray[np.float32], vectors: NDArray[np.float32], ids: Places, k: int
@@ -178,3 +189,12 @@ def _storage_of(files: VectorFiles, codes: NDArray[Any]) -> Any:
     else:
         storage.add_sa_codes(np.ascontiguousarray(codes, np.uint8))
     return storage
+
+
+def _codes_in(storage: Any) -> NDArray[np.uint8]:
+    """The codes (n, code size) that an index holds; valid as long as it is."""
+    size = storage.ntotal * storage.code_size
+    if not size:
+        return np.empty((0, storage.code_size), np.uint8)
+    codes: NDArray[np.uint8] = _FAISS.rev_swig_ptr(storage.codes.data(), size)
+    return codes.reshape(storage.ntotal, storage.code_size)
