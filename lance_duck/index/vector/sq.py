@@ -4,8 +4,8 @@
                  truncated, and so stands for the numbers from start + c (end - start) / 255 up to the next one
     metadata     {"dim", "num_bits": 8, "bounds": {"start", "end"}}
 
-faiss encodes in the same way, and decodes to the middle of these numbers, vmin + (c + 1/2) / 255 vdiff: vmin is start, and
-vdiff the difference.
+faiss encodes in the same way, and decodes to the middle of these numbers, vmin + (c + 1/2) / 255 vdiff: vmin is start,
+and vdiff the difference.
 """
 
 from __future__ import annotations
