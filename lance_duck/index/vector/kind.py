@@ -18,6 +18,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, Part
 from lance_duck.index.query import Query
+from lance_duck.index.vector.build import build
 from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.graphs import GraphIndex
 from lance_duck.index.vector.ivf import IvfIndex
@@ -55,7 +56,7 @@ class VectorKind:
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows."""
-        raise UnsupportedError("building of vector indexes")
+        return build(rows, writer, options)
 
     def merge(
         self, parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions

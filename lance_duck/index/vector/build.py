@@ -1,0 +1,119 @@
+"""Vector segments made of rows: what is trained with, is kept; the column then streams through assignment and encoding.
+
+A quarter of the memory limit is for the vectors that are kept, a quarter for codes that wait to be sorted by partition;
+what has no room there goes to unnamed temporary files. One partition at a time is in memory whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.index.files import SegmentWriter
+from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
+from lance_duck.index.vector.graph_rows import GraphRows, graph_rows
+from lance_duck.index.vector.hnsw import build_graph
+from lance_duck.index.vector.kept import Kept, Spill
+from lance_duck.index.vector.model import Model
+from lance_duck.index.vector.runs import Runs
+from lance_duck.index.vector.train import of_metric, train
+from lance_duck.index.vector.vectors import vectors_of
+from lance_duck.index.vector.wish import VectorWish
+from lance_duck.index.vector.write import Stored, write_segment
+
+VERSION: Final = 1
+
+_BLOCK_BYTES: Final = 16 << 20
+
+
+def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
+    """Write a segment of rows; see `IndexKind.build`.
+
+    Of no rows there are no files: the details alone say what is wanted.
+
+    Raises:
+        InvalidInputError: A parameter makes no sense, or there are too few vectors to train with.
+        UnsupportedError: A kind that is not built.
+    """
+    type_ = rows.schema.field(VALUE).type
+    wish = VectorWish.of(options.parameters, type_)
+    with Spill() as spill:
+        kept, taken = keep(rows, wish.metric, options, spill)
+        if taken:
+            model = train(wish, kept, item_of(type_))
+            runs = new_runs(model, options, spill)
+            encode(kept, model, runs, options, taken)
+            write_segment(writer, model, stored(model, runs))
+            if options.progress is not None:
+                options.progress(taken)
+    return Details(VERSION, wish.details())
+
+
+def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill) -> tuple[Kept, int]:
+    """Take in all rows, and keep those that can be neighbours; also returns how many rows there were."""
+    kept = Kept(options.memory_limit // 4, spill)
+    taken = 0
+    for batch in rows:
+        vectors = vectors_of(batch.column(VALUE), metric=metric)
+        names = batch.column(ROW).to_numpy()
+        if vectors.usable.all():
+            kept.add(names, vectors.values)
+        else:
+            kept.add(names[vectors.usable], vectors.values[vectors.usable])
+        taken += batch.num_rows
+        if options.progress is not None:
+            options.progress(taken // 2)  # they come by again, to be encoded
+    return kept, taken
+
+
+def new_runs(model: Model, options: BuildOptions, spill: Spill, *, by_name: bool = True) -> Runs:
+    """What sorts codes, or for graphs vectors, by partition."""
+    return Runs(len(model.centroids), max(options.memory_limit // 4, 1), spill, by_name=by_name)
+
+
+def encode(kept: Kept, model: Model, runs: Runs, options: BuildOptions, taken: int) -> None:
+    """Assign vectors to partitions, and encode them, unless graphs need the vectors first."""
+    done = 0
+    for names, vectors in kept:
+        step = max(1, _BLOCK_BYTES // max(vectors.itemsize * model.dim, 1))
+        for first in range(0, len(names), step):
+            block = of_metric(vectors[first : first + step], model.metric)
+            partitions, _ = model.assign(block)
+            codes = block if model.has_graphs else model.encode(block, partitions)
+            runs.add(partitions, names[first : first + step], codes)
+            done += len(block)
+            if options.progress is not None:
+                options.progress((taken + done) // 2)
+
+
+def stored(model: Model, runs: Runs) -> Iterator[Stored | None]:
+    """The partitions, one after the other; graphs are built."""
+    for partition in range(len(model.centroids)):
+        found = runs.take(partition)
+        if found is None:
+            yield None
+            continue
+        names, codes = found
+        graph = None
+        if model.has_graphs:
+            graph = new_graph(model, codes)
+            codes = model.encode(codes, np.full(len(codes), partition))
+        yield Stored(names, codes, graph)
+
+
+def new_graph(model: Model, vectors: Any) -> GraphRows:
+    """The graph of a partition."""
+    parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
+    dense = np.ascontiguousarray(vectors, np.float32)
+    return graph_rows(build_graph(dense, model.metric, **parameters), dense, model.metric, **parameters)
+
+
+def item_of(type_: pa.DataType) -> np.dtype[Any]:
+    """Type of stored numbers for a column."""
+    inner = type_.value_type
+    if inner == pa.uint8() or pa.types.is_floating(inner):
+        return np.dtype(inner.to_pandas_dtype())
+    return np.dtype(np.float32)

@@ -1,0 +1,133 @@
+"""Training: centroids, bounds and codebooks of a sample of vectors, by faiss. The same vectors give the same model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.kept import Kept
+from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.model import Model, quantizer
+from lance_duck.index.vector.pq import has_residual
+from lance_duck.index.vector.wish import VectorWish
+
+_SEED: Final = 1234
+_ROUNDS: Final = 20  # more change hardly anything
+_LEAST_RANGE: Final = 1e-6
+
+
+def train(wish: VectorWish, vectors: Kept, item: np.dtype[Any]) -> Model:
+    """Make the model of an index.
+
+    Args:
+        wish: What is asked for; centroids and a codebook that it brings are taken as they are.
+        vectors: All that are indexed, at least one unless nothing is to be trained.
+        item: Type of stored numbers.
+
+    Raises:
+        InvalidInputError: Too few vectors.
+    """
+    check_enough(wish, len(vectors))
+    centroids, loss = wish.centroids, None
+    if centroids is None:
+        count = wish.partitions_for(len(vectors))
+        sample = of_metric(vectors.sample(wish.sample_rate * count, _SEED), wish.metric)
+        centroids, loss = _centroids(sample, count, wish)
+        loss *= len(vectors) / len(sample)
+    model = Model(
+        wish.kind,
+        wish.metric,
+        item,
+        centroids,
+        loss,
+        m=wish.m,
+        ef_construction=wish.ef_construction,
+        max_level=wish.max_level,
+    )
+    if wish.storage == "SQ":
+        return replace(model, bounds=_bounds(of_metric(chunk, wish.metric) for _, chunk in vectors))
+    if wish.storage == "PQ":
+        if wish.codebook is not None:
+            return replace(model, codebook=wish.codebook)
+        sample = of_metric(vectors.sample(wish.sample_rate << wish.bits, _SEED + 1), wish.metric)
+        return replace(model, codebook=_codebook(sample, model, wish))
+    return model
+
+
+def check_enough(wish: VectorWish, num_vectors: int) -> None:
+    """Refuse too few vectors to train with, with InvalidInputError."""
+    needed = 1 if wish.centroids is None else 0
+    if wish.storage == "SQ":
+        needed = 1
+    elif wish.storage == "PQ" and wish.codebook is None:
+        needed = 1 << wish.bits
+    if num_vectors < needed:
+        raise InvalidInputError(
+            f"too few vectors to train {wish.kind}",
+            expected=f"{needed} at least that are not null, not NaN"
+            + (", not zero" if wish.metric == "cosine" else ""),
+            found=num_vectors,
+            remedy="IVF_FLAT needs no more than one" if needed > 1 else "train=False makes an index without rows",
+        )
+
+
+def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
+    """Vectors as the metric compares them: normalised for cosine."""
+    return np.ascontiguousarray(normalized(vectors)) if metric == "cosine" else np.ascontiguousarray(vectors)
+
+
+def _centroids(sample: NDArray[Any], count: int, wish: VectorWish) -> tuple[NDArray[Any], float]:
+    """Centroids of a sample, and the sum of its distances to them."""
+    if wish.metric == "hamming":
+        bits = np.unpackbits(sample, axis=1).astype(np.float32)
+        means = _clusters(bits, count, faiss.IndexFlatL2(bits.shape[1]), wish)
+        centroids: NDArray[Any] = np.packbits(means > 0.5, axis=1)
+        distances, _ = quantizer(centroids, wish.metric).search(sample, 1)
+        return centroids, float(distances.sum())
+    index: Any = faiss.IndexFlatIP(wish.dim) if wish.metric == "dot" else faiss.IndexFlatL2(wish.dim)
+    centroids = _clusters(sample, count, index, wish)
+    distances, _ = quantizer(centroids, wish.metric).search(sample, 1)
+    total = float(distances.sum(dtype=np.float64))
+    return centroids, len(sample) - total if wish.metric == "dot" else total
+
+
+def _clusters(sample: NDArray[np.float32], count: int, index: Any, wish: VectorWish) -> NDArray[np.float32]:
+    clustering: Any = faiss.Clustering(sample.shape[1], count)
+    _settle(clustering, wish, len(sample))
+    clustering.train(sample, index)
+    centroids = faiss.vector_to_array(clustering.centroids).reshape(count, -1)
+    if not np.isfinite(centroids).all():  # products of numbers near the largest ones
+        centroids = np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
+    return centroids
+
+
+def _bounds(chunks: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
+    """The least and the greatest number of vectors, not the same."""
+    low, high = np.inf, -np.inf
+    for chunk in chunks:
+        if chunk.size:
+            low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
+    return low, max(high, low + max(abs(low), 1.0) * _LEAST_RANGE)
+
+
+def _codebook(sample: NDArray[np.float32], model: Model, wish: VectorWish) -> NDArray[np.float32]:
+    if has_residual(model.metric):
+        sample = np.ascontiguousarray(sample - model.centroids[model.assign(sample)[0]])
+    product: Any = faiss.ProductQuantizer(wish.dim, wish.num_sub_vectors, wish.bits)
+    _settle(product.cp, wish, len(sample))
+    product.train(sample)
+    shape = (wish.num_sub_vectors, 1 << wish.bits, wish.dim // wish.num_sub_vectors)
+    return np.nan_to_num(faiss.vector_to_array(product.centroids)).reshape(shape)
+
+
+def _settle(parameters: Any, wish: VectorWish, num_vectors: int) -> None:
+    parameters.niter = min(wish.max_iters, _ROUNDS)
+    parameters.seed = _SEED
+    parameters.min_points_per_centroid = 1
+    parameters.max_points_per_centroid = max(num_vectors, 1)
