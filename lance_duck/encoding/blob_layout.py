@@ -45,6 +45,10 @@ class BlobReader:
         """False."""
         return False
 
+    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """None: `read` does it."""
+        return None
+
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read the descriptions of rows; that of a null is (0, 0)."""
         leaf = yield from self._inner.read(rows)

@@ -122,14 +122,21 @@ def decode_values(
         CorruptError: The buffers cannot hold the values, or an index of a valid value is too high.
     """
     block = layout.values.decode_chunks(parsed.values)
-    if dictionary is None:
-        return block
+    return block if dictionary is None else as_dictionary(block, dictionary, layout.layers, def_, where)
+
+
+def as_dictionary(block: Block, dictionary: Block, layers: Layers, def_: Levels | None, where: str) -> Dictionary:
+    """Values as places in a dictionary.
+
+    Raises:
+        CorruptError: They are no numbers, or that of a valid value is too high.
+    """
     if not isinstance(block, FixedWidth) or block.bits not in (8, 16, 32, 64):
         raise CorruptError("dictionary indices", where=where, expected="unsigned integers")
     indices = np.ascontiguousarray(block.data).view(f"<u{block.bits // 8}")
     if len(indices) and int(indices.max()) >= dictionary.count:
         wild = indices >= dictionary.count
-        valid = True if def_ is None else def_[def_ <= layout.layers.max_visible] == 0
+        valid = True if def_ is None else def_[def_ <= layers.max_visible] == 0
         if np.any(wild & valid):
             raise CorruptError("dictionary index", where=where, expected=f"< {dictionary.count}", found=indices.max())
         indices = np.where(wild, indices.dtype.type(0), indices)

@@ -27,7 +27,7 @@ from lance_duck.encoding.levels import decode_levels
 from lance_duck.encoding.page import Leaf, Levels, Page, Rows
 from lance_duck.encoding.rows import check_rows, expand_ranges, slice_bounds
 from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.store.request import Bytes, Request
+from lance_duck.store.request import Bytes, Request, run
 
 _SCALAR_BUFFERS = (1, 2)
 _MAX_LEVELS = 1 << 40
@@ -88,6 +88,10 @@ class ConstantReader:
     def is_dictionary(self) -> bool:
         """True: one value for all rows."""
         return True
+
+    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """What `read` gives, which reads nothing but once."""
+        return run(self.read(rows))
 
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows: no bytes but those read once."""

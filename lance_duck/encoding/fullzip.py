@@ -99,6 +99,10 @@ class FullZipReader:
         """False: large values are not stored in dictionaries."""
         return False
 
+    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """None: `read` does it."""
+        return None
+
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows: one range of bytes for each run of adjacent rows."""
         count = check_rows(rows, self.num_rows)

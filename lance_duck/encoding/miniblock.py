@@ -25,24 +25,26 @@ from lance_duck.encoding.chunk_decoder import (
     take_plain,
 )
 from lance_duck.encoding.chunks import ChunkTable, Int64s, parse_chunk_table
+from lance_duck.encoding.few import FewValues
 from lance_duck.encoding.kernels.nesting import choose_entries, row_bounds
 from lance_duck.encoding.page import Leaf, Page, Rows
 from lance_duck.encoding.rep_index import RowIndex, parse_rep_index
 from lance_duck.encoding.rows import check_rows, slice_bounds
 from lance_duck.encoding.take import slice_block, take
 from lance_duck.errors import CorruptError
-from lance_duck.store.request import Request
+from lance_duck.store.request import Request, run
 
 _MAX_DICTIONARY = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is read once: chunk table, repetition index, dictionary."""
+    """What is read once: chunk table, repetition index, dictionary, and what takes few values out of mapped chunks."""
 
     table: ChunkTable
     index: RowIndex | None
     dictionary: Block | None
+    few: FewValues | None
 
 
 class MiniBlockReader:
@@ -77,6 +79,11 @@ class MiniBlockReader:
             return (yield from self._read_nested(rows, count, state, state.index))
         return (yield from self._read_flat(rows, count, state))
 
+    def few(self, rows: Int64s) -> Leaf | None:
+        """Read a few rows: see `PageReader.few`."""
+        state = self._state or run(self._load())
+        return None if state.few is None else state.few.take(rows)
+
     def _load(self) -> Request[_State]:
         page, layout = self._page, self._layout
         wanted = [page.byte_range(0)]
@@ -96,7 +103,8 @@ class MiniBlockReader:
         index = None
         if layout.layers.max_rep:
             index = parse_rep_index(found[-1], layout.rep_index_depth, table.num_chunks, page.num_rows, page.where)
-        self._state = _State(table, index, dictionary)
+        few = FewValues(page, layout, table, dictionary) if FewValues.can_read(layout) else None
+        self._state = _State(table, index, dictionary, few)
         return self._state
 
     def _read_flat(self, rows: Rows, count: int, state: _State) -> Request[Leaf]:

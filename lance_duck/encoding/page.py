@@ -114,3 +114,16 @@ class PageReader(Protocol):
         Raises:
             CorruptError: The page contradicts itself.
         """
+
+    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """Read a few rows at once, without a request: what `read` gives, from a source that is not remote.
+
+        Args:
+            rows: Counted from the start of the page, ascending, at least one.
+
+        Returns:
+            None where nothing is faster than `read`.
+
+        Raises:
+            CorruptError: The page contradicts itself.
+        """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.encoding.page import Rows
 from lance_duck.file.column20 import open_column20
@@ -33,6 +35,19 @@ class ColumnReader(Protocol):
         Raises:
             CorruptError: A file contradicts itself.
             UnsupportedError: An encoding that is not read.
+        """
+
+    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """What `read` gives, at once and without a request: for a few rows of mapped files.
+
+        Args:
+            rows: Ascending, at least one.
+
+        Returns:
+            None where nothing is faster than `read`.
+
+        Raises:
+            CorruptError: As `read`.
         """
 
     def is_dictionary(self) -> bool:

@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
 
 from lance_duck.encoding.v20.buffers import PageBuffers
 from lance_duck.encoding.v20.registry import parse_encoding
@@ -57,6 +59,10 @@ class Column20:
             CorruptError: The bytes contradict themselves.
         """
         return (yield from self.node.read(runs_of_rows(rows, self.num_rows)))
+
+    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """None: `read` does it."""
+        return None
 
     def is_dictionary(self) -> bool:
         """Whether all pages hold distinct values and indices."""

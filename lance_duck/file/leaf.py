@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow import block_to_arrow
 from lance_duck.encoding.blob_layout import read_blobs, read_extents
@@ -78,6 +79,7 @@ class LeafColumn:
             raise UnsupportedError("lists and fixed-size lists of structs in one column", where=self._where)
         self._pages = file.column(column).pages
         self._readers: list[PageReader | None] = [None] * len(self._pages)
+        self._is_plain = structure.lists == (False,) and self._stride == 1 and not file.source.remote
         total = sum(page.num_rows for page in self._pages)
         if total > _MAX_ROWS:
             raise CorruptError("rows of the pages", where=self._where, expected=f"<= {_MAX_ROWS}", found=total)
@@ -104,6 +106,23 @@ class LeafColumn:
         else:
             values = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
         return LeafValues(values, self._entries(leaves))
+
+    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Values of a few rows at once, without a request; None where `read` does it.
+
+        Args:
+            rows: Ascending, at least one.
+        """
+        if not self._is_plain:
+            return None
+        arrays = []
+        for page, local in self._by_page(rows):
+            leaf = self._reader(page).few(local)
+            if leaf is None or isinstance(leaf.block, PackedStruct):
+                return None
+            self._check(leaf)
+            arrays.append(self._values(leaf))
+        return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
     def _with_blobs(self, leaf: Leaf) -> Request[Leaf]:
         """The bytes of blobs in place of their descriptions."""
@@ -149,6 +168,11 @@ class LeafColumn:
                 if end > start:
                     parts.append((page, slice(max(start, base) - base, min(stop, end) - base)))
             return parts
+        return [*self._by_page(rows)]
+
+    def _by_page(self, rows: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
+        if len(self._pages) == 1:
+            return [(0, rows)]
         cuts = rows.searchsorted(self._first)
         used = np.flatnonzero(cuts[1:] > cuts[:-1]).tolist()
         return [(page, rows[cuts[page] : cuts[page + 1]] - self._first[page]) for page in used]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.encoding.page import Rows
 from lance_duck.errors import UnsupportedError
@@ -41,6 +43,10 @@ class MixedColumn:
         self._older, self._newer = older, newer
         self._locate = locate
         _check(field, locate)
+
+    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """None: `read` does it."""
+        return None
 
     def is_dictionary(self) -> bool:
         """False."""

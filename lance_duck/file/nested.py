@@ -65,6 +65,13 @@ class NestedColumn:
         found = yield from gather([leaf.read(rows) for leaf in self._leaves])
         return self._assemble(self._root, found, count)
 
+    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Read a few rows at once: see `ColumnReader.few`."""
+        if self._root.leaf is None:
+            return None
+        values = self._leaves[self._root.leaf].few(rows)
+        return None if values is None else _with_type(values, self._root.arrow_type)
+
     def _assemble(self, node: Node, found: list[LeafValues], slots: int) -> pa.Array:
         if node.leaf is not None:
             values = found[node.leaf].values

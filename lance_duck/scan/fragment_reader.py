@@ -16,10 +16,12 @@ from lance_duck.file.reader import LanceFile
 from lance_duck.rows import DeletionVector, row_addresses
 from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, Read
 from lance_duck.snapshot import Snapshot
-from lance_duck.store.request import Request, gather
+from lance_duck.store.request import Request, gather, is_watched
 from lance_duck.wire.fragment import Fragment
 
 _KEPT_COLUMNS: Final = 1024
+_FEW: Final = 32
+_SCATTERED: Final = 64
 
 Columns = dict[str, pa.Array]
 
@@ -57,7 +59,13 @@ class FragmentReader:
     def read(self, wanted: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns; the result has them by name."""
         readers = [self._columns.get(self.fragment, read, self._open) for read in wanted]
-        arrays = yield from gather([reader.read(rows) for reader in readers])
+        few = _few(rows, self.num_rows)
+        arrays = [None if few is None else reader.few(few) for reader in readers]
+        missing = [place for place, array in enumerate(arrays) if array is None]
+        if missing:
+            found = yield from gather([readers[place].read(rows) for place in missing])
+            for place, array in zip(missing, found, strict=True):
+                arrays[place] = array
         return {read.name: array for read, array in zip(wanted, arrays, strict=True)}
 
     def is_dictionary(self, read: Read) -> bool:
@@ -97,6 +105,18 @@ class FragmentReader:
                 column = data_file.column_of(field_id)
                 return None if column is None else (file, column)
         return None
+
+
+def _few(rows: Rows, num_rows: int) -> NDArray[np.int64] | None:
+    """Rows that are so few that each is read for itself; None: they are not, or what is read is being counted."""
+    count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+    if not 0 < count <= max(_FEW, num_rows // _SCATTERED) or is_watched():
+        return None
+    if isinstance(rows, slice):
+        if count > _FEW:
+            return None
+        rows = np.arange(rows.start, rows.stop, dtype=np.int64)
+    return rows if rows[0] >= 0 and rows[-1] < num_rows else None
 
 
 class ColumnCache:

@@ -97,6 +97,11 @@ def watched() -> Iterator[Watched]:
         _WATCHING.remove(counts)
 
 
+def is_watched() -> bool:
+    """Whether what is read is counted: who reads past `fetch` must not."""
+    return bool(_WATCHING)
+
+
 _WATCHING: Final[list[Watched]] = []
 _COUNTING: Final = Lock()
 

@@ -1,0 +1,76 @@
+"""Few rows, each taken out of its chunk, against the same rows read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lance_duck as ld
+from lance_duck.file.column import open_column
+from lance_duck.store.request import run
+
+ROWS = 9_000
+
+
+def columns() -> dict[str, pa.Array]:
+    """Columns of each encoding that values are taken out of one by one, and of some that they are not."""
+    rng = np.random.default_rng(7)
+    null = rng.random(ROWS) < 0.2
+    numbers = rng.integers(-(1 << 40), 1 << 40, ROWS)
+    texts = [f"text {n}" if n % 3 else "ä" * (n % 5) for n in numbers.tolist()]
+    return {
+        "wide": pa.array(numbers),
+        "small": pa.array(rng.integers(0, 60, ROWS), pa.int8()),
+        "nullable": pa.array(numbers, mask=null),
+        "sparse": pa.array(numbers, mask=~null),
+        "float": pa.array(rng.random(ROWS), mask=null),
+        "decimal": pa.array(list(range(ROWS)), pa.decimal128(22, 0)),
+        "text": pa.array(texts),
+        "nullable text": pa.array(texts, mask=null),
+        "binary": pa.array([t.encode() for t in texts], pa.large_binary()),
+        "repeated": pa.array(np.array(["one", "two", "three"])[rng.integers(0, 3, ROWS)], mask=null),
+        "flag": pa.array(null, mask=null[::-1]),
+        "constant": pa.array([7] * ROWS),
+        "half constant": pa.array([7] * ROWS, mask=null),
+        "nothing": pa.nulls(ROWS, pa.int32()),
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(ROWS * 4), pa.float32()), 4),
+        "list": pa.array([[1] * (n % 3) for n in range(ROWS)]),
+        "struct": pa.StructArray.from_arrays([pa.array(numbers)], ["x"]),
+    }
+
+
+@pytest.fixture(scope="module", params=["2.0", "2.1", "2.2"])
+def readers(request, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("few"))
+    table = ld.write_dataset(pa.table(columns()), path, data_storage_version=request.param)
+    snapshot = table._snapshot
+    data_file = snapshot.fragments[0].files[0]
+    file = snapshot.data_file(data_file)
+
+    def locate(field_id):
+        column = data_file.column_of(field_id)
+        return None if column is None else (file, column)
+
+    return {field.name: open_column(field, locate, ROWS) for field in snapshot.schema.fields}, request.param
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 1 << 32))
+def test_few_rows_are_those_that_are_read(readers, seed):
+    rng = np.random.default_rng(seed)
+    rows = np.unique(rng.integers(0, ROWS, int(rng.choice([1, 2, 40]))))
+    for name, reader in readers[0].items():
+        found = reader.few(rows)
+        if found is not None:
+            found.validate(full=True)
+            assert found.equals(run(reader.read(rows))), name
+
+
+def test_usual_columns_are_taken_value_by_value(readers):
+    by_name, version = readers
+    taken = {name for name, reader in by_name.items() if reader.few(np.array([3, 5_000])) is not None}
+    others = {"2.0": set(by_name), "2.1": {"list", "struct", "flag", "constant"}, "2.2": {"list", "struct", "flag"}}
+    assert taken == set(by_name) - others[version]
