@@ -123,9 +123,9 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
     levels = _levels(numbers, bounds, num_vectors, where)
     if num_vectors and not 0 <= metadata.entry_point < num_vectors:
         raise CorruptError("entry point", where=where, expected=f"< {num_vectors}", found=metadata.entry_point)
-    widths = [int(lengths[low:high].max(initial=0)) for low, high in bounds]
-    room = np.concatenate([[0], np.cumsum(np.maximum(widths, 1, dtype=np.int64))]).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(room[levels])])
+    widths = [0, *(int(lengths[low:high].max(initial=1)) for low, high in bounds)]
+    room = np.cumsum(np.array(widths, np.int64))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(room[levels])])
     if int(offsets[-1]) > _SPARSEST * (len(items) + len(ids)):
         raise CorruptError("a graph with hardly a neighbour", where=where, found=f"{len(items)} for {offsets[-1]}")
     filled = np.full(int(offsets[-1]), -1, np.int32)
