@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
@@ -109,6 +110,11 @@ def describe(select: str, columns: Columns, parameters: Parameters = None) -> li
         cursor.unregister(BATCH)
 
 
+def plain_value(value: Any) -> Any:
+    """A bound value as Python's own, where it is a scalar of numpy, which DuckDB does not take."""
+    return value.item() if isinstance(value, np.bool_ | np.integer | np.floating | np.str_ | np.bytes_) else value
+
+
 def first_line(error: BaseException) -> str:
     """What DuckDB says, without the drawing of where it is."""
     text = str(error)
@@ -167,7 +173,9 @@ def _take_in(array: pa.Array, name: str) -> pa.Array:
 def _plain(parameters: Parameters) -> Any:
     if not parameters:
         return None
-    return dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+    if isinstance(parameters, Mapping):
+        return {name: plain_value(value) for name, value in parameters.items()}
+    return [plain_value(value) for value in parameters]
 
 
 _local = threading.local()

@@ -19,6 +19,8 @@ import pyarrow as pa
 
 _DATE: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
+_ZONED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)([+-]\d{2}(?::\d{2})?|Z)")
+_TIME: Final = re.compile(r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 _MOMENTS: Final = {"date": _DATE, "text": _TIMESTAMP, "timestamp": _TIMESTAMP}
 _FLOAT: Final = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|nan|inf|infinity)", re.IGNORECASE)
 _SINGLES: Final = ("float", "real", "float4")
@@ -30,6 +32,7 @@ _INTEGERS: Final = {
     "bigint": pa.int64(),
 }
 _DECIMAL: Final = re.compile(r"(?:decimal|numeric)\((\d{1,2}),(\d{1,2})\)")
+_WHOLE: Final = re.compile(r"-?\d+(?:\.0*)?")
 _MAX_DIGITS: Final = 15
 _EXACT_INT: Final = {"float": 2**24, "double": 2**53}
 _EPOCH: Final = dt.datetime(1970, 1, 1)
@@ -45,7 +48,8 @@ class Literal:
     """A constant as written.
 
     Attributes:
-        kind: number, text, double, date, timestamp (of typed SQL literals), or value (a Python value).
+        kind: number, text, double, of typed SQL literals date, timestamp, timestamptz, time and blob, or value (a
+            Python value).
         value: The digits, the text, or the value.
     """
 
@@ -90,7 +94,7 @@ def cast_literal(literal: Literal, name: str) -> Literal:
     text = literal.value if literal.kind in ("text", "number") else None
     if text is None:
         raise NotSimpleError
-    if name in ("date", "timestamp") and literal.kind == "text":
+    if name in ("date", "timestamp", "timestamptz", "time", "blob") and literal.kind == "text":
         return Literal(name, text)
     if name in _FLOATS and _FLOAT.fullmatch(text):
         return Literal("double", float(np.float32(text)) if name in _SINGLES else float(text))
@@ -112,8 +116,8 @@ def _fits(holds: bool, literal: Literal) -> Literal:
 
 
 def _integer(literal: Literal, type_: pa.DataType) -> pa.Scalar:
-    if literal.kind == "number" and re.fullmatch(r"-?\d+", literal.value):
-        value = int(literal.value)
+    if literal.kind == "number" and _WHOLE.fullmatch(literal.value):
+        value = int(literal.value.partition(".")[0])
     elif literal.kind == "value" and type(literal.value) is int:
         value = literal.value
     else:
@@ -148,6 +152,8 @@ def number(literal: Literal) -> Decimal:
     """
     if literal.kind == "number" or (literal.kind == "value" and type(literal.value) is int):
         return Decimal(literal.value)
+    if literal.kind == "value" and type(literal.value) is Decimal and literal.value.is_finite():
+        return literal.value
     raise NotSimpleError
 
 
@@ -166,20 +172,65 @@ def _date(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     elif literal.kind == "value" and type(literal.value) is dt.date:
         value = literal.value
     else:
-        raise NotSimpleError
+        # DuckDB widens the column, which keeps its order: midnight is compared as the day.
+        moment = _moment(_fits(literal.kind in ("timestamp", "value"), literal))
+        return _checked(moment.time() == dt.time(), moment.date(), type_)
     return pa.scalar(value, type_)
 
 
 def _timestamp(literal: Literal, type_: pa.DataType) -> pa.Scalar:
+    return _ticks(_moment(literal) - _EPOCH, type_)
+
+
+def _instant(literal: Literal, type_: pa.DataType) -> pa.Scalar:
+    """Of a type with a time zone; what has none is in UTC, as it is for the evaluator."""
+    value = literal.value
+    zoned = _ZONED.fullmatch(value) if literal.kind in ("text", "timestamptz") else None
+    if zoned is not None:
+        value = _parsed(dt.datetime.fromisoformat, zoned[1] + zoned[2].replace("Z", "+00:00"))
+    elif literal.kind == "timestamptz":
+        value = _moment(Literal("text", value))
+    elif literal.kind != "value" or type(value) is not dt.datetime:
+        value = _moment(literal)
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=dt.UTC)
+    return _ticks(value - _EPOCH.replace(tzinfo=dt.UTC), type_)
+
+
+def _time(literal: Literal, type_: pa.DataType) -> pa.Scalar:
+    value = literal.value
+    if literal.kind in ("text", "time") and _TIME.fullmatch(value):
+        value = _parsed(dt.time.fromisoformat, value)
+    elif literal.kind != "value" or type(value) is not dt.time or value.tzinfo is not None:
+        raise NotSimpleError
+    return _ticks(dt.datetime.combine(_EPOCH, value) - _EPOCH, type_)
+
+
+def _bytes(literal: Literal, type_: pa.DataType) -> pa.Scalar:
+    value = literal.value
+    if literal.kind in ("text", "blob") and value.isascii() and value.isprintable() and "\\" not in value:
+        value = value.encode()
+    elif literal.kind != "value" or type(value) is not bytes:
+        raise NotSimpleError
+    return _checked(not pa.types.is_fixed_size_binary(type_) or len(value) == type_.byte_width, value, type_)
+
+
+def _moment(literal: Literal) -> dt.datetime:
+    """A constant that is a date, or a moment without time zone."""
     value = literal.value
     if literal.kind == "value" and type(value) is dt.date:
-        value = dt.datetime(value.year, value.month, value.day)
-    elif literal.kind in _MOMENTS and _MOMENTS[literal.kind].fullmatch(value):
-        value = _parsed(dt.datetime.fromisoformat, value)
-    elif literal.kind != "value" or type(value) is not dt.datetime or value.tzinfo is not None:
+        return dt.datetime(value.year, value.month, value.day)
+    if literal.kind == "value" and type(value) is dt.datetime and value.tzinfo is None:
+        return value
+    if literal.kind not in _MOMENTS or not _MOMENTS[literal.kind].fullmatch(value):
         raise NotSimpleError
-    micros = (value - _EPOCH) // dt.timedelta(microseconds=1)
-    count = micros * _PER_SECOND[type_.unit]
+    parsed: dt.datetime = _parsed(dt.datetime.fromisoformat, value)
+    return parsed
+
+
+def _ticks(since: dt.timedelta, type_: pa.DataType) -> pa.Scalar:
+    """So long after the epoch, or after midnight."""
+    count = since // dt.timedelta(microseconds=1) * _PER_SECOND[type_.unit]
     return _checked(count % 10**6 == 0 and abs(count // 10**6) < 2**63, count // 10**6, type_)
 
 
@@ -192,8 +243,14 @@ def _checked(fits: bool, value: Any, type_: pa.DataType) -> pa.Scalar:
 def _parsed(parse: Callable[[str], Any], text: str) -> Any:
     try:
         return parse(text)
-    except ValueError as error:
+    except (OverflowError, ValueError) as error:
         raise NotSimpleError from error
+
+
+def is_binary(type_: pa.DataType) -> bool:
+    """Whether it is a type of bytes."""
+    is_wide = pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_)
+    return bool(pa.types.is_binary(type_) or is_wide or pa.types.is_fixed_size_binary(type_))
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -209,4 +266,8 @@ _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Literal,
     (lambda t: t == pa.bool_(), _boolean),
     (pa.types.is_date32, _date),
     (lambda t: pa.types.is_timestamp(t) and t.tz is None, _timestamp),
+    # DuckDB has neither instants nor times of day finer than microseconds: it would cut the column's.
+    (lambda t: pa.types.is_timestamp(t) and t.unit != "ns", _instant),
+    (lambda t: pa.types.is_time(t) and t.unit != "ns", _time),
+    (is_binary, _bytes),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain, islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,9 +17,10 @@ import pyarrow as pa
 from lance_duck.scan.duckdb_eval import Parameters, query
 from lance_duck.scan.predicate import And, Opaque, Path, Predicate, StartsWith
 from lance_duck.scan.sql_compare import fixed_prefix
-from lance_duck.scan.sql_literals import NotSimpleError, is_text
+from lance_duck.scan.sql_constants import computed, constant_tokens
+from lance_duck.scan.sql_literals import Literal, NotSimpleError, is_text
 from lance_duck.scan.sql_text import SqlExpression
-from lance_duck.scan.sql_tokens import Token, tokens
+from lance_duck.scan.sql_tokens import END, Token, tokens
 from lance_duck.scan.sql_tree import Parser
 
 _AND: Final = Token("keyword", "and")
@@ -75,6 +77,23 @@ class _Splitter(Parser):
         simple = [each for each in parts if not isinstance(each, Opaque)]
         pieces = [each for each in parts if isinstance(each, Opaque)]
         return join(*simple, *([_one_piece(pieces, word)] if pieces else ()))
+
+    def _literal(self) -> Literal:
+        """A constant, or an expression of such, which DuckDB computes."""
+        at, used = self._at, self._used
+        count = constant_tokens(chain(islice(self._tokens, at, None), (END,)))
+        try:
+            found = super()._literal()
+            if self._at == at + count:
+                return found
+        except NotSimpleError:
+            pass
+        self._at, self._used = at, used
+        mine = self._tokens[at : at + count]
+        if not mine:
+            raise NotSimpleError
+        self._at += count
+        return computed(self._text[mine[0].start : mine[-1].stop], self._share(mine))
 
     def _operand(self, part: Callable[[], Predicate]) -> Predicate:
         at, depth, used, spans = self._at, self._depth, self._used, len(self._spans)

@@ -1,18 +1,20 @@
 """Simple SQL filters as a predicate tree, without asking DuckDB.
 
-Understood are comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, LIKE of a prefix and
-starts_with, membership in lists, bare booleans, AND, OR, NOT and parentheses. Whatever else the text holds, and every
-constant that is not compared exactly, is left to DuckDB: the answer is then None, never a guess.
+Understood are comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, TRUE, FALSE and
+DISTINCT FROM, LIKE of a prefix and starts_with, membership in lists, bare booleans, AND, OR, NOT and parentheses.
+Whatever else the text holds, and every constant that is not compared exactly, is left to DuckDB: the answer is then
+None, never a guess.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.scan.duckdb_eval import Parameters
+from lance_duck.scan.duckdb_eval import Parameters, plain_value
 from lance_duck.scan.lists import is_list, item_type
 from lance_duck.scan.predicate import (
     MIRRORED,
@@ -36,6 +38,7 @@ from lance_duck.scan.sql_names import find_name
 from lance_duck.scan.sql_tokens import END, Token, tokens
 
 _OPS: Final[Mapping[str, Op]] = {**{op: op for op in OPS}, "<>": "!=", "==": "="}
+_TYPED: Final = ("date", "timestamp", "timestamptz", "time")
 _MAX_DEPTH: Final = 64
 
 
@@ -127,7 +130,7 @@ class Parser:
             return self._function()
         path, type_ = self._path()
         if self._takes("keyword", "is"):
-            return self._is_null(path)
+            return self._is(path, type_)
         if self._takes("keyword", "not"):
             return Not(self._test(path, type_))
         if self._peek().kind == "keyword" and self._peek().text in ("in", "between", "like"):
@@ -162,10 +165,22 @@ class Parser:
             values.append(self._literal())
         return values
 
-    def _is_null(self, path: Path) -> Predicate:
+    def _is(self, path: Path, type_: pa.DataType) -> Predicate:
+        """What follows IS: null, true, false, or distinct from a constant; never null itself."""
         negative = self._takes("keyword", "not")
-        self._needs("keyword", "null")
-        return Not(IsNull(path)) if negative else IsNull(path)
+        if self._takes("keyword", "null"):
+            found: Predicate = IsNull(path)
+        elif self._takes("keyword", "distinct"):
+            self._needs("keyword", "from")
+            same = comparison("=", path, self._literal(), type_)
+            unknown = isinstance(same, Compare) and not same.value.is_valid
+            found = Not(IsNull(path)) if unknown else Not(all_of(Not(IsNull(path)), same))
+        elif type_ == pa.bool_() and self._peek().text in ("true", "false"):
+            value = self._next() == Token("keyword", "true")
+            found = all_of(Not(IsNull(path)), Compare("=", path, pa.scalar(value)))
+        else:
+            raise NotSimpleError
+        return Not(found) if negative else found
 
     def _test(self, path: Path, type_: pa.DataType) -> Predicate:
         if self._takes("keyword", "between"):
@@ -175,11 +190,15 @@ class Parser:
         if self._takes("keyword", "like"):
             return like(path, type_, self._literal())
         self._needs("keyword", "in")
-        self._needs("mark", "(")
+        is_in_list = self._takes("mark", "[")
+        if not is_in_list:
+            self._needs("mark", "(")
         values = [self._literal()]
         while self._takes("mark", ","):
             values.append(self._literal())
-        self._needs("mark", ")")
+        self._needs("mark", "]" if is_in_list else ")")
+        if is_in_list:  # a null in a list is equal to nothing
+            values = [value for value in values if value != Literal("value", None)]
         return membership(path, values, type_)
 
     def _path(self) -> tuple[Path, pa.DataType]:
@@ -188,8 +207,8 @@ class Parser:
             raise NotSimpleError
         path: Path = (name,)
         type_ = self._schema.field(name).type
-        while self._takes("mark", "."):
-            part = self._name()
+        while (subscript := self._takes("mark", "[")) or self._takes("mark", "."):
+            part = self._subscript() if subscript else self._name()
             if not pa.types.is_struct(type_):
                 raise NotSimpleError
             child = find_name(part, [f.name for f in type_.fields])
@@ -197,6 +216,13 @@ class Parser:
                 raise NotSimpleError
             path, type_ = (*path, child), type_.field(child).type
         return path, type_.value_type if pa.types.is_dictionary(type_) else type_
+
+    def _subscript(self) -> str:
+        token = self._next()
+        self._needs("mark", "]")
+        if token.kind != "text":
+            raise NotSimpleError
+        return _unquoted(token.text)
 
     def _is_name(self) -> bool:
         return self._peek().kind in ("word", "quoted")
@@ -239,10 +265,10 @@ class Parser:
         if token.kind == "text":
             return Literal("text", _unquoted(token.text))
         if token.kind == "param":
-            return Literal("value", self._parameter(token.text))
+            return Literal("value", _own(self._parameter(token.text)))
         if token.kind == "keyword" and token.text in ("true", "false", "null"):
             return Literal("value", {"true": True, "false": False, "null": None}[token.text])
-        if token.kind == "keyword" and token.text in ("date", "timestamp") and self._peek().kind == "text":
+        if token.kind == "keyword" and token.text in _TYPED and self._peek().kind == "text":
             return Literal(token.text, _unquoted(self._next().text))
         raise NotSimpleError
 
@@ -272,6 +298,13 @@ class Parser:
     def _needs(self, kind: str, text: str) -> None:
         if not self._takes(kind, text):
             raise NotSimpleError
+
+
+def _own(value: Any) -> Any:
+    """A bound value as Python's own."""
+    if isinstance(value, dt.datetime) and type(value) is not dt.datetime and not getattr(value, "nanosecond", 1):
+        return value.to_pydatetime()  # type: ignore[attr-defined]
+    return plain_value(value)
 
 
 def _unquoted(text: str) -> str:
