@@ -51,7 +51,10 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
         return bits
     left, right = queries.astype(np.float64), vectors.astype(np.float64)
     if metric == "l2":
-        return np.stack([((right - q) ** 2).sum(axis=1) for q in left] or [np.empty(0)]).astype(np.float32)[: len(left)]
+        found = np.empty((len(left), len(right)), np.float32)
+        for row, query in zip(found, left, strict=True):
+            row[:] = ((right - query) ** 2).sum(axis=1)
+        return found
     if metric == "cosine":
         with np.errstate(invalid="ignore", divide="ignore"):
             left = left / np.linalg.norm(left, axis=1, keepdims=True)
