@@ -86,6 +86,24 @@ def build_segment(
     return _written(snapshot, write, kind, name, field_id, fragments, uuid)
 
 
+def empty_segment(
+    snapshot: Snapshot, path: str, kind: IndexKind, details: bytes, *, name: str, uuid: UUID | None = None
+) -> IndexMetadata:
+    """Return a segment that covers nothing and has no files: it only says how an index is to be made.
+
+    Args:
+        snapshot: Version of the table.
+        path: Dotted path of the column.
+        kind: Of the index.
+        details: Message that says how.
+        name: Of the index.
+        uuid: Of the segment; None for a new one.
+    """
+    check_column(snapshot, path, kind)
+    said = Details(kind.versions[-1], details)
+    return _written(snapshot, lambda writer: said, kind, name, snapshot.schema.by_path(path).id, (), uuid)
+
+
 def merge_segments(
     snapshot: Snapshot,
     segments: Sequence[Segment],
@@ -94,6 +112,7 @@ def merge_segments(
     *,
     translate: Translate | None = None,
     covers: Iterable[int] | None = None,
+    takes_entries: bool = True,
     options: BuildOptions | None = None,
     uuid: UUID | None = None,
 ) -> IndexMetadata:
@@ -109,6 +128,7 @@ def merge_segments(
         translate: New addresses of rows that move, and whether each does not get lost; given addresses of this version.
             Only for segments that name rows by address, whose new segment does so, too.
         covers: Ids of the fragments that the new segment covers; None for those of segments and new rows.
+        takes_entries: False: no entries are taken over, only what the segments were made with: centroids and the like.
         options: How; `stable_row_ids` is set here.
         uuid: Of the segment; None for a new one.
 
@@ -121,6 +141,9 @@ def merge_segments(
     by_row_id = builds_by_row_id(snapshot, first.kind)
     followers = [partial(_follow, snapshot, s, Follower(snapshot, s), by_row_id, translate) for s in segments]
     parts = [Part(open_index(snapshot, s), follow) for s, follow in zip(segments, followers, strict=True)]
+    if not takes_entries:
+        parts = [Part(part.index, _leave_out) for part in parts]
+        covers = fragments if covers is None else covers
     chosen = replace(options or BuildOptions(), stable_row_ids=by_row_id)
     if covers is None:
         covers = {i for s in segments for i in s.fragments.tolist()} | set(fragments)
@@ -169,6 +192,10 @@ def _follow(
         addresses, kept = translate(addresses)
         lives &= kept
     return addresses, lives
+
+
+def _leave_out(names: Names) -> tuple[Names, NDArray[np.bool_]]:
+    return names, np.zeros(len(names), np.bool_)
 
 
 def _row_ids(snapshot: Snapshot, addresses: Names, lives: NDArray[np.bool_]) -> Names:

@@ -1,4 +1,4 @@
-"""Creating and dropping scalar indexes."""
+"""Creating and dropping indexes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from lance_duck.commit import commit, run_again
 from lance_duck.commit.operations import CreateIndex
 from lance_duck.errors import IndexExistsError, InvalidInputError
-from lance_duck.index.build import build_segment
+from lance_duck.index.build import build_segment, empty_segment
 from lance_duck.index.kind import BuildOptions, IndexKind
 from lance_duck.index.registry import kind_of
 from lance_duck.snapshot import Snapshot
@@ -38,6 +38,7 @@ class IndexWish:
         parameters: Of the kind.
         uuid: Of the segment; None: a new one.
         progress: Called with the rows that are taken in, and all rows.
+        untrained: Details of a segment that covers nothing, where such a one has no files; None: the kind builds it.
     """
 
     column: str
@@ -48,6 +49,7 @@ class IndexWish:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     uuid: UUID | None = None
     progress: Progress | None = None
+    untrained: bytes | None = None
 
 
 def create_index(snapshot: Snapshot, wish: IndexWish, properties: Mapping[str, str] | None = None) -> Snapshot:
@@ -89,6 +91,8 @@ def build(
 ) -> IndexMetadata:
     """Write a segment over fragments."""
     wanted = sorted(set(fragments))
+    if not wanted and wish.untrained is not None:
+        return empty_segment(snapshot, path, wish.kind, wish.untrained, name=name, uuid=_free(snapshot, wish.uuid))
     options = BuildOptions(wish.parameters, progress=_rows_told(snapshot, wanted, wish.progress))
     rows = index_rows(snapshot, path, wish.kind, wanted)
     with rows:

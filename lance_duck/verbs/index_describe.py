@@ -14,6 +14,8 @@ from lance_duck.index.catalog import Segment, catalog, field_path, names_rows_by
 from lance_duck.index.registry import kind_of, name_of
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.search import open_index
+from lance_duck.index.vector.details import shown_details
+from lance_duck.index.vector.kind import VECTOR
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import SYSTEM, IndexMetadata
@@ -217,6 +219,7 @@ def _described(
         list(first.fields),
         [field_path(snapshot.schema, i) or str(i) for i in first.fields],
         segments,
+        shown_details(first.details) if kind_of(first.details_type or "") is VECTOR else {},
         total_size_bytes=None if None in sizes else sum(size for size in sizes if size is not None),
     )
 
@@ -261,6 +264,9 @@ def _figures_of(snapshot: Snapshot, segment: Segment | None) -> dict[str, Any]:
     if segment is None:
         return {}
     try:
-        return open_index(snapshot, segment).statistics()
+        figures = open_index(snapshot, segment).statistics()
     except LanceDuckError as error:
         return {"error": str(error)}
+    if "uri" in figures and segment.metadata.base_id is None:
+        figures["uri"] = f"{snapshot.uri}/{figures['uri']}"
+    return figures

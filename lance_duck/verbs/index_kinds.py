@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
+from uuid import UUID
 
 from lance_duck.errors import InvalidInputError, NotIndexableError, UnsupportedError
 from lance_duck.index.catalog import unsupported
@@ -119,6 +120,22 @@ def progress_of(progress: Progress | None, callback: Callable[[IndexProgress], A
             progress(done, total)
 
     return tell
+
+
+def one_column(column: str | Sequence[str]) -> str:
+    """Return the column of an index, with NotIndexableError where there are several."""
+    columns = [column] if isinstance(column, str) else list(column)
+    if len(columns) != 1 or not isinstance(columns[0], str):
+        raise NotIndexableError("an index over several columns", expected="one column", found=repr(column))
+    return columns[0]
+
+
+def uuid_of(given: str | UUID) -> UUID:
+    """Return the uuid of a segment, with InvalidInputError where it is none."""
+    try:
+        return UUID(str(given))
+    except ValueError:
+        raise InvalidInputError("uuid of an index segment", found=repr(given)) from None
 
 
 def _parsed(config: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,8 @@ from lance_duck.index.catalog import Index, Segment, catalog
 from lance_duck.index.kind import BuildOptions, IndexKind
 from lance_duck.index.registry import kind_of
 from lance_duck.index.search import open_index
+from lance_duck.index.vector.details import parameters_in, parameters_of
+from lance_duck.index.vector.kind import VECTOR
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.index_create import rows_of
 from lance_duck.verbs.index_describe import segments_named
@@ -33,6 +35,7 @@ from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 _SMALL: Final = 1 << 18
+_SMALL_VECTORS: Final = 1 << 14
 _RATIO: Final = 4
 _TAKEN_OVER: Final = -2
 _PARAMETERS: Final = ("rows_per_zone", "number_of_items", "probability")
@@ -66,6 +69,7 @@ class Job:
 
     Attributes:
         merged: Segments whose entries go into the new one; none: it is built of rows alone.
+        model: Segment that the new one is made like, where it is built of rows alone; None: it is made anew.
         removed: Segments whose place it takes.
         fragments: Ids of fragments whose rows are read.
     """
@@ -76,6 +80,7 @@ class Job:
     merged: tuple[Segment, ...]
     removed: tuple[IndexMetadata, ...]
     fragments: tuple[int, ...]
+    model: Segment | None = None
 
 
 def optimize_indices(
@@ -130,16 +135,20 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
         _leave_alone(name, reasons[0] if reasons else "its segments do not belong together")
         return None
     tail = sorted(set(snapshot.fragments.ids()).difference(index.fragments.tolist()))
-    merged = _chosen(snapshot, index, tail, options.merge)
+    built = replace(index, segments=tuple(s for s in index.segments if s.metadata.files or len(s.fragments)))
+    if not built.segments:  # only what is to be made is known so far
+        return _retrained(snapshot, name, all_) if tail else None
+    merged = _chosen(snapshot, built, tail, options.merge)
     if not tail and len(merged) < 2:
         return None
-    for segment in merged:
+    model = built.segments[-1] if index.kind is VECTOR and not merged else None
+    for segment in merged if model is None else (model,):
         try:
             open_index(snapshot, segment)
         except (FormatError, NotFoundError) as error:
             _leave_alone(name, str(error))
             return None
-    return Job(name, index.path, index.kind, merged, tuple(s.metadata for s in merged), tuple(tail))
+    return Job(name, index.path, index.kind, merged, tuple(s.metadata for s in merged), tuple(tail), model)
 
 
 def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> Job | None:
@@ -171,7 +180,8 @@ def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequenc
     gathered = rows_of(snapshot, tail)
     for count, segment in enumerate(reversed(segments)):
         rows = rows_of(snapshot, segment.fragments.tolist())
-        if rows > max(_SMALL, _RATIO * gathered):
+        small = _SMALL_VECTORS if segment.kind is VECTOR else _SMALL
+        if rows > max(small, _RATIO * gathered):
             return count
         gathered += rows
     return len(segments)
@@ -218,6 +228,9 @@ def _made(snapshot: Snapshot, job: Job, told: _Told, made: MadeSegments) -> Inde
 def _make(snapshot: Snapshot, job: Job, told: _Told) -> IndexMetadata:
     rows = index_rows(snapshot, job.path, job.kind, job.fragments)
     with rows:
+        if job.model is not None:
+            options = BuildOptions(progress=told.next())
+            return merge_segments(snapshot, [job.model], rows, job.fragments, takes_entries=False, options=options)
         if not job.merged:
             options = BuildOptions(_parameters(snapshot, job), progress=told.next())
             return build_segment(snapshot, job.path, job.kind, rows, job.fragments, name=job.name, options=options)
@@ -227,13 +240,19 @@ def _make(snapshot: Snapshot, job: Job, told: _Told) -> IndexMetadata:
 
 
 def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
-    """Parameters that a segment of an index was built with, as far as its figures tell."""
+    """Parameters that a segment of an index was built with, as far as its details or its figures tell."""
+    if job.kind is VECTOR:
+        for metadata in reversed(job.removed):
+            if found := parameters_of(metadata.details):
+                return found
     for index in catalog(snapshot).named(job.name):
         for segment in index.segments:
             try:
                 figures = open_index(snapshot, segment).statistics()
             except LanceDuckError:
                 continue
+            if job.kind is VECTOR:
+                return parameters_in(figures)
             return {name: figures[name] for name in _PARAMETERS if name in figures}
     return {}
 

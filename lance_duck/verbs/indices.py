@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, Self
 from uuid import UUID
 
-from lance_duck.errors import IndexNotFoundError, InvalidInputError, NotIndexableError, UnsupportedError
+from lance_duck.errors import IndexNotFoundError, InvalidInputError, UnsupportedError
 from lance_duck.index.catalog import catalog
 from lance_duck.index.search import open_index
 from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.index_create import IndexWish, create_index, drop_index
 from lance_duck.verbs.index_describe import (
     IndexDescription,
@@ -20,12 +19,21 @@ from lance_duck.verbs.index_describe import (
     list_indices,
     segments_named,
 )
-from lance_duck.verbs.index_kinds import IndexConfig, IndexProgress, Progress, kind_asked, progress_of
+from lance_duck.verbs.index_kinds import (
+    IndexConfig,
+    IndexProgress,
+    Progress,
+    kind_asked,
+    one_column,
+    progress_of,
+    uuid_of,
+)
 from lance_duck.verbs.index_segments import commit_segments, create_uncommitted, merge_uncommitted
+from lance_duck.verbs.index_vector import VectorIndexChanges, is_vector_kind, vector_wish
 from lance_duck.verbs.lance_operation import Index
 
 
-class IndexChanges(Handle):
+class IndexChanges(VectorIndexChanges):
     """Indexes of a table, for a handle on one of its versions.
 
     An index is a number of segments, of which each covers some fragments; rows of other fragments are scanned. What
@@ -98,8 +106,9 @@ class IndexChanges(Handle):
         """Write a segment over some fragments, in this or any other process, and do not commit it.
 
         Args:
-            column: As for `create_scalar_index`.
-            index_type: Likewise.
+            column: As for `create_scalar_index`, and for `create_index` where the kind is one of vectors.
+            index_type: Likewise. Vector segments are merged without loss where they got the same ivf_centroids (and
+                pq_codebook); others, too, can be committed together.
             name: Likewise.
             replace: Whether there may be an index of this name.
             train: False: the segment covers nothing.
@@ -117,7 +126,17 @@ class IndexChanges(Handle):
             InvalidInputError: No fragments are given, or one that is not there.
         """
         told = progress_of(progress, progress_callback)
-        wish = _wish(column, index_type, name, replace, train, index_uuid, told, parameters)
+        if is_vector_kind(index_type):
+            snapshot = self._to_change
+            wish = vector_wish(
+                *(snapshot, column, index_type, parameters, name),
+                replace=replace,
+                train=train,
+                uuid=index_uuid,
+                told=told,
+            )
+        else:
+            wish = _wish(column, index_type, name, replace, train, index_uuid, told, parameters)
         return create_uncommitted(self._to_change, wish, fragment_ids)
 
     def merge_existing_index_segments(self, segments: Sequence[Index]) -> Index:
@@ -218,7 +237,7 @@ class IndexChanges(Handle):
             raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}")
         wanted = {s.uuid for s in segments_named(self._snapshot, name)}
         if index_segments is not None:
-            asked = {_uuid(given) for given in index_segments}
+            asked = {uuid_of(given) for given in index_segments}
             if not asked <= wanted:
                 missing = ", ".join(str(uuid) for uuid in asked - wanted)
                 raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self._snapshot.uri)
@@ -243,19 +262,5 @@ def _wish(
     parameters: Mapping[str, Any],
 ) -> IndexWish:
     kind, chosen = kind_asked(index_type, parameters)
-    given = None if uuid is None else _uuid(uuid)
-    return IndexWish(_one_column(column), kind, name, replace, train, chosen, given, progress)
-
-
-def _one_column(column: Any) -> str:
-    columns = [column] if isinstance(column, str) else list(column)
-    if len(columns) != 1 or not isinstance(columns[0], str):
-        raise NotIndexableError("a scalar index over several columns", expected="one column", found=repr(column))
-    return columns[0]
-
-
-def _uuid(given: str | UUID) -> UUID:
-    try:
-        return UUID(str(given))
-    except ValueError:
-        raise InvalidInputError("uuid of an index segment", found=repr(given)) from None
+    given = None if uuid is None else uuid_of(uuid)
+    return IndexWish(one_column(column), kind, name, replace, train, chosen, given, progress)

@@ -12,7 +12,9 @@ def figures(files: VectorFiles) -> dict[str, Any]:
     sub_index: dict[str, Any] = dict(files.metadata)
     for left_out in ("codebook_position", "codebook_tensor"):
         sub_index.pop(left_out, None)
-    sub_index |= {"index_type": "HNSW" if files.has_graphs else files.storage, "metric_type": files.metric}
+    # Codes of PQ are compared by l2 for cosine, too.
+    metric = "l2" if (files.storage, files.metric) == ("PQ", "cosine") else files.metric
+    sub_index |= {"index_type": "HNSW" if files.has_graphs else files.storage, "metric_type": metric}
     return {
         "index_type": files.kind,
         "uuid": files.directory.rpartition("/")[2],

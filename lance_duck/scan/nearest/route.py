@@ -45,7 +45,8 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
     for index in found.over(nearest.column.path):
         if index.kind is None or not index.kind.type_url.endswith(_DETAILS):
             continue
-        pairs = [(segment, ask(snapshot, segment, lambda opened: opened.metric)) for segment in index.segments]
+        asked_of = [segment for segment in index.segments if len(segment.fragments)]
+        pairs = [(segment, ask(snapshot, segment, lambda opened: opened.metric)) for segment in asked_of]
         reasons += [f"{segment} is broken" for segment, metric in pairs if metric is None]
         metric = next((metric for _, metric in pairs if metric is not None), None)
         if metric is None:
