@@ -1,0 +1,151 @@
+"""Vector segments that pylance builds: found in them is what pylance finds, at the same distances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.index.catalog import Segment, catalog
+from lance_duck.index.search import open_index
+from lance_duck.index.vector.contract import Probe
+from lance_duck.index.vector.metric import distances
+from lance_duck.snapshot import Snapshot, open_snapshot
+
+ROWS, DIM, QUERIES, K, PROBES = 4000, 32, 25, 10, 4
+STORAGES: list[tuple[str, dict[str, int]]] = [
+    ("IVF_FLAT", {}),
+    ("IVF_SQ", {}),
+    ("IVF_PQ", {"num_sub_vectors": 8}),
+    ("IVF_PQ", {"num_sub_vectors": 16, "num_bits": 4}),
+]
+
+
+def vectors(rows: int = ROWS) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    centres = 2 * rng.normal(size=(20, DIM))
+    found = centres[rng.integers(0, 20, rows)] + rng.normal(size=(rows, DIM))
+    asked = centres[rng.integers(0, 20, QUERIES)] + rng.normal(size=(QUERIES, DIM))
+    return found.astype(np.float32), asked.astype(np.float32)
+
+
+def column(values: np.ndarray) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+
+
+def segment_of(uri: str) -> tuple[Snapshot, Segment]:
+    snapshot = open_snapshot(uri)
+    (segment,) = (s for index in catalog(snapshot) if index.path == "v" for s in index.segments)
+    return snapshot, segment
+
+
+def their_neighbours(ds: Any, asked: np.ndarray, metric: str, **more: Any) -> tuple[np.ndarray, np.ndarray]:
+    ids, found = [], []
+    for query in asked:
+        nearest = {"column": "v", "q": query, "k": K, "nprobes": PROBES, "metric": metric}
+        table = ds.to_table(nearest=nearest, columns=["_distance"], with_row_id=True, **more)
+        ids.append(table["_rowid"].to_numpy())
+        found.append(table["_distance"].to_numpy())
+    return np.stack(ids), np.stack(found)
+
+
+def recall(found: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.mean([len(np.intersect1d(a, b)) / K for a, b in zip(found, exact, strict=True)]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_what_pylance_indexed_is_found_as_well_as_by_pylance(metric: str, dtype: type, tmp_path: Path) -> None:
+    values, asked = vectors()
+    values, asked = values.astype(dtype), asked.astype(np.float16).astype(dtype)
+    uri = str(tmp_path / "t.lance")
+    ds = lance.write_dataset({"v": column(values)}, uri)
+    exact = distances(metric, asked.astype(np.float32), values.astype(np.float32)).argsort(axis=1)[:, :K]
+    for kind, parameters in STORAGES:
+        ds.create_index("v", kind, metric=metric, num_partitions=8, replace=True, **parameters)
+        snapshot, segment = segment_of(uri)
+        index = open_index(snapshot, segment)
+        hits = index.search(asked.astype(np.float32), K, None, Probe(PROBES, PROBES))
+        ours = index.rows()[hits.positions]
+        theirs, their_distances = their_neighbours(ds, asked, metric)
+        assert recall(ours, exact) >= recall(theirs, exact) - 0.02, kind
+        if kind == "IVF_SQ":  # pylance rounds queries as well, and finds less
+            continue
+        assert recall(ours, exact) <= recall(theirs, exact) + 0.02, kind
+        if metric == "cosine" and kind == "IVF_PQ":  # pylance gives the squared distance of normalised vectors
+            their_distances = their_distances / 2
+        np.testing.assert_allclose(hits.distances, their_distances, rtol=1e-3, atol=1e-3, err_msg=kind)
+
+
+def test_figures_and_names_are_those_of_pylance(tmp_path: Path) -> None:
+    values, _ = vectors(1000)
+    uri = str(tmp_path / "t.lance")
+    ds = lance.write_dataset({"v": column(values)}, uri)
+    for kind, parameters in STORAGES:
+        ds.create_index("v", kind, metric="cosine", num_partitions=4, replace=True, **parameters)
+        theirs = ds.stats.index_stats("v_idx")
+        ours = ld.dataset(uri).stats.index_stats("v_idx")
+        assert ours["index_type"] == theirs["index_type"] == kind
+        figures = dict(theirs["indices"][0])
+        figures.pop("centroids")
+        figures.pop("uri")
+        assert {name: ours["indices"][0][name] for name in figures} == figures
+        assert ld.dataset(uri).list_indices()[0]["type"] == kind
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_filter_leaves_only_its_rows(stable: bool, tmp_path: Path) -> None:
+    values, asked = vectors()
+    uri = str(tmp_path / "t.lance")
+    data = pa.table({"v": column(values), "x": np.arange(ROWS)})
+    ds = lance.write_dataset(data, uri, max_rows_per_file=1000, enable_stable_row_ids=stable)
+    ds.create_index("v", "IVF_FLAT", num_partitions=8)
+    snapshot, segment = segment_of(uri)
+    index = open_index(snapshot, segment)
+    x = ds.to_table(columns=["x"], with_row_id=True)
+    places = dict(zip(x["_rowid"].to_pylist(), x["x"].to_pylist(), strict=True))
+    by_position = np.array([places[r] for r in index.rows().tolist()])
+    for share in (2, 100, 2000):
+        allowed = by_position % share == 0
+        hits = index.search(asked, 2, allowed, Probe(PROBES))
+        wanted = distances("l2", asked, values[::share]).argsort(axis=1)[:, :2] * share
+        found = by_position[hits.positions]
+        assert (found % share == 0).all()
+        if share == 2000:
+            np.testing.assert_array_equal(np.sort(found), np.sort(wanted))
+        else:
+            assert recall(np.repeat(found, K // 2, axis=1), np.repeat(wanted, K // 2, axis=1)) > 0.15
+
+
+def test_what_cannot_be_a_neighbour_is_in_no_segment_of_pylance(tmp_path: Path) -> None:
+    values, _ = vectors(1000)
+    rows: list[Any] = values.tolist()
+    rows[5] = [float("nan")] * DIM
+    rows[6] = [float("inf")] * DIM
+    rows[7] = [0.0] * DIM
+    rows[8] = None
+    for metric, left_out in (("l2", {5, 6, 8}), ("cosine", {5, 6, 7, 8}), ("dot", {5, 6, 8})):
+        uri = str(tmp_path / f"{metric}.lance")
+        ds = lance.write_dataset({"v": pa.array(rows, pa.list_(pa.float32(), DIM))}, uri)
+        ds.create_index("v", "IVF_FLAT", metric=metric, num_partitions=4)
+        snapshot, segment = segment_of(uri)
+        assert set(range(1000)) - set(open_index(snapshot, segment).rows().tolist()) == left_out
+
+
+def test_rabitq_is_left_aside_and_the_table_works_on(tmp_path: Path) -> None:
+    values, _ = vectors(1000)
+    uri = str(tmp_path / "t.lance")
+    ds = lance.write_dataset({"v": column(values), "x": np.arange(1000)}, uri)
+    ds.create_index("v", "IVF_RQ", num_partitions=4)
+    ours = ld.dataset(uri)
+    assert ours.list_indices()[0]["type"] == "IVF_RQ"
+    (index,) = catalog(open_snapshot(uri))
+    assert not index.segments
+    assert "version 2" in index.ignored[0].reason
+    assert ours.to_table(filter="x = 3 AND v IS NOT NULL").num_rows == 1
+    ours.validate()
