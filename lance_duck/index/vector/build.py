@@ -7,18 +7,21 @@ what has no room there goes to unnamed temporary files. One partition at a time 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
 from lance_duck.index.vector.graph_rows import GraphRows, graph_rows
 from lance_duck.index.vector.hnsw import build_graph
-from lance_duck.index.vector.kept import Kept, Spill
+from lance_duck.index.vector.kept import Kept, Rows, Spill
 from lance_duck.index.vector.model import Model
 from lance_duck.index.vector.runs import Runs
+from lance_duck.index.vector.threads import side_by_side
 from lance_duck.index.vector.train import of_metric, train
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.index.vector.wish import VectorWish
@@ -27,6 +30,8 @@ from lance_duck.index.vector.write import Stored, write_segment
 VERSION: Final = 1
 
 _BLOCK_BYTES: Final = 16 << 20
+_SMALL: Final = 1 << 14  # vectors of a graph that one thread builds while others build others
+_TOGETHER: Final = 8
 
 
 def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
@@ -43,7 +48,7 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
     with Spill() as spill:
         kept, taken = keep(rows, wish.metric, options, spill)
         if taken:
-            model = train(wish, kept, item_of(type_))
+            model = train(wish, kept, number_type(type_.value_type))
             runs = new_runs(model, options, spill)
             encode(kept, model, runs, options, taken)
             write_segment(writer, model, stored(model, runs))
@@ -90,18 +95,30 @@ def encode(kept: Kept, model: Model, runs: Runs, options: BuildOptions, taken: i
 
 
 def stored(model: Model, runs: Runs) -> Iterator[Stored | None]:
-    """The partitions, one after the other; graphs are built."""
-    for partition in range(len(model.centroids)):
-        found = runs.take(partition)
-        if found is None:
-            yield None
-            continue
-        names, codes = found
-        graph = None
-        if model.has_graphs:
-            graph = new_graph(model, codes)
-            codes = model.encode(codes, np.full(len(codes), partition))
-        yield Stored(names, codes, graph)
+    """The partitions, one after the other; graphs are built, those of small partitions side by side."""
+    count = len(model.centroids)
+    if not model.has_graphs:
+        for partition in range(count):
+            found = runs.take(partition)
+            yield None if found is None else Stored(*found)
+        return
+    for first in range(0, count, _TOGETHER):
+        partitions = range(first, min(first + _TOGETHER, count))
+        pieces = [runs.take(partition) for partition in partitions]
+        small = [i for i, piece in enumerate(pieces) if piece is not None and len(piece[0]) < _SMALL]
+        tasks = [partial(_with_graph, model, first + i, pieces[i]) for i in small]
+        made = dict(zip(small, side_by_side(lambda task: task(), tasks), strict=True))
+        for i, piece in enumerate(pieces):
+            yield made[i] if i in made else _with_graph(model, first + i, piece)
+
+
+def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] | None) -> Stored | None:
+    """A partition of vectors with its graph."""
+    if piece is None:
+        return None
+    names, vectors = piece
+    codes = model.encode(vectors, np.full(len(vectors), partition))
+    return Stored(names, codes, new_graph(model, vectors))
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:
@@ -111,9 +128,9 @@ def new_graph(model: Model, vectors: Any) -> GraphRows:
     return graph_rows(build_graph(dense, model.metric, **parameters), dense, model.metric, **parameters)
 
 
-def item_of(type_: pa.DataType) -> np.dtype[Any]:
-    """Type of stored numbers for a column."""
-    inner = type_.value_type
-    if inner == pa.uint8() or pa.types.is_floating(inner):
-        return np.dtype(inner.to_pandas_dtype())
+def number_type(type_: pa.DataType) -> np.dtype[Any]:
+    """Type of stored numbers for a column of such numbers."""
+    if type_ == pa.uint8() or pa.types.is_floating(type_):
+        found: np.dtype[Any] = np.dtype(type_.to_pandas_dtype())
+        return found
     return np.dtype(np.float32)

@@ -22,6 +22,7 @@ from lance_duck.index.vector.build import build
 from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.graphs import GraphIndex
 from lance_duck.index.vector.ivf import IvfIndex
+from lance_duck.index.vector.merge import merge
 from lance_duck.index.vector.vectors import is_vector
 from lance_duck.wire.pb import index_pb2
 
@@ -62,7 +63,7 @@ class VectorKind:
         self, parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
     ) -> Details:
         """Write a segment of others and of new rows."""
-        raise UnsupportedError("merging of vector indexes")
+        return merge(parts, rows, writer, options)
 
     def can_follow(self) -> bool:
         """Entries can get new row names."""

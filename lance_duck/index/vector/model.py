@@ -63,7 +63,7 @@ class Model:
     @property
     def bits(self) -> int:
         """Of PQ: bits of the code of a part."""
-        return (self.codebook.shape[1] - 1).bit_length()
+        return int(self.codebook.shape[1] - 1).bit_length()
 
     @property
     def code_width(self) -> int:
@@ -84,11 +84,13 @@ class Model:
         """Codes (n, code_width), by rows, of vectors (n, dim) in partitions; for cosine they are normalised."""
         if self.storage == "FLAT":
             with np.errstate(over="ignore"):
-                return vectors.astype(self.item, copy=False)
+                stored: NDArray[Any] = vectors.astype(self.item, copy=False)
+                return stored
         if self.storage == "SQ":
             start, end = self.bounds
             steps = (vectors - np.float32(start)) * np.float32(_STEPS / (end - start))
-            return np.clip(steps, 0, _STEPS).astype(np.uint8)
+            bytes_: NDArray[np.uint8] = np.clip(steps, 0, _STEPS).astype(np.uint8)
+            return bytes_
         left: NDArray[np.float32] = vectors
         if has_residual(self.metric):
             left = vectors - self.centroids[partitions]

@@ -15,11 +15,13 @@ from lance_duck.index.vector.kept import Kept
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.model import Model, quantizer
 from lance_duck.index.vector.pq import has_residual
+from lance_duck.index.vector.threads import side_by_side
 from lance_duck.index.vector.wish import VectorWish
 
 _SEED: Final = 1234
 _ROUNDS: Final = 20  # more change hardly anything
 _LEAST_RANGE: Final = 1e-6
+_SMALL: Final = 1 << 26  # products of numbers in a round: threads would wait for each other longer
 
 
 def train(wish: VectorWish, vectors: Kept, item: np.dtype[Any]) -> Model:
@@ -40,6 +42,7 @@ def train(wish: VectorWish, vectors: Kept, item: np.dtype[Any]) -> Model:
         sample = of_metric(vectors.sample(wish.sample_rate * count, _SEED), wish.metric)
         centroids, loss = _centroids(sample, count, wish)
         loss *= len(vectors) / len(sample)
+    centroids = as_stored(centroids, item)
     model = Model(
         wish.kind,
         wish.metric,
@@ -54,9 +57,9 @@ def train(wish: VectorWish, vectors: Kept, item: np.dtype[Any]) -> Model:
         return replace(model, bounds=_bounds(of_metric(chunk, wish.metric) for _, chunk in vectors))
     if wish.storage == "PQ":
         if wish.codebook is not None:
-            return replace(model, codebook=wish.codebook)
+            return replace(model, codebook=as_stored(wish.codebook, item))
         sample = of_metric(vectors.sample(wish.sample_rate << wish.bits, _SEED + 1), wish.metric)
-        return replace(model, codebook=_codebook(sample, model, wish))
+        return replace(model, codebook=as_stored(_codebook(sample, model, wish), item))
     return model
 
 
@@ -75,6 +78,15 @@ def check_enough(wish: VectorWish, num_vectors: int) -> None:
             found=num_vectors,
             remedy="IVF_FLAT needs no more than one" if needed > 1 else "train=False makes an index without rows",
         )
+
+
+def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers as a reader finds them, float32, that were stored in a narrower type."""
+    if item.itemsize >= numbers.itemsize:
+        return numbers
+    largest = np.finfo(item).max
+    narrow: NDArray[Any] = np.clip(numbers, -largest, largest).astype(item).astype(numbers.dtype)
+    return narrow
 
 
 def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
@@ -100,8 +112,11 @@ def _centroids(sample: NDArray[Any], count: int, wish: VectorWish) -> tuple[NDAr
 def _clusters(sample: NDArray[np.float32], count: int, index: Any, wish: VectorWish) -> NDArray[np.float32]:
     clustering: Any = faiss.Clustering(sample.shape[1], count)
     _settle(clustering, wish, len(sample))
-    clustering.train(sample, index)
-    centroids = faiss.vector_to_array(clustering.centroids).reshape(count, -1)
+    if sample.size * count < _SMALL:
+        side_by_side(lambda _: clustering.train(sample, index), range(1))
+    else:
+        clustering.train(sample, index)
+    centroids: NDArray[np.float32] = faiss.vector_to_array(clustering.centroids).reshape(count, -1)
     if not np.isfinite(centroids).all():  # products of numbers near the largest ones
         centroids = np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
     return centroids
@@ -119,11 +134,13 @@ def _bounds(chunks: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
 def _codebook(sample: NDArray[np.float32], model: Model, wish: VectorWish) -> NDArray[np.float32]:
     if has_residual(model.metric):
         sample = np.ascontiguousarray(sample - model.centroids[model.assign(sample)[0]])
-    product: Any = faiss.ProductQuantizer(wish.dim, wish.num_sub_vectors, wish.bits)
-    _settle(product.cp, wish, len(sample))
-    product.train(sample)
-    shape = (wish.num_sub_vectors, 1 << wish.bits, wish.dim // wish.num_sub_vectors)
-    return np.nan_to_num(faiss.vector_to_array(product.centroids)).reshape(shape)
+    width = wish.dim // wish.num_sub_vectors
+
+    def part(first: int) -> NDArray[np.float32]:
+        piece = np.ascontiguousarray(sample[:, first : first + width])
+        return _clusters(piece, 1 << wish.bits, faiss.IndexFlatL2(width), wish)
+
+    return np.stack(side_by_side(part, range(0, wish.dim, width)))
 
 
 def _settle(parameters: Any, wish: VectorWish, num_vectors: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +21,8 @@ from lance_duck.index.vector.model import Model
 from lance_duck.wire.pb import index_pb2
 
 _NO_GRAPHS: Final = pa.schema([pa.field("__flat_marker", pa.uint64(), nullable=False)])
-_TENSORS: Final = {"f2": 1, "f4": 2, "f8": 3, "u1": 4}
+TENSORS: Final = MappingProxyType({"f2": 1, "f4": 2, "f8": 3, "u1": 4})
+"""Numbers of types of tensors."""
 
 
 @dataclass(frozen=True)
@@ -128,13 +130,13 @@ def _ivf(lengths: list[int]) -> index_pb2.IVF:
 
 
 def _codebook(model: Model) -> index_pb2.Tensor:
-    codebook = model.codebook.astype(np.float32)
+    codebook = model.codebook.astype(model.item)
     return _tensor(codebook, (codebook.shape[1], model.dim))
 
 
 def _tensor(numbers: NDArray[Any], shape: tuple[int, ...]) -> index_pb2.Tensor:
     little = numbers.astype(numbers.dtype.newbyteorder("<"))
-    kind = _TENSORS[f"{numbers.dtype.kind}{numbers.dtype.itemsize}"]
+    kind = TENSORS[f"{numbers.dtype.kind}{numbers.dtype.itemsize}"]
     return index_pb2.Tensor(data_type=kind, shape=list(shape), data=little.tobytes())  # type: ignore[arg-type]
 
 

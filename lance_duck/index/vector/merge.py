@@ -1,0 +1,189 @@
+"""Vector segments made of others: codes are taken as they are, new rows are encoded with the model of the first one.
+
+Segments that were trained apart have other centroids. Vectors that are stored as they are go to the partitions of the
+first segment then; codes mean nothing there, and are refused. Bounds of SQ may differ: codes are translated.
+
+Graphs are kept where no rows are added and few are gone; these are cut out. Otherwise a graph is built anew, of what
+the codes leave of the vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.index.files import SegmentWriter
+from lance_duck.index.kind import BuildOptions, Details, Part
+from lance_duck.index.vector.build import VERSION, encode, keep, new_graph, new_runs, stored
+from lance_duck.index.vector.files import VectorFiles
+from lance_duck.index.vector.graph_cut import cut
+from lance_duck.index.vector.graph_rows import GraphRows, graph_rows, read_graph
+from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
+from lance_duck.index.vector.kept import Spill
+from lance_duck.index.vector.model import Model
+from lance_duck.index.vector.pieces import ivf_of
+from lance_duck.index.vector.runs import Runs
+from lance_duck.index.vector.train import of_metric
+from lance_duck.index.vector.wish import VectorWish
+from lance_duck.index.vector.write import TENSORS, Stored, write_segment
+
+_ITEMS: Final = MappingProxyType({number: name for name, number in TENSORS.items()})
+_MOST_GONE: Final = 0.2  # of a partition; a graph that loses more is built anew
+
+
+def merge(
+    parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
+) -> Details:
+    """Write a segment of others, and of new rows; see `IndexKind.merge`.
+
+    Raises:
+        UnsupportedError: The segments are of different kinds, or hold codes and were trained apart.
+        CorruptError: One is broken.
+    """
+    files = [part.index.files for part in parts]
+    model = _common(files, [model_of(part.index) for part in parts])
+    with Spill() as spill:
+        if rows is None and len(parts) == 1:
+            write_segment(writer, model, _followed(parts[0], model))
+        else:
+            runs = new_runs(model, options, spill)
+            for part in parts:
+                _take_over(part, model, runs)
+            if rows is not None:
+                kept, taken = keep(rows, model.metric, options, spill)
+                encode(kept, model, runs, options, taken)
+            write_segment(writer, model, stored(model, runs))
+    return Details(VERSION, _wish(model).details())
+
+
+def model_of(index: Any) -> Model:
+    """What an open segment was made with."""
+    files: VectorFiles = index.files
+    params: Mapping[str, Any] = next((graph.params for graph in getattr(index, "graphs", ()) if graph.num_rows), {})
+    return Model(
+        files.kind,
+        files.metric,
+        _item(files),
+        files.centroids,
+        files.loss,
+        files.bounds,
+        files.codebook,
+        m=_number(params.get("m"), 2, 1024, M),
+        ef_construction=_number(params.get("ef_construction"), 1, 1 << 20, EF_CONSTRUCTION),
+        max_level=_number(params.get("max_level"), 1, 64, MAX_LEVEL),
+    )
+
+
+def _item(files: VectorFiles) -> np.dtype[Any]:
+    """Type of the numbers of centroids."""
+    ivf = ivf_of(files.index.global_buffer(int(files.index.metadata["lance:ivf"])), files.index.path)
+    return np.dtype(_ITEMS.get(ivf.centroids_tensor.data_type, "f4"))
+
+
+def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
+    """The model of the first segment, with bounds for all."""
+    first = models[0]
+    for file, model in zip(files[1:], models[1:], strict=True):
+        if (model.kind, model.metric, model.dim) != (first.kind, first.metric, first.dim):
+            raise UnsupportedError(
+                "vector segments of different kinds cannot be merged",
+                where=file.directory,
+                expected=f"{first.kind}, {first.metric}, dimension {first.dim}",
+                found=f"{model.kind}, {model.metric}, dimension {model.dim}",
+                remedy="build the index anew",
+            )
+        same = np.array_equal(model.codebook, first.codebook) and _same_centroids(model, first)
+        if model.storage != "FLAT" and not same:
+            raise UnsupportedError(
+                f"segments of {first.kind} that were trained apart cannot be merged",
+                where=file.directory,
+                remedy="build the index anew, or the segments with the same ivf_centroids and pq_codebook",
+            )
+    filled = [model.bounds for file, model in zip(files, models, strict=True) if file.num_rows] or [first.bounds]
+    return replace(first, bounds=(min(low for low, _ in filled), max(high for _, high in filled)))
+
+
+def _same_centroids(one: Model, other: Model) -> bool:
+    return np.array_equal(one.centroids, other.centroids)
+
+
+def _take_over(part: Part, model: Model, runs: Runs) -> None:
+    """Take over the living rows of a segment."""
+    files: VectorFiles = part.index.files
+    old = model_of(part.index)
+    stays = _same_centroids(old, model)
+    for partition in np.flatnonzero(files.partitions.lengths).tolist():
+        (codes,) = files.codes([partition])
+        names, lives = part.follow(files.rows()[files.partitions.rows(partition)])
+        if not lives.all():
+            names, codes = names[lives], codes[lives]
+        places = np.full(len(names), partition)
+        if model.has_graphs or not stays or old.bounds != model.bounds:
+            codes = old.decode(codes, places)
+            if not stays:
+                codes = of_metric(codes, model.metric)
+                places, _ = model.assign(codes)
+            if not model.has_graphs:
+                codes = model.encode(codes, places)
+        runs.add(places, names, codes)
+
+
+def _followed(part: Part, model: Model) -> Iterator[Stored | None]:
+    """The partitions of a segment, under new names."""
+    files: VectorFiles = part.index.files
+    for partition in range(files.num_partitions):
+        names, lives = part.follow(files.rows()[files.partitions.rows(partition)])
+        if not lives.any():
+            yield None
+            continue
+        (codes,) = files.codes([partition])
+        if model.has_graphs:
+            yield Stored(names[lives], codes[lives], _kept_graph(part.index, model, partition, codes, lives))
+            continue
+        names = names[lives]
+        order = np.argsort(names, kind="stable")
+        yield Stored(names[order], codes[lives][order])
+
+
+def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], lives: NDArray[np.bool_]) -> GraphRows:
+    """The graph of a partition, without the vectors that are gone."""
+    files: VectorFiles = index.files
+    places = np.full(len(codes), partition)
+    vectors = np.ascontiguousarray(model.decode(codes, places), np.float32)
+    gone = len(lives) - int(np.count_nonzero(lives))
+    if gone > _MOST_GONE * len(lives):
+        return new_graph(model, vectors[lives])
+    where = f"{files.index.path}: partition {partition}"
+    assert files.graph_partitions is not None
+    ids, neighbors = files.index.read(["__vector_id", "__neighbors"], files.graph_partitions.rows(partition))
+    graph = read_graph(index.graphs[partition], ids, neighbors, len(codes), where=where)
+    if gone:
+        graph, vectors = cut(graph, vectors, lives, model.metric), np.ascontiguousarray(vectors[lives])
+    params = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
+    return graph_rows(graph, vectors, model.metric, **params)
+
+
+def _wish(model: Model) -> VectorWish:
+    parts, bits = (len(model.codebook), model.bits) if model.storage == "PQ" else (0, 8)
+    return VectorWish(
+        model.kind,
+        model.metric,
+        model.dim,
+        num_sub_vectors=parts,
+        bits=bits,
+        m=model.m,
+        ef_construction=model.ef_construction,
+        max_level=model.max_level,
+    )
+
+
+def _number(found: Any, least: int, most: int, otherwise: int) -> int:
+    """A number of a file, where it is one that makes sense."""
+    return found if isinstance(found, int) and least <= found <= most else otherwise
