@@ -21,6 +21,7 @@ from lance_duck.scan.nearest.best import Found, smallest
 from lance_duck.scan.nearest.blocks import Block
 
 Addresses = NDArray[np.uint64]
+Rows = NDArray[np.int64]
 
 KERNELS: Final[dict[str, Callable[..., None]]] = {
     "l2": kernels.l2,
@@ -34,7 +35,10 @@ MANY: Final = 8
 
 FEW_NEIGHBOURS: Final = 512
 _ROWS: Final = 2048
-_QUERIES: Final = 512
+_QUERIES: Final = 32
+_BLAS_ALONE: Final = 1 << 18
+"""Products of matrices with so many multiplications are done in the calling thread: threads of BLAS would be in the way
+of those that the blocks are compared in."""
 _NONE: Final = readonly(np.empty(0, np.int64))
 
 
@@ -56,15 +60,22 @@ class Question:
     lower: float | None = None
     upper: float | None = None
 
-    def near(self, block: Block, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
-        """Rows of a block that may be among the k nearest of each query, given distances that are too far."""
+    def near(self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
+        """Rows that may be among the k nearest of each query.
+
+        Args:
+            block: Vectors.
+            rows: Which of them are meant; None: all.
+            addresses: Of these.
+            limits: For each query a distance that is too far.
+        """
         many = len(self.queries) >= MANY and self.metric != "hamming"
         if many and self.lower is None and self.k <= FEW_NEIGHBOURS:
-            return self._by_product(block, addresses, limits)
-        pieces = [self._one(block, addresses, i, float(limits[i])) for i in range(len(self.queries))]
+            return self._by_product(block, rows, addresses, limits)
+        pieces = [self._one(block, rows, addresses, i, float(limits[i])) for i in range(len(self.queries))]
         return pieces[0] if len(pieces) == 1 else _joined(pieces)
 
-    def distances(self, block: Block, rows: NDArray[np.int64], which: NDArray[np.int64]) -> NDArray[np.float32]:
+    def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
         """Distances of rows of a block to queries, pair by pair; NaN or infinite where a vector cannot be compared."""
         out = np.empty(len(rows), np.float32)
         if len(rows):
@@ -73,11 +84,13 @@ class Question:
             out[~block.there[rows]] = np.nan
         return self._bounded(out)
 
-    def _one(self, block: Block, addresses: Addresses, query: int, limit: float) -> Found:
-        out = np.empty(len(block.values), np.float32)
-        KERNELS[self.metric](block.values, _NONE, self._queries, readonly(np.array([query])), out)
+    def _one(self, block: Block, rows: Rows | None, addresses: Addresses, query: int, limit: float) -> Found:
+        out = np.empty(len(addresses), np.float32)
+        chosen = _NONE if rows is None else readonly(rows)
+        if len(out):
+            KERNELS[self.metric](block.values, chosen, self._queries, readonly(np.array([query])), out)
         if block.there is not None:
-            out[~block.there] = np.nan
+            out[~(block.there if rows is None else block.there[rows])] = np.nan
         places = smallest(self._bounded(out), self.k, limit)
         return Found(np.full(len(places), query, np.int64), out[places], addresses[places])
 
@@ -88,48 +101,57 @@ class Question:
             out[out >= self.upper] = np.nan
         return out
 
-    def _by_product(self, block: Block, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
-        limits = limits if self.upper is None else np.minimum(limits, np.float32(self.upper))
-        limits = limits.astype(self.queries.dtype)
-        rows: list[NDArray[np.int64]] = []
+    def _by_product(self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
+        bounds: NDArray[np.float64] = limits.astype(np.float64)
+        chosen: list[NDArray[np.int64]] = []
         which: list[NDArray[np.int64]] = []
-        for first in range(0, len(block.values), _ROWS):
-            values = block.values[first : first + _ROWS]
-            there = None if block.there is None else block.there[first : first + _ROWS]
+        for first in range(0, len(addresses), _ROWS):
+            places = (
+                np.arange(first, min(first + _ROWS, len(addresses))) if rows is None else rows[first : first + _ROWS]
+            )
+            values = block.values[first : first + _ROWS] if rows is None else block.values[places]
             for begin in range(0, len(self.queries), _QUERIES):
                 mine = slice(begin, begin + _QUERIES)
-                row, query = self._candidates(values, there, mine, limits[mine])
-                rows.append(row + first)
+                scores, floor = self._scores(values, mine)
+                if np.isinf(bounds[mine]).any() and len(values) >= self.k:
+                    bounds[mine] = np.minimum(bounds[mine], self._first_limits(block, places, scores, begin))
+                near = np.flatnonzero(scores >= floor(bounds[mine]).astype(scores.dtype))
+                row, query = np.divmod(near, scores.shape[1])
+                chosen.append(row + first)
                 which.append(query + begin)
-        chosen, asked = np.concatenate(rows), np.concatenate(which)
-        found = Found(asked, self.distances(block, chosen, asked), addresses[chosen])
+        at, asked = np.concatenate(chosen or [_NONE]), np.concatenate(which or [_NONE])
+        found = Found(asked, self.distances(block, at if rows is None else rows[at], asked), addresses[at])
         return found.where(np.isfinite(found.distances))
 
-    def _candidates(
-        self, values: NDArray[Any], there: NDArray[np.bool_] | None, mine: slice, limits: NDArray[Any]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Pairs of row and query whose distance may be up to the limit; limits that are infinite are lowered."""
-        with np.errstate(all="ignore"):
-            near, off = self._about(values, mine)
-            if there is not None:
-                near[~there] = np.nan
-            if len(values) >= self.k and np.isinf(limits).any():
-                most = np.where(np.isnan(near), np.inf, near + off)
-                limits[:] = np.minimum(limits, np.partition(most, self.k - 1, axis=0)[self.k - 1])
-            row, query = np.nonzero(near - off <= limits)
-        return row, query
+    def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
+        """Distances within which each query has k rows: those of the k rows with the best scores, at most."""
+        known = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
+        top = np.argpartition(known, len(places) - self.k, axis=1)[:, len(places) - self.k :]
+        which = np.repeat(np.arange(len(known)) + begin, self.k)
+        distances = self.distances(block, places[top.ravel()], which).astype(np.float64)
+        distances[~np.isfinite(distances)] = np.inf
+        furthest: NDArray[np.float64] = distances.reshape(-1, self.k).max(axis=1)
+        return furthest
 
-    def _about(self, values: NDArray[Any], mine: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Distances (rows, queries), and how much each may be off."""
-        products = values @ self.queries[mine].T
-        squares = np.einsum("ij,ij->i", values, values)[:, None]
-        own = self._squares[mine]
-        if self.metric == "l2":
-            return squares + own - 2 * products, self._error * (squares + own)
-        lengths = np.sqrt(squares) * np.sqrt(own)
-        if self.metric == "cosine":
-            return np.maximum(1 - products / lengths, 0), np.full((1, 1), 4 * self._error)
-        return 1 - products, self._error * (1 + lengths)
+    def _scores(
+        self, values: NDArray[Any], mine: slice
+    ) -> tuple[NDArray[Any], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
+        """Scores (rows, queries), and what a score has to be at least where the distance is up to a limit.
+
+        Both take in what a sum may be off, twice over.
+        """
+        with np.errstate(all="ignore"):
+            scores = _products(values, np.ascontiguousarray(self.queries[mine].T))
+            squares = np.einsum("ij,ij->i", values, values)[:, None]
+            own, off = self._squares[mine].astype(np.float64), self._error
+            if self.metric == "l2":  # |x|² + |q|² - 2 x·q - off (|x|² + |q|²) <= limit
+                scores -= squares * ((1 - off) / 2)
+                return scores, lambda limits: ((1 - off) * own - limits) / 2 - off * own
+            if self.metric == "dot":  # 1 - x·q - off (1 + (|x|² + |q|²) / 2) <= limit
+                scores += squares * (off / 2)
+                return scores, lambda limits: 1 - off - limits - own * off / 2 - off * np.abs(limits)
+            scores /= np.sqrt(squares)  # 1 - x·q / |x| |q| - 4 off <= limit
+            return scores, lambda limits: (1 - limits - 4 * off) * np.sqrt(own)
 
     @cached_property
     def _queries(self) -> NDArray[Any]:
@@ -145,6 +167,17 @@ class Question:
         """Relative error of a sum of products, twice over: of this way, and of the other."""
         unit = max(float(np.finfo(self.queries.dtype).eps), 2.0**-24)
         return 4.0 * (int(self.queries.shape[1]) + 8) * unit
+
+
+def _products(values: NDArray[Any], queries: NDArray[Any]) -> NDArray[Any]:
+    """Inner products (rows, queries) of vectors (rows, dim) with queries (dim, queries)."""
+    count, (dim, asked) = len(values), queries.shape
+    step = max(1, _BLAS_ALONE // (dim * asked))
+    whole = count // step * step
+    out = np.empty((count, asked), values.dtype)
+    np.matmul(values[:whole].reshape(-1, step, dim), queries, out=out[:whole].reshape(-1, step, asked))
+    np.matmul(values[whole:], queries, out=out[whole:])
+    return out
 
 
 def _joined(pieces: list[Found]) -> Found:

@@ -1,9 +1,13 @@
-"""Exact search: every vector that a plan has is compared with the queries, block by block, in threads."""
+"""Exact search: vectors are compared with the queries block by block, in threads.
+
+A block is a part of a page of the column, so that the vectors of a mapped file are compared where they lie; rows that a
+filter left are compared in place, too, unless they are few.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -13,23 +17,38 @@ from numpy.typing import NDArray
 from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.arrays import descend
-from lance_duck.scan.bounds import Bounds
-from lance_duck.scan.choices import Choices
-from lance_duck.scan.filters import Filter
 from lance_duck.scan.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.scan.nearest.best import Best, Found
-from lance_duck.scan.nearest.blocks import block_of
+from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.ordered import map_ordered
-from lance_duck.scan.parts import parts_of
-from lance_duck.scan.plan import ScanPlan, Sizer
-from lance_duck.scan.projection import ROW_ADDRESS, Projection, Read, project, reads
-from lance_duck.scan.tasks import Readers, Task, cut_tasks
+from lance_duck.scan.projection import Read, reads
 from lance_duck.snapshot import Snapshot
+from lance_duck.store import local_path
 from lance_duck.store.request import run
+from lance_duck.wire.fragment import Fragment
+
+Offsets = NDArray[np.int64]
 
 BLOCK_BYTES: Final = 8 << 20
+_LEAST_BYTES: Final = 1 << 20
+_SPARSE: Final = 256
+"""Of a mapped file a block is read whole where one of so many rows is wanted: what lies in between is not touched."""
+
+_SPARSE_REMOTE: Final = 2
+_TOGETHER: Final = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Rows of a fragment: `offsets`, or all from start to stop - 1; deleted ones may be among them."""
+
+    reader: FragmentReader
+    start: int
+    stop: int
+    offsets: Offsets | None = None
+    whole: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,86 +67,105 @@ class Exact:
     column: VectorColumn
     workers: int | None = None
 
-    def search(self, plan: ScanPlan, question: Question) -> Found:
-        """The nearest rows of those that live and pass the filter of a plan, which reads `vector_projection`.
+    def search(self, fragments: Sequence[Fragment], rows: RowSet | None, question: Question) -> Found:
+        """The nearest of the living rows of some fragments.
 
-        Limit and offset of the plan do not count.
+        Args:
+            fragments: Where to look.
+            rows: Rows that may be found, by address; None: all.
+            question: What is asked.
         """
         best = Best(len(question.queries), question.k)
-        plan = replace(plan, limit=None, offset=0)
-        whole = plan.filter is None and plan.choices is None
-
-        look: Callable[[Any], Found] = partial(self._range if whole else self._task, question=question, best=best)
-        pieces: Iterator[Any] = self._ranges(plan) if whole else self._tasks(plan)
-        for found in map_ordered(look, pieces, workers=self.workers):
+        look: Callable[[_Piece], Found] = partial(self._near, self._read(), question, best)
+        for found in map_ordered(look, self._pieces(fragments, rows), workers=self.workers):
             best.add(found)
         return best.found()
 
-    def again(self, plan: ScanPlan, question: Question, found: Found) -> Found:
+    def again(self, question: Question, found: Found) -> Found:
         """Distances of rows that were found some other way, from their vectors, and the k nearest of each query."""
-        best = Best(len(question.queries), question.k)
+        best, read = Best(len(question.queries), question.k), self._read()
         order = np.argsort(found.addresses, kind="stable")
         addresses, queries = found.addresses[order], found.queries[order]
-        rows = chosen(plan, RowSet.of(np.unique(addresses)))
-        for task in self._tasks(rows):
-            for batch in task.read():
-                mine = batch.column(1).to_numpy()
-                low = np.searchsorted(addresses, mine, "left")
-                counts = np.searchsorted(addresses, mine, "right") - low
-                places = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-                which = np.ascontiguousarray(queries[places])
-                block = block_of(batch.column(0), self.column)
-                distances = question.distances(block, np.repeat(np.arange(len(mine)), counts), which)
-                pairs = Found(which, distances, addresses[places])
-                best.add(pairs.where(np.isfinite(distances)))
+        rows = RowSet.of(addresses)
+        fragments = [self.snapshot.fragment(i) for i in rows.fragment_ids]
+        for piece in self._pieces(fragments, rows):
+            block, places, mine = self._load(read, piece)
+            low = np.searchsorted(addresses, mine, "left")
+            counts = np.searchsorted(addresses, mine, "right") - low
+            pairs = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+            which = np.ascontiguousarray(queries[pairs])
+            within = np.arange(len(mine)) if places is None else places
+            distances = question.distances(block, np.repeat(within, counts), which)
+            best.add(Found(which, distances, addresses[pairs]).where(np.isfinite(distances)))
         return best.found()
 
-    def _ranges(self, plan: ScanPlan) -> Iterator[tuple[FragmentReader, Read, int, int]]:
-        (read,) = reads(plan.schema, [self.column.names], dict(plan.arrow_types))
-        step = max(1024, BLOCK_BYTES // (self.column.dim * self.column.dtype.itemsize))
-        for fragment in plan.fragments:
+    def _near(self, read: Read, question: Question, best: Best, piece: _Piece) -> Found:
+        block, places, addresses = self._load(read, piece)
+        return question.near(block, places, addresses, best.limits)
+
+    def _load(self, read: Read, piece: _Piece) -> tuple[Block, Offsets | None, NDArray[np.uint64]]:
+        """Vectors, which of them are meant (None: all), and the addresses of those."""
+        reader, deletions, offsets = piece.reader, piece.reader.deletions, piece.offsets
+        if offsets is None and deletions is not None and deletions.count_in(piece.start, piece.stop):
+            offsets = deletions.live_offsets(piece.start, piece.stop)
+        elif offsets is not None and deletions is not None:
+            offsets = offsets[~deletions.contains(offsets)]
+        wanted = slice(piece.start, piece.stop) if piece.whole or offsets is None else offsets
+        array = run(reader.read([read], wanted))[read.name]
+        block = block_of(descend(array, self.column.names[1:]), self.column)
+        named = np.arange(piece.start, piece.stop) if offsets is None else offsets
+        places = offsets - piece.start if piece.whole and offsets is not None else None
+        return block, places, row_addresses(reader.fragment.id, named)
+
+    def _pieces(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Iterator[_Piece]:
+        sparse = _SPARSE if local_path(self.snapshot.uri) is not None else _SPARSE_REMOTE
+        for fragment in fragments:
+            if rows is not None and fragment.id not in rows.parts:
+                continue
             reader = FragmentReader(self.snapshot, fragment, self.columns)
-            for start in range(0, reader.num_rows, step):
-                yield reader, read, start, min(start + step, reader.num_rows)
+            if rows is None:
+                yield from (_Piece(reader, start, stop) for start, stop in self._ranges(fragment, reader.num_rows))
+                continue
+            offsets = rows.offsets(fragment.id)
+            if len(offsets) * sparse < reader.num_rows:
+                yield from self._few(reader, offsets)
+                continue
+            for start, stop in self._ranges(fragment, reader.num_rows):
+                mine = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
+                if len(mine):
+                    yield _Piece(reader, start, stop, mine, len(mine) * sparse >= stop - start)
 
-    def _range(self, piece: tuple[FragmentReader, Read, int, int], question: Question, best: Best) -> Found:
-        reader, read, start, stop = piece
-        deletions = reader.deletions
-        living: NDArray[np.int64] | None = None
-        if deletions is not None and deletions.count_in(start, stop):
-            living = deletions.live_offsets(start, stop)
-        columns = run(reader.read([read], slice(start, stop)))
-        array = descend(columns[read.name], self.column.names[1:])
-        block = block_of(array, self.column)
-        if living is not None:
-            there = np.zeros(stop - start, np.bool_)
-            there[living - start] = True
-            block = replace(block, there=there if block.there is None else there & block.there)
-        addresses = row_addresses(reader.fragment.id, np.arange(start, stop, dtype=np.int64))
-        return question.near(block, addresses, best.limits)
+    def _few(self, reader: FragmentReader, offsets: Offsets) -> Iterator[_Piece]:
+        for first in range(0, len(offsets), _TOGETHER):
+            yield _Piece(reader, 0, reader.num_rows, offsets[first : first + _TOGETHER], False)
 
-    def _tasks(self, plan: ScanPlan) -> Iterator[Task]:
-        readers = Readers(self.snapshot, plan, self.columns)
-        return cut_tasks(readers, Sizer(plan.width, filtered=plan.filter_width))
+    def _ranges(self, fragment: Fragment, count: int) -> Iterator[tuple[int, int]]:
+        """Ranges of rows that lie in one page each, unless pages are small."""
+        width = self.column.dim * self.column.dtype.itemsize
+        most, least = max(1, BLOCK_BYTES // width), max(1, _LEAST_BYTES // width)
+        start = 0
+        for end in self._page_ends(fragment, count):
+            if end - start < least and end < count:
+                continue
+            parts = max(1, -(-(end - start) // (2 * most)))
+            step = -(-(end - start) // parts)
+            while start < end:
+                yield start, min(start + step, end)
+                start = min(start + step, end)
 
-    def _task(self, task: Task, question: Question, best: Best) -> Found:
-        own = Best(len(question.queries), question.k)
-        for batch in task.read():
-            block = block_of(batch.column(0), self.column)
-            limits = np.minimum(best.limits, own.limits)
-            own.add(question.near(block, batch.column(1).to_numpy(), limits))
-        return own.found()
+    def _page_ends(self, fragment: Fragment, count: int) -> list[int]:
+        """Where pages of the column end, or only where the fragment does."""
+        field = self.snapshot.schema.by_path(self.column.path)
+        for data_file in fragment.files:
+            column = data_file.column_of(field.id) if field.id in data_file.fields else None
+            if column is not None:
+                pages = self.snapshot.data_file(data_file).column(column).pages
+                ends: list[int] = np.cumsum([page.num_rows for page in pages]).tolist()
+                if ends and ends[-1] == count:
+                    return ends
+        return [count]
 
-
-def vector_projection(plan: ScanPlan, column: VectorColumn) -> Projection:
-    """The vectors, and the addresses of their rows."""
-    return project(plan.schema, [column.path, ROW_ADDRESS], arrow_types=dict(plan.arrow_types))
-
-
-def chosen(plan: ScanPlan, rows: RowSet, filter_: Filter | None = None) -> ScanPlan:
-    """The plan of the given rows, deleted ones among them or not, that pass a filter."""
-    if filter_ is None:
-        return replace(plan, filter=None, choices=Choices((), [Bounds(rows, rows, plan.fragment_ids)]))
-    bounds = Bounds(RowSet({}), rows, plan.fragment_ids)
-    parts = parts_of(filter_)
-    return replace(plan, filter=filter_, choices=Choices(parts, [bounds] * len(parts)))
+    def _read(self) -> Read:
+        forms: dict[str, Any] = {self.column.names[0]: self.column.form} if len(self.column.names) == 1 else {}
+        (read,) = reads(self.snapshot.schema, [self.column.names], forms)
+        return read

@@ -100,11 +100,7 @@ class NearestScan:
         if options.prefilter is False:
             post = table.known.filter(table.snapshot.schema, options)
             inner = replace(inner, filter=None, parameters=None)
-        column = self._nearest.column
-        forms = {column.names[0]: column.form} if len(column.names) == 1 else {}
         plan: ScanPlan = table.plan(inner, fragment)
-        if all(path[0] != column.names[0] for path in (plan.filter.paths() if plan.filter else ())):
-            plan = replace(plan, arrow_types=tuple(forms.items()))
         workers = None if options.use_threads else 1
         return Search(table, self._nearest, plan, post, bool(options.fast_search), workers)
 

@@ -16,14 +16,17 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.search import ask
 from lance_duck.index.vector.contract import Hits, Probe, VectorIndex
 from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.bounds import Bounds
+from lance_duck.scan.choices import Choices
 from lance_duck.scan.execute import scan_batches
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.nearest.best import Best, Found
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import covered
-from lance_duck.scan.nearest.exact import Exact, chosen, vector_projection
+from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.route import Route, route
+from lance_duck.scan.parts import parts_of
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.table_scan import TableScan
@@ -98,13 +101,13 @@ class Search:
         if not self.route.segments:
             if self.fast:
                 return NOTHING
-            return exact.search(self.table.routed(self._vectors), self._question(queries))
+            return exact.search(self.plan.fragments, self._rows, self._question(queries))
         rows = self._rows
         if rows is not None and len(rows) <= max(FEW, self.plan_rows // RARE):
             if self.fast:
                 rows = rows.only(self.plan.fragment_ids - self.route.open)
             self.log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
-            return exact.search(chosen(self._vectors, rows), self._question(queries))
+            return exact.search(self.plan.fragments, rows, self._question(queries))
         return self._beside(exact, queries, rows)
 
     def _beside(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None) -> Found:
@@ -117,7 +120,7 @@ class Search:
         results = _side_by_side(work)
         found = [each for each in results[: len(self.route.segments)] if each is not None]
         if self.nearest.refine_factor is not None and found:
-            found = [exact.again(self._vectors, self._question(queries), _joined(found))]
+            found = [exact.again(self._question(queries), _joined(found))]
         failed: list[frozenset[int]] = [
             mine for (_, mine), each in zip(self.route.segments, results, strict=False) if each is None
         ]
@@ -136,10 +139,7 @@ class Search:
     def _rest(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None, mine: frozenset[int]) -> Found:
         """The nearest rows of some fragments, found without an index."""
         fragments = [fragment for fragment in self.plan.fragments if fragment.id in mine]
-        plan = replace(self._vectors, fragments=fragments)
-        if rows is not None:
-            plan = chosen(plan, rows.only(mine))
-        return exact.search(plan, self._question(queries))
+        return exact.search(fragments, rows, self._question(queries))
 
     def _segment(
         self, segment: Segment, mine: frozenset[int], queries: NDArray[np.float32], rows: RowSet | None
@@ -186,10 +186,6 @@ class Search:
         return sum(self.table.snapshot.num_rows(fragment) for fragment in self.plan.fragments)
 
     @cached_property
-    def _vectors(self) -> ScanPlan:
-        return replace(self.plan, projection=vector_projection(self.plan, self.nearest.column))
-
-    @cached_property
     def _rows(self) -> RowSet | None:
         """Rows that pass the filter; None: there is none."""
         return None if self.plan.filter is None else self._addresses(self.table.routed(self.named))
@@ -219,6 +215,13 @@ def _found(hits: Hits, there: NDArray[np.bool_], addresses: NDArray[np.uint64], 
     if len(positions) and int(positions.max()) >= len(addresses):
         raise CorruptError("position", where=segment, expected=f"< {len(addresses)}", found=int(positions.max()))
     return Found(queries, hits.distances[there], addresses[positions])
+
+
+def chosen(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
+    """The plan of those of the given rows that pass a filter."""
+    parts = parts_of(filter_)
+    bounds = Bounds(RowSet({}), rows, plan.fragment_ids)
+    return replace(plan, filter=filter_, choices=Choices(parts, [bounds] * len(parts)))
 
 
 def _side_by_side(work: Sequence[Work]) -> list[Found | None]:
