@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,10 @@ from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import Answer, Details
 from lance_duck.index.search import answer, segment_files
+from lance_duck.index.vector.contract import VectorIndex
+from lance_duck.index.vector.kind import VECTOR
 from lance_duck.maintenance.problems import Problem, problems_of
+from lance_duck.maintenance.validate_vectors import VectorRows
 from lance_duck.rows import roaring_values
 from lance_duck.scan.evaluate import evaluate
 from lance_duck.scan.index_query import query_of
@@ -32,8 +35,9 @@ def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Prob
     """Yield what is wrong with a segment.
 
     Its files must be there and as large as listed. A segment that queries use is read whole, and asked about some of
-    the values that the rows it covers have now: what it says of each living row must be true. A segment of a kind or
-    version that is not known is no problem of the table.
+    the values that the rows it covers have now: what it says of each living row must be true. A vector segment
+    must have each of these rows once, with its vector. A segment of a kind or version that is not known is no problem
+    of the table.
     """
     where = f"index {metadata.name!r} ({metadata.uuid})"
     known = {field.id for field in snapshot.schema.walk()}
@@ -69,7 +73,9 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
     details = Details(metadata.version, metadata.details)
     index = segment.kind.open(segment_files(snapshot, metadata), segment.type, details)
     index.prewarm()
-    claims: list[_Claim] | None = None
+    claims: list[_Claim | VectorRows] | None = None
+    if segment.kind is VECTOR:
+        claims = [VectorRows(snapshot, segment, cast("VectorIndex", index))]
     for fragment_id in segment.fragments.tolist():
         try:
             column, offsets = _column(snapshot, segment, fragment_id)

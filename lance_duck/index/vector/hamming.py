@@ -51,7 +51,8 @@ class HammingIndex:
             raise InvalidInputError("k", expected="at least 1", found=k)
         if allowed is not None and allowed.shape != (self.num_rows,):
             raise InvalidInputError("allowed positions", expected=self.num_rows, found=allowed.shape)
-        asked = queries.astype(np.uint8)
+        with np.errstate(invalid="ignore"):
+            asked = queries.astype(np.uint8)
         if not np.array_equal(asked, queries):
             raise InvalidInputError("query", expected="whole numbers, 0 … 255")
         hits = Hits(np.full((len(asked), k), np.inf, np.float32), np.full((len(asked), k), -1, np.int64))

@@ -1,0 +1,78 @@
+"""Whether a vector segment has the rows that it says it covers, each once, with the vectors that they have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.catalog import Segment
+from lance_duck.index.names import Follower
+from lance_duck.index.vector.contract import Probe, VectorIndex
+from lance_duck.index.vector.metric import distances
+from lance_duck.index.vector.vectors import vectors_of
+from lance_duck.snapshot import Snapshot
+
+_SAMPLES: Final = 8
+_ROUNDING: Final = 1e-3
+
+
+class VectorRows:
+    """The rows of an open segment.
+
+    Args:
+        snapshot: Version of the table.
+        segment: Of its catalog.
+        index: It, open.
+
+    Raises:
+        CorruptError: A row lies beyond the end of its fragment, or lives in it twice.
+    """
+
+    def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:
+        addresses, lives = Follower(snapshot, segment).follow(index.rows())
+        self._index = index
+        self._positions = np.flatnonzero(lives)
+        self._positions = self._positions[np.argsort(addresses[self._positions], kind="stable")]
+        self._addresses = addresses[self._positions]
+        twice = np.flatnonzero(self._addresses[1:] == self._addresses[:-1])
+        if len(twice):
+            raise CorruptError("rows that it has twice", where=segment, found=self._addresses[twice[0]])
+
+    def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
+        """Compare with the living rows of a fragment: their vectors, and their offsets.
+
+        Raises:
+            CorruptError: It does not have a row that can be a neighbour, has one that cannot be, or another vector.
+        """
+        vectors = vectors_of(column, metric=self._index.metric)
+        wanted = np.uint64(fragment_id << 32) + offsets.astype(np.uint64)
+        mine = self._addresses >> np.uint64(32) == fragment_id
+        missing = np.setdiff1d(wanted[vectors.usable], self._addresses[mine])
+        if len(missing):
+            raise CorruptError(
+                f"row {int(missing[0]) & 0xFFFFFFFF} of fragment {fragment_id} is not in it",
+                found=f"{len(missing)} such rows",
+            )
+        usable = np.flatnonzero(vectors.usable)
+        if not self._index.is_exact or not len(usable):
+            return
+        for place in np.unique(np.linspace(0, len(usable) - 1, _SAMPLES).astype(np.int64)).tolist():
+            row = usable[place]
+            self._check_vector(int(wanted[row]), vectors.values[row : row + 1])
+
+    def _check_vector(self, address: int, vector: NDArray[np.float32]) -> None:
+        allowed = np.zeros(self._index.num_rows, np.bool_)
+        allowed[self._positions[np.searchsorted(self._addresses, np.uint64(address))]] = True
+        found = float(self._index.search(np.ascontiguousarray(vector), 1, allowed, Probe(1)).distances[0, 0])
+        wanted = float(distances(self._index.metric, vector, vector)[0, 0])
+        size = float((vector.astype(np.float64) ** 2).sum()) if self._index.metric in ("l2", "dot") else 1.0
+        if not abs(found - wanted) <= _ROUNDING * (1 + size):
+            raise CorruptError(
+                f"vector of row {address & 0xFFFFFFFF} of fragment {address >> 32} is another one in it",
+                expected=f"distance {wanted}",
+                found=found,
+            )
