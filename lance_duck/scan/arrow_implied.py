@@ -26,7 +26,8 @@ from lance_duck.scan.predicate import (
     all_of,
     any_of,
 )
-from lance_duck.scan.sql_literals import is_text
+from lance_duck.scan.sql_compare import fixed_prefix
+from lance_duck.scan.sql_literals import is_binary, is_text
 
 _OPS: Final[dict[str, Op]] = {
     "equal": "=",
@@ -80,13 +81,17 @@ class _Reader:
         if function == "is_valid":
             return Not(IsNull(path))
         if function == "is_null":
-            return IsNull(path) if not options["nan_is_null"].as_py() or not pa.types.is_floating(type_) else _UNKNOWN
+            counts_nan = "nan_is_null" in options and options["nan_is_null"].as_py() and pa.types.is_floating(type_)
+            return _UNKNOWN if counts_nan else IsNull(path)
         if function == "is_in" and not negated:
             values = options["value_set"].values
             found = In(path, _exactly(values.drop_null(), type_))
             return any_of(found, IsNull(path)) if values.null_count else found
         if function == "starts_with" and not options["ignore_case"].as_py() and is_text(type_):
             return StartsWith(path, pa.scalar(options["pattern"].as_py(), type_))
+        if function == "match_like" and not negated and not options["ignore_case"].as_py() and is_text(type_):
+            prefix = fixed_prefix(options["pattern"].as_py()).partition("\\")[0]
+            return StartsWith(path, pa.scalar(prefix, type_)) if prefix else _UNKNOWN
         return _UNKNOWN
 
     def _comparison(self, op: Op, left: Node, right: Node, negated: bool) -> Predicate:
@@ -141,6 +146,8 @@ def _is_number(type_: pa.DataType) -> bool:
 _KINDS: Final = (
     _is_number,
     is_text,
+    is_binary,
+    pa.types.is_decimal,
     pa.types.is_date,
     pa.types.is_time,
     lambda t: pa.types.is_timestamp(t) and t.tz is None,

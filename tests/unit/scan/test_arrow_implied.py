@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import random
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,9 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "g": (pa.float32(), [NAN, 0.0, 0.1]),
     "s": (pa.string(), ["a", "abc", "b"]),
     "b": (pa.bool_(), [True, False]),
+    "c": (pa.decimal128(6, 2), [Decimal("1.50"), Decimal("-0.01"), Decimal("3.00")]),
+    "y": (pa.binary(), [b"", b"ab", b"\xff"]),
+    "w": (pa.binary(2), [b"ab", b"\x00\xff"]),
 }
 COLUMNS = {n: pa.array([RNG.choice([None, *v]) for _ in range(ROWS)], t) for n, (t, v) in VALUES.items()}
 SCHEMA = pa.schema([(name, array.type) for name, array in COLUMNS.items()])
@@ -38,7 +42,7 @@ OPS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator
 def leaves(draw: st.DrawFn) -> pc.Expression:
     name = draw(st.sampled_from(list(VALUES)))
     column, (type_, values) = pc.field(name), VALUES[name]
-    kind = draw(st.integers(0, 7))
+    kind = draw(st.integers(0, 8))
     if kind == 0:
         return column.is_null(nan_is_null=draw(st.booleans()) and name in "fg")
     if kind == 1:
@@ -49,6 +53,8 @@ def leaves(draw: st.DrawFn) -> pc.Expression:
         return pc.starts_with(pc.field("s"), draw(st.sampled_from(["", "a", "ab"])))
     if kind == 4:
         return pc.field("b")
+    if kind == 5:
+        return pc.match_like(pc.field("s"), draw(st.sampled_from(["a%", "ab_", "%b", "abc", "a\\%", "a\\bc%"])))
     constants = [*values, 2.5, 5_000_000_000] if name == "x" else values
     return draw(st.sampled_from(OPS))(column, draw(st.sampled_from(constants)))
 
@@ -100,6 +106,14 @@ def test_it_is_true_wherever_the_expression_is(expression: pc.Expression) -> Non
         (pc.field("x").isin([1, 2]), "x IN (1, 2)"),
         (~(pc.field("x") == 2), "NOT (x = 2)"),
         (pc.field("f") > 1.5, "f > 1.5"),
+        (pc.is_null(pc.field("s")), "s IS NULL"),
+        (pc.match_like(pc.field("s"), "ab%c"), "starts_with(s, 'ab')"),
+        (pc.match_like(pc.field("s"), "ab\\%c"), "starts_with(s, 'ab')"),
+        (~pc.match_like(pc.field("s"), "ab%c"), "NOT (a condition of pyarrow)"),
+        (pc.match_like(pc.field("s"), "Ab%", ignore_case=True), None),
+        (pc.field("c") == Decimal("1.5"), "c = 1.50"),
+        (pc.field("w") == b"ab", "w = b'ab'"),
+        (pc.field("w") == b"abc", None),
         (pc.field("x") == 2.5, None),
         (pc.field("g") == 0.1, None),
         (pc.add(pc.field("x"), 1) == 2, None),
