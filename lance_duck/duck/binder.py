@@ -1,4 +1,4 @@
-"""`__lance_bind`: the function behind `lance_scan`, which DuckDB calls when it binds a statement.
+"""The functions behind `lance_scan` and `lance_vector_search`, which DuckDB calls when it binds a statement.
 
 `query(__lance_bind(…))` in a macro binds the SQL that the function returns, and so becomes a table function whose
 columns depend on its arguments. The SQL names a source: on DuckDB 2.0 one that is registered under a name of DuckDB's
@@ -11,7 +11,7 @@ import atexit
 import sys
 import threading
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -21,15 +21,21 @@ from typing import Any, Final
 import duckdb
 
 from lance_duck.duck.handle import Choice, TableHandle
+from lance_duck.duck.nearest import NearestRows, select_nearest
 from lance_duck.duck.table import DuckTable, select_all
 from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.scan.source import SPEAKS_SOURCE
 
 FUNCTION: Final = "__lance_bind"
+_NEAREST: Final = "__lance_nearest"
 _WHICH: Final = "__lance_binder"
 _SPECIAL: Any = "special"
 _KEPT: Final = 1024
 _NAMES: Final = 256
+_SEARCH_TYPES: Final[list[Any]] = [
+    *("VARCHAR", "VARCHAR", "DOUBLE[]", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
+    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN"),
+]
 
 
 def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
@@ -59,6 +65,7 @@ class Binder:
         self._handles: OrderedDict[tuple[str, Choice], TableHandle] = OrderedDict()
         self._sources: dict[tuple[str, Choice], Any] = {}
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
+        self._searches: deque[Any] = deque(maxlen=_NAMES)
         self._numbers = count()
 
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -67,6 +74,7 @@ class Binder:
         key = str(id(self))
         _BINDERS[key] = self
         connection.create_function(FUNCTION, self.bind, [text] * 4, text, null_handling=_SPECIAL)
+        connection.create_function(_NEAREST, self.bind_nearest, _SEARCH_TYPES, text, null_handling=_SPECIAL)
         connection.create_function(_WHICH, lambda: key, [], text)
         self.add(connection)
 
@@ -86,7 +94,37 @@ class Binder:
             raise InvalidInputError("lance_scan without a path", expected="the path of a table")
         key = (path, Choice(version, tag, asof))
         handle = self.handle(*key)
-        return select_all(self._source(key, handle) if SPEAKS_SOURCE else self._variable(handle))
+        return select_all(
+            self._source(key, handle) if SPEAKS_SOURCE else self._variable(DuckTable(handle.current, pinned=True))
+        )
+
+    def bind_nearest(
+        self,
+        path: str | None,
+        column: str | None,
+        q: list[float] | None,
+        k: int | None,
+        nprobes: int | None,
+        refine_factor: int | None,
+        ef: int | None,
+        metric: str | None,
+        prefilter: bool | None,
+        condition: str | None,
+        use_index: bool | None,
+    ) -> str:
+        """SQL that reads the rows nearest to a vector: the body of `lance_vector_search`.
+
+        Raises:
+            LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
+        """
+        for name, given in (("table", path), ("column", column), ("query vector", q), ("k", k)):
+            if given is None:
+                raise InvalidInputError(f"lance_vector_search without a {name}", found="NULL")
+        nearest = {"column": column, "q": q, "k": k, "nprobes": nprobes, "refine_factor": refine_factor, "ef": ef}
+        nearest |= {"metric": metric, "use_index": use_index is not False}
+        options = {"filter": condition, "prefilter": prefilter is not False}
+        rows = NearestRows(self.handle(str(path), Choice()).current(), nearest, options)
+        return select_nearest(self._held(rows) if SPEAKS_SOURCE else self._variable(rows), int(k or 0))
 
     def handle(self, path: str, choice: Choice) -> TableHandle:
         """The handle of a table, the same for the same arguments."""
@@ -118,8 +156,10 @@ class Binder:
             if connection is not None:
                 with suppress(duckdb.Error):
                     connection.remove_function(FUNCTION)
+                    connection.remove_function(_NEAREST)
                     connection.remove_function(_WHICH)
         self._sources.clear()
+        self._searches.clear()
 
     def _source(self, key: tuple[str, Choice], handle: TableHandle) -> str:
         with self._lock:
@@ -128,19 +168,26 @@ class Binder:
                 self._sources[key] = self.register(DuckTable(handle.current))
             return str(self._sources[key].name)
 
-    def register(self, table: DuckTable) -> Any:
+    def _held(self, rows: NearestRows) -> str:
+        """The name of a source that is held until many later ones are."""
+        source = self.register(rows)
+        with self._lock:
+            self._searches.append(source)
+        return str(source.name)
+
+    def register(self, table: DuckTable | NearestRows) -> Any:
         """DuckDB 2.0's handle of a source: its `name` can be read in SQL for as long as the handle lives."""
         with self.spare_cursor() as cursor:
             return cursor._register_source(table)
 
-    def _variable(self, handle: TableHandle) -> str:
+    def _variable(self, table: DuckTable | NearestRows) -> str:
         name = f"__lance_table_{next(self._numbers) % _NAMES}"
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__") in (__name__, "duckdb"):
             frame = frame.f_back
         if frame is None:
             raise InternalError("no Python frame runs the statement")
-        frame.f_globals[name] = DuckTable(handle.current, pinned=True)
+        frame.f_globals[name] = table
         return name
 
 

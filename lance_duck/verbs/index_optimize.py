@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Job:
 
     Attributes:
         merged: Segments whose entries go into the new one; none: it is built of rows alone.
-        model: Segment that the new one is made like, where it is built of rows alone; None: it is made anew.
+        model: Segment that the new one is made like, where it is built of rows alone; None: it is trained anew.
         removed: Segments whose place it takes.
         fragments: Ids of fragments whose rows are read.
     """
@@ -148,7 +148,22 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
         except (FormatError, NotFoundError) as error:
             _leave_alone(name, str(error))
             return None
-    return Job(name, index.path, index.kind, merged, tuple(s.metadata for s in merged), tuple(tail), model)
+    removed = tuple(s.metadata for s in merged)
+    if index.kind is VECTOR and not _made_alike([open_index(snapshot, s) for s in merged]):
+        model = merged[-1]
+        fragments = sorted({*tail, *(i for s in merged for i in s.fragments.tolist())})
+        return Job(name, index.path, index.kind, (), removed, tuple(fragments), model)
+    return Job(name, index.path, index.kind, merged, removed, tuple(tail), model)
+
+
+def _made_alike(opened: Sequence[Any]) -> bool:
+    """Whether codes of vector segments mean the same: those of PQ that were trained apart do not."""
+    files = [index.files for index in opened]
+    if not files or files[0].storage != "PQ":
+        return True
+    return all(
+        np.array_equal(f.centroids, files[0].centroids) and np.array_equal(f.codebook, files[0].codebook) for f in files
+    )
 
 
 def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> Job | None:

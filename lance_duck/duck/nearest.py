@@ -1,0 +1,99 @@
+"""What `lance_vector_search` reads: the rows nearest to a query vector, searched for when DuckDB scans them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.duckdb_types import duckdb_arrow_schema
+from lance_duck.scan.predicate import In
+from lance_duck.scan.source import PushedScan, ScanSource
+
+DISTANCE: Final = "_distance"
+_ADDRESS: Final = "_rowaddr"
+
+
+class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
+    """Rows of a table nearest to a vector, nearest first: its columns in DuckDB's form, and `_distance`.
+
+    It is made anew at each bind. Filters of the statement around it are DuckDB's own to apply: to the rows found.
+
+    Args:
+        dataset: One version of a table.
+        nearest: What is searched for, as `LanceDataset.scanner` takes it.
+        options: filter and prefilter, as there.
+
+    Raises:
+        InvalidInputError: What is asked makes no sense for this table.
+    """
+
+    def __init__(self, dataset: LanceDataset, nearest: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        self.obj = self
+        self._dataset = dataset
+        self._asked: dict[str, Any] = {"nearest": dict(nearest), **options}
+        dataset.scan(columns=[], **self._asked)  # refuses here and now what makes no sense
+        self._schema = duckdb_arrow_schema(dataset.schema).append(pa.field(DISTANCE, pa.float32()))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the table, and the distance."""
+        return self._schema
+
+    def __arrow_c_schema__(self) -> object:
+        """See `ScanSource`."""
+        return self._schema.__arrow_c_schema__()
+
+    def count_rows(self) -> int:
+        """Rows at most."""
+        return min(int(self._asked["nearest"]["k"]), int(self._dataset.count_rows()))
+
+    def accepts(self, predicate: Any) -> bool:
+        """None: a search is for rows of the whole table."""
+        return False
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+        """See `ScanSource.stream`."""
+        schema = self._schema
+        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        return self._found(wanted).to_reader().__arrow_c_stream__(), columns is not None
+
+    def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
+        """See `ScanSource.pushed_scanner`; no filter comes this far, see `select_nearest`."""
+        if filter is not None:
+            raise InvalidInputError("filter of a search", found=str(filter))
+        wanted = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
+        return PushedScan(wanted, lambda: self._found(wanted).to_reader())
+
+    def _found(self, wanted: pa.Schema) -> pa.Table:
+        """Search, and read columns."""
+        own = self._dataset.schema
+        if all(field.name == DISTANCE or own.field(field.name).type == field.type for field in wanted):
+            found = self._dataset.scan(columns=wanted.names, **self._asked).to_table()
+            return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
+        found = self._dataset.scan(columns=[DISTANCE], with_row_address=True, **self._asked).to_table()
+        return self._read(wanted, found.column(_ADDRESS).combine_chunks(), found.column(DISTANCE))
+
+    def _read(self, wanted: pa.Schema, addresses: pa.UInt64Array, distances: pa.ChunkedArray) -> pa.Table:
+        """Columns of rows in types that a search does not give."""
+        fields = [field for field in wanted if field.name != DISTANCE]
+        schema = pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())])
+        rows = self._dataset.duckdb_reader(schema, In((_ADDRESS,), addresses)).read_all()
+        order = np.argsort(rows.column(_ADDRESS).to_numpy())
+        places = order[np.searchsorted(rows.column(_ADDRESS).to_numpy()[order], addresses.to_numpy())]
+        rows = rows.take(pa.array(places))
+        columns = [distances if name == DISTANCE else rows.column(name) for name in wanted.names]
+        return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def select_nearest(source: str, k: int) -> str:
+    """SQL for the rows of a source that holds `NearestRows`.
+
+    The limit, which takes no row away, keeps filters of the statement from being pushed into the search.
+    """
+    return f'SELECT * FROM "{source}" LIMIT {k}'  # noqa: S608

@@ -1,0 +1,25 @@
+-- lance_vector_search: the rows of a Lance table nearest to a vector, nearest first, with their `_distance`.
+--
+--   table_name      folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
+--   column_name     column of vectors
+--   query_vector    as many numbers as a vector of the column has
+--   k               rows that are found at most
+--   nprobes         partitions of an index to look into first
+--   refine_factor   so many times k rows of an index are ranked by their own vectors
+--   ef              candidates of a walk over a graph
+--   metric          'l2', 'cosine', 'dot' or 'hamming'; NULL: that of the index, or that of the column
+--   prefilter       true: k rows that pass the filter are found; false: of the k nearest rows those that pass it
+--   filter          condition of rows, as text
+--   use_index       false: all vectors are compared
+--
+-- A condition beside the call, in WHERE, chooses among the rows that were found. Arguments are constants or parameters,
+-- never columns.
+-- Example: FROM lance_vector_search('data/photos.lance', 'vec', [0.1, 0.7]::FLOAT[], k := 5, filter := 'year > 2020')
+CREATE OR REPLACE TEMP MACRO lance_vector_search(
+    table_name, column_name, query_vector, k := 10, nprobes := NULL, refine_factor := NULL, ef := NULL,
+    metric := NULL, prefilter := true, "filter" := NULL, use_index := true
+) AS TABLE
+    FROM query(__lance_nearest(
+        table_name::VARCHAR, column_name::VARCHAR, query_vector::DOUBLE[], k::BIGINT, nprobes::BIGINT,
+        refine_factor::BIGINT, ef::BIGINT, metric::VARCHAR, prefilter::BOOLEAN, "filter"::VARCHAR, use_index::BOOLEAN
+    ));

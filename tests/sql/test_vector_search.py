@@ -1,0 +1,147 @@
+"""`lance_vector_search`: nearest neighbours in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+
+DIM = 8
+VECTORS = np.random.default_rng(0).standard_normal((300, DIM)).astype(np.float32)
+
+
+def fixed(numbers: np.ndarray) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()), DIM)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `photos.lance`: 300 vectors, an index over all but the last 50 rows, some rows deleted."""
+    folder = tmp_path_factory.mktemp("photos")
+    table = pa.table(
+        {
+            "id": pa.array(range(300), pa.int64()),
+            "label": pa.array([i % 3 for i in range(300)], pa.int32()),
+            "vec": fixed(VECTORS),
+            "half": fixed(VECTORS.astype(np.float16)),
+            "price": pa.array([None if i == 9 else Decimal(i) for i in range(300)], pa.decimal128(12, 2)),
+        }
+    )
+    dataset = ld.write_dataset(table[:250], folder / "photos.lance", max_rows_per_file=100)
+    dataset.create_index("vec", "IVF_FLAT", num_partitions=4)
+    dataset.insert(table[250:])
+    dataset.delete("id = 11")
+    return folder
+
+
+@pytest.fixture
+def con(photos: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
+    return connect(photos)
+
+
+def nearest(query: np.ndarray, k: int, wanted: np.ndarray | None = None) -> list[tuple[int, float]]:
+    """Ids and distances, by numpy."""
+    distances = ((VECTORS.astype(np.float64) - query) ** 2).sum(axis=1)
+    distances[11] = np.inf
+    if wanted is not None:
+        distances[~wanted] = np.inf
+    order = np.argsort(distances, kind="stable")[:k]
+    return [(int(i), pytest.approx(float(distances[i]), abs=1e-4)) for i in order if np.isfinite(distances[i])]
+
+
+def test_rows_come_nearest_first_with_their_distance(con: ld.Connection) -> None:
+    for i in (11, 120, 275):
+        found = con.execute(
+            "SELECT id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 7, nprobes := 4)",
+            [VECTORS[i].tolist()],
+        ).fetchall()
+        assert found == nearest(VECTORS[i], 7)
+
+
+@pytest.mark.parametrize("text", ["{}::FLOAT[]", "{}::DOUBLE[]", f"{{}}::FLOAT[{DIM}]", "{}"])
+def test_a_query_is_a_list_of_any_numbers(con: ld.Connection, text: str) -> None:
+    query = text.format(VECTORS[5].tolist())
+    assert con.sql(f"SELECT id FROM lance_vector_search('photos', 'vec', {query}, k := 1)").fetchall() == [(5,)]
+
+
+def test_there_are_ten_rows_unless_asked_otherwise_and_all_columns(con: ld.Connection, photos: Path) -> None:
+    found = con.execute("FROM lance_vector_search(?, 'vec', ?)", [f"{photos}/photos.lance", [0.0] * DIM])
+    assert [name for name, *_ in found.description] == ["id", "label", "vec", "half", "price", "_distance"]
+    assert len(found.fetchall()) == 10
+
+
+def test_a_filter_comes_before_the_search_and_where_after_it(con: ld.Connection) -> None:
+    query, labels = VECTORS[5].tolist(), np.arange(300) % 3
+    call = "lance_vector_search('photos', 'vec', ?, k := 6, nprobes := 4, filter := 'label = 1'{})"
+    before = con.execute(f"SELECT id, _distance FROM {call.format('')}", [query]).fetchall()
+    assert before == nearest(VECTORS[5], 6, labels == 1)
+    ids = [i for i, _ in nearest(VECTORS[5], 6)]
+    after = con.execute(f"SELECT id FROM {call.format(', prefilter := false')}", [query]).fetchall()
+    assert after == [(i,) for i in ids if i % 3 == 1]
+    where = "SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 6, nprobes := 4) WHERE label = 1"
+    assert con.execute(where, [query]).fetchall() == after
+
+
+def test_other_metrics_and_searches_without_the_index(con: ld.Connection) -> None:
+    query = VECTORS[30]
+    cosine = 1 - (VECTORS @ query) / np.linalg.norm(VECTORS, axis=1) / np.linalg.norm(query)
+    cosine[11] = np.inf
+    sql = "SELECT id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 4, metric := 'cosine')"
+    found = con.execute(sql, [query.tolist()]).fetchall()
+    assert [i for i, _ in found] == np.argsort(cosine)[:4].tolist()
+    assert [d for _, d in found] == pytest.approx(np.sort(cosine)[:4].tolist(), abs=1e-5)
+    exact = "SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 400, use_index := false)"
+    assert len(con.execute(exact, [query.tolist()]).fetchall()) == 299
+
+
+def test_columns_that_duckdb_has_in_another_form(con: ld.Connection) -> None:
+    sql = "SELECT price, half, id, _distance FROM lance_vector_search('photos', 'half', ?, k := 2)"
+    (price, half, row, distance), _ = con.execute(sql, [VECTORS[9].tolist()]).fetchall()
+    assert (price, row) == (None, 9)
+    assert half == tuple(VECTORS[9].astype(np.float16).tolist())
+    assert distance == pytest.approx(0, abs=1e-4)
+
+
+def test_it_works_wherever_a_table_does(con: ld.Connection) -> None:
+    con.execute("CREATE TABLE names AS SELECT range AS id, 'n' || range AS name FROM range(300)")
+    con.execute("PREPARE p AS SELECT id FROM lance_vector_search('photos', 'vec', $1::FLOAT[], k := 1)")
+    for i in (3, 260):
+        query = VECTORS[i].tolist()
+        assert con.execute(f"EXECUTE p({query})").fetchall() == [(i,)]
+        join = "SELECT name FROM lance_vector_search('photos', 'vec', ?, k := 1) JOIN names USING (id)"
+        assert con.execute(join, [query]).fetchall() == [(f"n{i}",)]
+    con.execute(f"CREATE VIEW v AS FROM lance_vector_search('photos', 'vec', {VECTORS[3].tolist()}, k := 2)")
+    assert con.execute("SELECT count(*), min(_distance) FROM v").fetchall() == [(2, 0.0)]
+    assert con.sql("FROM v").filter("id = 3").aggregate("count(*)").fetchall() == [(1,)]
+
+
+def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, photos: Path) -> None:
+    sql = "SELECT id FROM lance_vector_search(?, 'vec', ?, k := 1)"
+    assert plain.execute(sql, [f"{photos}/photos.lance", VECTORS[8].tolist()]).fetchall() == [(8,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("'photos', 'vec', [1.0]", "size 1 does not match"),
+        ("'photos', 'vec', []::FLOAT[]", "query vector"),
+        ("'photos', 'vec', NULL", "without a query vector"),
+        ("'photos', 'id', {q}", "must be a vector"),
+        ("'photos', 'nope', {q}", "nope"),
+        ("'nosuch', 'vec', {q}", "not a dataset"),
+        ("'photos', 'vec', {q}, k := 0", "must be > 0"),
+        ("'photos', 'vec', {q}, k := NULL", "without a k"),
+        ("'photos', 'vec', {q}, metric := 'far'", "far"),
+        ("'photos', 'vec', {q}, filter := 'nope = 1'", "no column 'nope'"),
+    ],
+)
+def test_errors_say_what_is_wrong(con: ld.Connection, arguments: str, message: str) -> None:
+    with pytest.raises(ld.LanceDuckError, match=message):
+        con.execute(f"FROM lance_vector_search({arguments.format(q=VECTORS[0].tolist())})").fetchall()
