@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from lance_duck.rows.dense import dense_parts
+
 _HIGH = np.uint64(32)
 
 
@@ -36,8 +38,12 @@ class RowSet:
             return cls({})
         keys = rows >> _HIGH
         if keys[0] == keys[-1] and (keys == keys[0]).all():
-            return cls({int(keys[0]): _bitmap(rows.astype(np.uint32))})
+            dense = dense_parts(rows)
+            return cls({int(keys[0]): _bitmap(rows.astype(np.uint32))} if dense is None else dense)
         if not (keys[1:] >= keys[:-1]).all():
+            dense = dense_parts(rows)
+            if dense is not None:
+                return cls(dense)
             rows = np.sort(rows)
             keys = rows >> _HIGH
         offsets = rows.astype(np.uint32)  # the lower half
