@@ -100,7 +100,7 @@ def _pick_of(codec: Codec) -> _Pick | None:
         return _plain(codec, width)
     if isinstance(codec, InlineBitpacking):
         return _packed(codec)
-    if isinstance(codec, OutOfLineBitpacking):
+    if isinstance(codec, OutOfLineBitpacking) and codec.width:
         return _packed_fixed(codec)
     if isinstance(codec, Variable):
         return _texts(codec)

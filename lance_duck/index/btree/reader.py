@@ -43,6 +43,7 @@ class BTreeIndex:
         self.lookup = lookup
         self.entries = entries
         self.type = type_
+        self._last: tuple[Query, list[Spans]] | None = None
 
     def search(self, query: Query) -> Answer:
         """See `ScalarIndex`; the answer is exact."""
@@ -83,11 +84,18 @@ class BTreeIndex:
         if isinstance(query, Except):
             if isinstance(query.query, Null):
                 return one_span(nulls, end)
-            inside = spans_of(query.query, self.type)
+            inside = self._spans(query.query)
             found = self._vague(inside, inner=True) if vague else self._exact(inside)
             return found.rest(nulls, end)
-        spans = spans_of(query, self.type)
+        spans = self._spans(query)
         return self._vague(spans) if vague else self._exact(spans)
+
+    def _spans(self, query: Query) -> list[Spans]:
+        """Spans of a query; those of the last one are remembered: it is asked for an estimate, then for its rows."""
+        last = self._last
+        if last is None or last[0] is not query:
+            last = self._last = query, spans_of(query, self.type)
+        return last[1]
 
     def _exact(self, spans: list[Spans]) -> Places:
         pairs = [ends_of(each, self.lookup) for each in spans]
