@@ -7,12 +7,14 @@ Inline: blocks of 1024 values, each with a width of its own; the last may hold f
     T / 8   W * 128  packed values
 
 Out of line: W is in the page's description. Whole blocks of W * 128 bytes, then the last n % 1024 values: as T-bit
-words when the buffer ends exactly behind them, otherwise as one more block, padded.
+words when the buffer ends exactly behind them, otherwise as one more block, padded. Of W = 0 there are no bytes: all
+values are 0, as are levels of a page without nulls whose neighbours have some.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,8 @@ from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.encoding.kernels.status import check
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
+
+_MOST_ZEROS: Final = 1 << 24  # in a chunk without bytes
 
 
 def _word_bits(bits: int) -> int:
@@ -108,7 +112,7 @@ class OutOfLineBitpacking:
 
     Attributes:
         bits: T, bits of an unpacked value.
-        width: W, bits of a packed value, 1 to T.
+        width: W, bits of a packed value, 0 to T.
     """
 
     bits: int
@@ -121,8 +125,8 @@ class OutOfLineBitpacking:
         if message.values.WhichOneof("compression") != "flat":
             raise no_form("out-of-line bitpacking", "nested")
         width = message.values.flat.bits_per_value
-        if not 0 < width <= bits:
-            raise CorruptError("packed width", where="page encoding", expected=f"1 to {bits} bits", found=width)
+        if not 0 <= width <= bits:
+            raise CorruptError("packed width", where="page encoding", expected=f"0 to {bits} bits", found=width)
         return cls(bits, width)
 
     @property
@@ -134,6 +138,9 @@ class OutOfLineBitpacking:
         """Unpacks and joins all chunks."""
         word = WORDS[self.bits]
         starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
+        if self.width == 0:
+            total = justified(counts, np.full(len(counts), _MOST_ZEROS), "out-of-line bitpacking")
+            return FixedWidth(self.bits, np.zeros(total * self.bits // 8, np.uint8), total)
         total = justified(counts, sizes * 8 // self.width, "out-of-line bitpacking")
         out = np.empty(total, word)
         scratch = np.empty(BLOCK, word)

@@ -75,6 +75,16 @@ def test_the_tail_of_out_of_line_values_is_raw_when_the_buffer_ends_behind_it(bi
 
 
 @pytest.mark.parametrize("bits", BITS)
+def test_out_of_line_values_without_bits_are_zeros(make_chunks: Make, bits: int) -> None:
+    codec = OutOfLineBitpacking(bits, 0)
+    assert OutOfLineBitpacking.from_proto(codec.to_proto().out_of_line_bitpacking) == codec
+    block = codec.decode_chunks(make_chunks([[b""], [b""]], [1024, 701]))
+    assert (block.count, block.data.tobytes()) == (1725, bytes(1725 * bits // 8))
+    with pytest.raises(CorruptError, match="more values"):
+        codec.decode_block(np.empty(0, np.uint8), 1 << 40)
+
+
+@pytest.mark.parametrize("bits", BITS)
 def test_the_tail_of_out_of_line_values_is_a_block_otherwise(make_chunks: Make, bits: int) -> None:
     values = draw(bits, 3, 1024 + 900)
     buffer = b"".join(pack(b, 3) for b in padded(values).reshape(-1, 1024))
@@ -112,7 +122,7 @@ def test_descriptions_are_checked() -> None:
         return pb.CompressiveEncoding(out_of_line_bitpacking=message)
 
     assert codec_from_proto(out_of_line(32, 5)) == OutOfLineBitpacking(32, 5)
-    for width in (0, 33):
+    for width in (33, 64):
         with pytest.raises(CorruptError):
             codec_from_proto(out_of_line(32, width))
     with pytest.raises(UnsupportedError):
