@@ -17,7 +17,7 @@ from lance_duck.errors import IndexWarning, LanceDuckError
 from lance_duck.index.in_place import without_rewritten
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.query import Query
-from lance_duck.index.registry import kind_of
+from lance_duck.index.registry import kind_of, name_of
 from lance_duck.index.reuse import reuse_of
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
@@ -242,7 +242,8 @@ def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
     if kind is None:
         return f"kind {metadata.details_type!r} is not known"
     if metadata.version not in kind.versions:
-        return f"version {metadata.version} of kind {kind.name} is not read"
+        name = name_of(metadata.details_type, metadata.details) or kind.name
+        return f"version {metadata.version} of kind {name} is not read"
     if metadata.fragment_bitmap is None:
         return "it does not say which fragments it covers"
     return None

@@ -146,6 +146,33 @@ def test_rabitq_is_left_aside_and_the_table_works_on(tmp_path: Path) -> None:
     assert ours.list_indices()[0]["type"] == "IVF_RQ"
     (index,) = catalog(open_snapshot(uri))
     assert not index.segments
-    assert "version 2" in index.ignored[0].reason
+    assert "version 2 of kind IVF_RQ" in index.ignored[0].reason
     assert ours.to_table(filter="x = 3 AND v IS NOT NULL").num_rows == 1
     ours.validate()
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize(("kind", "parameters"), [*STORAGES, ("IVF_HNSW_SQ", {}), ("IVF_RQ", {})])
+def test_pylance_searches_what_a_compaction_of_ours_rewrote(
+    kind: str, parameters: dict[str, int], stable: bool, tmp_path: Path
+) -> None:
+    values, _ = vectors(1500)
+    uri = str(tmp_path / "t.lance")
+    data = pa.table({"x": np.arange(1500), "v": column(values)})
+    ds = lance.write_dataset(data, uri, max_rows_per_file=500, enable_stable_row_ids=stable)
+    ds.create_index("v", kind, num_partitions=2, **parameters)
+    ours = ld.dataset(uri)
+    ours.delete("x < 20")
+    ours.optimize.compact_files()
+    ours.validate()
+    (fragment,) = ours.get_fragments()
+    covered = {i["name"]: i["fragment_ids"] for i in ours.list_indices()}
+    assert covered["v_idx"] == {fragment.fragment_id}
+    assert ("__lance_frag_reuse" in covered) == (kind == "IVF_RQ" and not stable)
+    found = []
+    for reader in (lance.dataset(uri), ours):
+        nearest = {"column": "v", "q": values[300], "k": 5, "nprobes": 2, "refine_factor": 20}
+        table = reader.to_table(nearest=nearest, columns=["x", "_distance"])
+        found.append(table["x"].to_pylist())
+    assert found[0] == found[1]
+    assert found[0][0] == 300

@@ -21,6 +21,7 @@ from lance_duck.index.query import Query
 from lance_duck.index.vector.build import build
 from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.graphs import GraphIndex
+from lance_duck.index.vector.hamming import HammingIndex
 from lance_duck.index.vector.ivf import IvfIndex
 from lance_duck.index.vector.merge import merge
 from lance_duck.index.vector.vectors import is_vector
@@ -53,7 +54,9 @@ class VectorKind:
             raise UnsupportedError(
                 "dimension of a segment", where=files.directory, expected=type_.list_size, found=found.dim
             )
-        return GraphIndex(found) if found.has_graphs else IvfIndex(found)
+        if found.has_graphs:
+            return GraphIndex(found)
+        return HammingIndex(found) if found.metric == "hamming" else IvfIndex(found)
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows."""
