@@ -81,6 +81,7 @@ def build_graph(
     kept = storage if storage is not None else flat_storage(vectors.shape[1], metric)
     index = faiss.IndexHNSW(kept, m)
     index.hnsw.efConstruction = ef_construction
+    index.keep_max_size_level0 = True  # as Lance does: narrow walks, of ef little more than k, find what they should
     chances = faiss.vector_to_array(index.hnsw.assign_probas)[:max_level]
     faiss.copy_array_to_vector(np.ascontiguousarray(chances), index.hnsw.assign_probas)
     if len(vectors):
