@@ -16,6 +16,7 @@ from lance_duck.scan.arrow_implied import implied_predicate
 from lance_duck.scan.duckdb_eval import Columns, Parameters, evaluate_sql
 from lance_duck.scan.evaluate import mask
 from lance_duck.scan.predicate import Path, Predicate
+from lance_duck.scan.sql_constants import asks_for_the_time
 from lance_duck.scan.sql_split import split_sql
 from lance_duck.scan.sql_text import SqlExpression, parse_sql
 from lance_duck.scan.sql_tree import tree_from_sql
@@ -174,7 +175,7 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     tree = tree_from_sql(text, schema, parameters)
     if tree is not None:
         return TreeFilter(tree)
-    if not parameters and len(text) <= _LONG and _is_hashable(schema):
+    if not parameters and len(text) <= _LONG and _is_hashable(schema) and not asks_for_the_time(text):
         return _kept_filter(text, schema)
     return _split_filter(_condition(text, schema, parameters), schema, parameters)
 

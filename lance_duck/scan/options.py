@@ -13,6 +13,7 @@ from lance_duck.scan.duckdb_eval import Parameters
 from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ColumnsLike, Projection, project, readable_schema
+from lance_duck.scan.sql_constants import asks_for_the_time
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
@@ -227,7 +228,8 @@ class Known:
         blob_bytes = options.blob_handling == "all_binary"
         readable = self.readable(schema, blob_bytes)
         text = options.filter
-        if options.parameters is not None or not isinstance(text, str) or len(text) > _LONG:
+        is_plain = isinstance(text, str) and options.parameters is None and len(text) <= _LONG
+        if not is_plain or asks_for_the_time(str(text)):
             return make_filter(text, readable, options.parameters)
         return _once(self._filters, (text, blob_bytes), lambda: make_filter(text, readable))
 

@@ -9,13 +9,22 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.scan.predicate import Compare, In, Not, Op, Path, Predicate, StartsWith, all_of
-from lance_duck.scan.sql_literals import Literal, NotSimpleError, integer_range, is_text, number, scalar_for
+from lance_duck.scan.sql_literals import (
+    MOMENTS,
+    Literal,
+    NotSimpleError,
+    integer_range,
+    is_text,
+    moment_of,
+    number,
+    scalar_for,
+)
 
 _MOST_DIGITS: Final = 18
 
 
 def comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
-    """A column against a constant: whole numbers also against fractions, and numbers beyond their range.
+    """A column against a constant: whole numbers also against fractions and what is beyond them, days against moments.
 
     Raises:
         NotSimpleError: The constant is not compared exactly.
@@ -23,6 +32,8 @@ def comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Pred
     try:
         return Compare(op, path, scalar_for(literal, type_))
     except NotSimpleError:
+        if pa.types.is_date32(type_) and literal.kind in MOMENTS:
+            return _between(op, path, pa.scalar(moment_of(literal).date(), type_))
         value = _fraction(literal, type_)
     low, high = integer_range(type_)
     floor = int(value.to_integral_value(ROUND_FLOOR))
@@ -31,13 +42,7 @@ def comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Pred
         return Compare("<=" if op in ("<", "<=", "!=") else ">", path, most)
     if floor < low:
         return Compare(">=" if op in (">", ">=", "!=") else "<", path, least)
-    below = pa.scalar(floor, type_)
-    if op in (">", ">="):
-        return Compare(">", path, below)
-    if op in ("<", "<="):
-        return Compare("<=", path, below)
-    never = all_of(Compare("<=", path, below), Compare(">", path, below))
-    return never if op == "=" else Not(never)
+    return _between(op, path, pa.scalar(floor, type_))
 
 
 def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> Predicate:
@@ -79,6 +84,16 @@ def fixed_prefix(pattern: str) -> str:
     """What every text begins with that is LIKE a pattern."""
     ends = [at for at in (pattern.find("%"), pattern.find("_")) if at >= 0]
     return pattern[: min(ends)] if ends else pattern
+
+
+def _between(op: Op, path: Path, below: pa.Scalar) -> Predicate:
+    """A column against a constant between this value and the next."""
+    if op in (">", ">="):
+        return Compare(">", path, below)
+    if op in ("<", "<="):
+        return Compare("<=", path, below)
+    never = all_of(Compare("<=", path, below), Compare(">", path, below))
+    return never if op == "=" else Not(never)
 
 
 def _fraction(literal: Literal, type_: pa.DataType) -> Decimal:

@@ -1,10 +1,12 @@
 """Constants that are written as expressions, CAST('2020-01-01' AS DATE) or DATE '2020-01-01' - INTERVAL 1 DAY.
 
-DuckDB computes them once, and they are compared as the values that they are.
+DuckDB computes them once, and they are compared as the values that they are: of now(), too, so text that asks for the
+time must not be kept as a filter.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -15,8 +17,11 @@ from lance_duck.scan.duckdb_eval import Parameters, query_tables
 from lance_duck.scan.sql_literals import Literal, NotSimpleError, is_binary, is_text
 from lance_duck.scan.sql_tokens import Token
 
+_OF_THE_TIME: Final = re.compile(r"\b(?:now|today|current_\w+)\b", re.IGNORECASE)
 _KEYWORDS: Final = frozenset(
-    "cast try_cast as date timestamp timestamptz time interval true false null at".split()  # noqa: SIM905
+    """
+    cast try_cast as date timestamp timestamptz time interval true false null at current_date current_timestamp
+    """.split()  # noqa: SIM905
 )
 _WORDS: Final = frozenset(
     """
@@ -24,7 +29,7 @@ _WORDS: Final = frozenset(
     millisecond milliseconds microsecond microseconds varchar text string char blob bytea binary boolean bool tinyint
     smallint int integer bigint hugeint utinyint usmallint uinteger ubigint int1 int2 int4 int8 float real double
     float4 float8 decimal numeric datetime uuid x
-    to_date to_timestamp to_timestamp_seconds to_timestamp_millis to_timestamp_micros make_date make_timestamp
+    now today to_date to_timestamp to_timestamp_seconds to_timestamp_millis to_timestamp_micros make_date make_timestamp
     date_trunc date_add strptime epoch_ms unhex from_hex encode lower upper concat abs
     """.split()  # noqa: SIM905
 )
@@ -49,6 +54,11 @@ def constant_tokens(found: Iterable[Token]) -> int:
             return 0
         depth += (token == _OPENING) - (token == _CLOSING)
     return 0
+
+
+def asks_for_the_time(text: str) -> bool:
+    """Whether SQL text may mean another filter each time: it may ask for the time of the day."""
+    return _OF_THE_TIME.search(text) is not None
 
 
 def computed(text: str, parameters: Parameters = None) -> Literal:

@@ -22,6 +22,8 @@ _TIMESTAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,
 _ZONED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)([+-]\d{2}(?::\d{2})?|Z)")
 _TIME: Final = re.compile(r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 _MOMENTS: Final = {"date": _DATE, "text": _TIMESTAMP, "timestamp": _TIMESTAMP}
+MOMENTS: Final = ("timestamp", "timestamptz", "value")
+"""Kinds of constants that a day is compared with as a moment."""
 _FLOAT: Final = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|nan|inf|infinity)", re.IGNORECASE)
 _SINGLES: Final = ("float", "real", "float4")
 _FLOATS: Final = (*_SINGLES, "double", "float8")
@@ -173,28 +175,23 @@ def _date(literal: Literal, type_: pa.DataType) -> pa.Scalar:
         value = literal.value
     else:
         # DuckDB widens the column, which keeps its order: midnight is compared as the day.
-        moment = _moment(_fits(literal.kind in ("timestamp", "value"), literal))
+        moment = moment_of(_fits(literal.kind in MOMENTS, literal))
         return _checked(moment.time() == dt.time(), moment.date(), type_)
     return pa.scalar(value, type_)
 
 
 def _timestamp(literal: Literal, type_: pa.DataType) -> pa.Scalar:
-    return _ticks(_moment(literal) - _EPOCH, type_)
+    value = literal.value
+    is_instant = literal.kind == "timestamptz" or (type(value) is dt.datetime and value.tzinfo is not None)
+    # DuckDB compares instants in microseconds: it would cut the column's.
+    return _ticks(moment_of(_fits(not is_instant or type_.unit != "ns", literal)) - _EPOCH, type_)
 
 
 def _instant(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     """Of a type with a time zone; what has none is in UTC, as it is for the evaluator."""
-    value = literal.value
-    zoned = _ZONED.fullmatch(value) if literal.kind in ("text", "timestamptz") else None
-    if zoned is not None:
-        value = _parsed(dt.datetime.fromisoformat, zoned[1] + zoned[2].replace("Z", "+00:00"))
-    elif literal.kind == "timestamptz":
-        value = _moment(Literal("text", value))
-    elif literal.kind != "value" or type(value) is not dt.datetime:
-        value = _moment(literal)
-    if value.tzinfo is None:
-        value = value.replace(tzinfo=dt.UTC)
-    return _ticks(value - _EPOCH.replace(tzinfo=dt.UTC), type_)
+    return _ticks(
+        moment_of(Literal("timestamptz", literal.value) if literal.kind == "text" else literal) - _EPOCH, type_
+    )
 
 
 def _time(literal: Literal, type_: pa.DataType) -> pa.Scalar:
@@ -215,13 +212,24 @@ def _bytes(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     return _checked(not pa.types.is_fixed_size_binary(type_) or len(value) == type_.byte_width, value, type_)
 
 
-def _moment(literal: Literal) -> dt.datetime:
-    """A constant that is a date, or a moment without time zone."""
+def moment_of(literal: Literal) -> dt.datetime:
+    """A constant that is a date or a moment, in UTC, which what has no time zone is taken to be in.
+
+    Raises:
+        NotSimpleError: It is none.
+    """
     value = literal.value
+    if literal.kind == "timestamptz":
+        zoned = _ZONED.fullmatch(value)
+        if zoned is None:
+            return moment_of(Literal("text", value))
+        value = _parsed(dt.datetime.fromisoformat, zoned[1] + zoned[2].replace("Z", "+00:00"))
+        literal = Literal("value", value)
     if literal.kind == "value" and type(value) is dt.date:
         return dt.datetime(value.year, value.month, value.day)
-    if literal.kind == "value" and type(value) is dt.datetime and value.tzinfo is None:
-        return value
+    if literal.kind == "value" and type(value) is dt.datetime:
+        in_utc: dt.datetime = _parsed(lambda moment: moment.astimezone(dt.UTC), value) if value.tzinfo else value
+        return in_utc.replace(tzinfo=None)
     if literal.kind not in _MOMENTS or not _MOMENTS[literal.kind].fullmatch(value):
         raise NotSimpleError
     parsed: dt.datetime = _parsed(dt.datetime.fromisoformat, value)
@@ -240,7 +248,7 @@ def _checked(fits: bool, value: Any, type_: pa.DataType) -> pa.Scalar:
     return pa.scalar(value, type_)
 
 
-def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+def _parsed(parse: Callable[[Any], Any], text: Any) -> Any:
     try:
         return parse(text)
     except (OverflowError, ValueError) as error:

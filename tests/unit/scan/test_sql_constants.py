@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.scan.filters import SqlFilter, TreeFilter, make_filter
 from lance_duck.scan.predicate import Opaque
 from lance_duck.scan.sql_text import parse_sql
+from lance_duck.tables import write_dataset
 
 MOMENTS = [0, 1_700_000_000_000_000, None, -1_000_000, 1_577_923_200_000_000]
 COLUMNS = {
@@ -79,6 +81,14 @@ def check(text: str, parameters: Any = None, *, whole: bool = True) -> None:
         "d >= timestamp '2020-01-02 00:00:00'",
         "d < date '2020-01-03' - interval '1 day'",
         "d in (date '1970-01-01', cast('2020-01-02' as date))",
+        "d = timestamp '2020-01-02 12:00:00'",
+        "not (d <> timestamp '2020-01-02 12:00:00')",
+        "d > timestamp '2020-01-01 23:59:59' and d <= timestamptz '2020-01-02 01:00:00+00'",
+        "t <= timestamptz '2020-01-02 00:00:00+00'",
+        "t < now()",
+        "t between now() - interval '3 years' and current_timestamp or z > now() - interval 1 day",
+        "d >= current_date or y < today() - interval 10000 days",
+        "d < now() - interval '7 days'",
         "t = cast('2020-01-02 00:00:00' as timestamp)",
         "t > to_timestamp('2020-01-01')",
         "t between date_trunc('year', timestamp '2020-05-05') and date '2020-01-01' + interval 1 month",
@@ -119,13 +129,10 @@ def test_constants_are_compared_as_duckdb_does(text: str) -> None:
     "text",
     [
         "n = timestamptz '2023-11-14 22:13:20+00'",
-        "d = timestamp '2020-01-02 12:00:00'",
-        "t < timestamptz '2020-01-02 00:00:00+00'",
         "h = '00:00:40.5'",
         "w = 'abc'",
         "i = 1e0",
         "f > 0.1::float",
-        "t < now()",
         "t < 'infinity'::timestamp",
         "d < date '200000-01-01'",
         "i = i",
@@ -164,6 +171,16 @@ def test_bound_values_are_constants(text: str, parameters: Any) -> None:
     check(text, parameters)
 
 
+def test_the_time_of_the_day_is_asked_each_time() -> None:
+    assert str(make_filter("t < now()", SCHEMA)) != str(make_filter("t < now()", SCHEMA))
+
+
+def test_a_handle_asks_for_the_time_each_time(tmp_path: Path) -> None:
+    dataset = write_dataset(pa.table({"t": pa.array([0], pa.timestamp("us"))}), tmp_path / "t")
+    plans = [dataset.scanner(filter="t < now()").explain_plan() for _ in range(2)]
+    assert plans[0] != plans[1]
+
+
 columns = st.sampled_from(sorted(set(COLUMNS) - {"st", "l"}))
 constants = st.sampled_from(
     [
@@ -186,6 +203,7 @@ constants = st.sampled_from(
             "cast('2024-02-29' as date)",
             "date '1970-01-01' - interval 1 second",
         ),
+        *("current_date", "now()", "timestamptz '2020-01-02 12:00:00+00'", "timestamp '1969-01-01 12:00:00'"),
         *("time '00:00:40.5'", "'00:00:40'", "timestamp '1969-12-31 23:59:59'", "1::utinyint", "5::hugeint"),
     ]
 )
