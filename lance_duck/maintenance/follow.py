@@ -1,7 +1,8 @@
 """What becomes of index segments over fragments that are written anew.
 
 rewritten   kinds whose entries can get new addresses: new files, and the segment covers the new fragments
-deferred    the fragment reuse index says where rows went, and the segment covers the new fragments with its old files
+deferred    the fragment reuse index says where rows went, and the segment covers the new fragments with its old files:
+            where the user wants it so, and for vector segments that are not read here
 uncovered   the fragments leave the segment, and are scanned
 
 Segments that know rows by stable row id need none of it: they cover the new fragments as they are.
@@ -12,19 +13,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import numpy as np
 
 from lance_duck.commit import RewriteGroup, RewrittenIndex
 from lance_duck.commit.index_coverage import by_row_id
 from lance_duck.commit.manifest_builder import Draft
-from lance_duck.errors import IndexWarning, LanceDuckError, StoreError
+from lance_duck.errors import IndexWarning, LanceDuckError, StoreError, UnsupportedError
 from lance_duck.index.build import discard_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.reuse_out import moved_group, reuse_after, reuse_group
 from lance_duck.maintenance.options import CompactionOptions
-from lance_duck.maintenance.segments import covered_fragments, is_deferred
+from lance_duck.maintenance.segments import covered_fragments, is_deferrable
 from lance_duck.rows.address_map import AddressMap, FragmentIds
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
@@ -71,16 +73,17 @@ def follow_indexes(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: 
         found.rewritten += [_as_it_is(s) for s in mine]
         found.deferred += groups
         return found
-    deferred = [s for s in mine if is_deferred(s)]
+    try:
+        broken = _rewrite(snapshot, mine, groups, found)
+    except BaseException:
+        found.discard(snapshot)
+        raise
+    done = broken | {UUID(str(r.old_id)) for r in found.rewritten}
+    deferred = [s for s in mine if s.uuid not in done and is_deferrable(s)]
     found.rewritten += [_as_it_is(s) for s in deferred]
     found.deferred += [
         g for g in groups if any(np.isin(_old(g), covered_fragments(snapshot, s)).any() for s in deferred)
     ]
-    try:
-        _rewrite(snapshot, mine, groups, found)
-    except BaseException:
-        found.discard(snapshot)
-        raise
     return found
 
 
@@ -116,20 +119,26 @@ def amend_reuse(read: Snapshot, followed: Followed) -> Callable[[Snapshot, Draft
 
 def _rewrite(
     snapshot: Snapshot, mine: Sequence[IndexMetadata], groups: Sequence[RewriteGroup], found: Followed
-) -> None:
+) -> set[UUID]:
+    """Write segments anew; returns those that are broken."""
+    broken = set()
     wanted = {s.uuid for s in mine}
     moved = AddressMap([moved_group(snapshot, g.old_fragments, g.new_fragments) for g in groups])
     for segment in (s for index in catalog(snapshot) for s in index.segments):
         if segment.uuid not in wanted or segment.by_row_id or not segment.kind.can_follow():
             continue
-        if is_deferred(segment.metadata):
-            continue
         if not np.array_equal(segment.fragments, _present(snapshot, segment)):
             continue  # it shares fragments with another segment, and only one of them answers for them
-        new = _rewritten(snapshot, segment, moved)
-        if new is not None:
+        try:
+            new = _rewritten(snapshot, segment, moved)
+        except UnsupportedError:  # a layout that is not read
+            continue
+        if new is None:
+            broken.add(segment.uuid)
+        else:
             found.written.append(new)
             found.rewritten.append(_in_place_of(segment.metadata, new))
+    return broken
 
 
 def _rewritten(snapshot: Snapshot, segment: Segment, moved: AddressMap) -> IndexMetadata | None:
@@ -139,6 +148,8 @@ def _rewritten(snapshot: Snapshot, segment: Segment, moved: AddressMap) -> Index
     except StoreError:
         raise
     except LanceDuckError as error:
+        if isinstance(error, UnsupportedError) and is_deferrable(segment.metadata):
+            raise
         warnings.warn(f"{segment} is not rewritten, what it covered is scanned: {error}", IndexWarning, stacklevel=2)
         return None
 

@@ -40,9 +40,9 @@ class CompactionOptions:
         defer_index_remap: Indices over the fragments stay as they are: a fragment reuse index says where rows went.
             Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full text index that it
             rewrites after that, in a compaction that is not deferred; for a B-tree this is noticed here.
-        remap_indices: Whether indices follow. True: they are rewritten; a vector index is deferred, and what an index
-            of another kind that is not read here covers stays as it is. False: the new fragments are left uncovered,
-            but by those that know rows by stable row id. The name is not one of pylance's.
+        remap_indices: Whether indices follow. True: they are rewritten; a vector index that is not read here (IVF_RQ is
+            one) is deferred, and what an index of another such kind covers stays as it is. False: the new fragments are
+            left uncovered, but by those that know rows by stable row id. The name is not one of pylance's.
         compaction_mode: "reencode", or "try_binary_copy", which encodes anew too.
         max_source_fragments: Fragments to compact in one run at most, oldest first.
         max_source_rows: Likewise live rows.

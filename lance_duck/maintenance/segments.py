@@ -15,8 +15,8 @@ from lance_duck.rows.address_map import FragmentIds
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
-# Kinds that are not rewritten here, and that pylance 14 rewrites as it should after their rows moved. Full text and
-# n-gram indices lose rows then: what they cover stays as it is.
+# Kinds of which some segments are not rewritten here, and that pylance 14 rewrites as it should after their rows moved.
+# Full text and n-gram indices lose rows then: what they cover stays as it is.
 _DEFERRED: Final = frozenset({"vectorindexdetails"})
 _GRAPHS: Final = "HNSW"
 _MOST_IDS: Final = 1 << 32
@@ -42,7 +42,7 @@ def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
         return set()
     kept: set[int] = set()
     for segment in snapshot.indices:
-        if segment.name in SYSTEM or kind_of(segment.details_type or "") or is_deferred(segment):
+        if segment.name in SYSTEM or kind_of(segment.details_type or "") or is_deferrable(segment):
             continue
         if segment.fragment_bitmap is None:
             return set(snapshot.fragments.ids())
@@ -62,8 +62,8 @@ def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds
     return ids if reuse is None else reuse.coverage(ids)
 
 
-def is_deferred(segment: IndexMetadata) -> bool:
-    """Whether a segment follows by way of the fragment reuse index, as none of its kind is rewritten here.
+def is_deferrable(segment: IndexMetadata) -> bool:
+    """Whether a segment follows by way of the fragment reuse index where it cannot be rewritten here.
 
     Graphs do not: pylance 14 refuses to search those of which rows are gone.
     """
