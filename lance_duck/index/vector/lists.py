@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from threading import Lock
 from typing import Any, Final
 
@@ -12,12 +13,13 @@ from numpy.typing import NDArray
 
 from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.flat import flat_bytes, flat_lists
-from lance_duck.index.vector.pq import product_lists
+from lance_duck.index.vector.pq import make_tables, product_lists, table_bytes
 from lance_duck.index.vector.sq import scalar_lists
 
 LIMIT: Final = 2 << 30
 _READ_AT_ONCE: Final = 64 << 20
 _ID_BYTES: Final = 8
+_WORTH_TABLES: Final = 64
 _MAKERS: Final = {"FLAT": flat_lists, "SQ": scalar_lists, "PQ": product_lists}
 
 
@@ -29,10 +31,12 @@ class Loaded:
         present: bool (partitions + 1,): which lists are there; the last one, for -1, always is.
         used: int64 (partitions + 1,): when each was probed last.
         nbytes: Of the lists.
+        tables: Bytes of tables that make searches faster.
     """
 
     def __init__(self, index: Any, files: VectorFiles) -> None:
         self.index = index
+        self.tables = 0
         self.present = np.zeros(files.num_partitions + 1, np.bool_)
         self.present[:-1] = files.partitions.lengths == 0
         self.present[-1] = True
@@ -40,6 +44,13 @@ class Loaded:
         self.nbytes = 0
         self.lists = faiss.ArrayInvertedLists(files.num_partitions, index.code_size)
         index.replace_invlists(self.lists, False)
+
+    def with_index(self, index: Any, tables: int) -> Loaded:
+        """The same lists, to be searched through another index."""
+        other = copy(self)
+        other.index, other.tables = index, tables
+        index.replace_invlists(self.lists, False)
+        return other
 
     def add(self, partition: int, codes: NDArray[np.uint8], first: int) -> None:
         """Fill a list with codes (n, code size) of positions from `first` on."""
@@ -67,14 +78,16 @@ class Lists:
         self._limit = limit
         self._lock = Lock()
         self._ticks = 0
-        self._loaded = self._empty()
+        self._searched = 0
+        self._tables = table_bytes(files) if files.storage == "PQ" else 0
+        self._loaded = Loaded(self._index(), files)
         self._sizes = files.partitions.lengths * (self._loaded.index.code_size + _ID_BYTES)
         self._may_overflow = int(self._sizes.sum()) > limit
 
     @property
     def nbytes(self) -> int:
         """Bytes of the lists that are there, and of the centroids."""
-        return int(self._loaded.nbytes + self.files.centroids.nbytes)
+        return int(self._loaded.nbytes + self._loaded.tables + self.files.centroids.nbytes)
 
     def with_lists(self, partitions: NDArray[np.int64]) -> Loaded:
         """Return lists that have some partitions, and maybe others; -1 stands for none.
@@ -82,6 +95,10 @@ class Lists:
         Raises:
             CorruptError: The file is broken.
         """
+        if self._searched < _WORTH_TABLES and self._tables:
+            self._searched += len(partitions)
+            if self._searched >= _WORTH_TABLES:
+                self._make_tables()
         loaded = self._loaded
         if self._may_overflow:
             self._ticks += 1
@@ -98,6 +115,12 @@ class Lists:
             self._fill(loaded, missing.tolist())
             self._loaded = loaded
             return loaded
+
+    def _make_tables(self) -> None:
+        index = self._index()
+        make_tables(index)
+        with self._lock:
+            self._loaded = self._loaded.with_index(index, self._tables)
 
     def _fill(self, loaded: Loaded, missing: Sequence[int]) -> None:
         """Read lists and add them."""
@@ -121,7 +144,10 @@ class Lists:
 
     def _renewed(self, old: Loaded, wanted: NDArray[np.int64]) -> Loaded:
         """Lists anew: the old ones that are wanted, and of the others those used last, up to half of the limit."""
-        new = self._empty()
+        new = Loaded(self._index(), self.files)
+        if old.tables:
+            make_tables(new.index)
+            new.tables = old.tables
         new.used[:] = old.used
         there = np.flatnonzero(old.present[:-1] & (self._sizes > 0))
         others = np.setdiff1d(there, wanted)
@@ -134,9 +160,10 @@ class Lists:
             new.nbytes += int(self._sizes[partition])
         return new
 
-    def _empty(self) -> Loaded:
+    def _index(self) -> Any:
+        """A faiss index, without lists."""
         index = _MAKERS[self.files.storage](self.files, self.quantizer, self.metric)
         index.own_fields = False
         index.ntotal = self.files.num_rows
         index.is_trained = True
-        return Loaded(index, self.files)
+        return index

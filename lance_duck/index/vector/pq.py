@@ -22,15 +22,25 @@ _TABLE_BYTES: Final = 1 << 26
 
 def product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
     """A faiss index over empty lists of codes; arguments as for `flat.flat_lists`."""
-    parts, entries, _ = files.codebook.shape
+    parts = len(files.codebook)
     index = faiss.IndexIVFPQ(quantizer, files.dim, files.num_partitions, parts, files.bits, metric)
     index.by_residual = has_residual(files.metric)
     faiss.copy_array_to_vector(files.codebook.reshape(-1), index.pq.centroids)
     index.use_precomputed_table = -1
-    if index.by_residual and files.num_partitions * parts * entries * 4 <= _TABLE_BYTES:
-        index.use_precomputed_table = 1
-        index.precompute_table()
     return index
+
+
+def table_bytes(files: VectorFiles) -> int:
+    """Bytes of the tables that make searches faster; 0 where there are none, or too large ones."""
+    parts, entries, _ = files.codebook.shape
+    size = 4 * files.num_partitions * parts * entries
+    return size if has_residual(files.metric) and size <= _TABLE_BYTES else 0
+
+
+def make_tables(index: Any) -> None:
+    """Make the tables of an index that nobody searches yet."""
+    index.use_precomputed_table = 1
+    index.precompute_table()
 
 
 def has_residual(metric: str) -> bool:
