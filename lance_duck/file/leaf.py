@@ -118,9 +118,8 @@ class LeafColumn:
         arrays = []
         for page, local in self._by_page(rows):
             leaf = self._reader(page).few(local)
-            if leaf is None or isinstance(leaf.block, PackedStruct):
+            if leaf is None or not leaf.layers.is_flat or isinstance(leaf.block, PackedStruct):
                 return None
-            self._check(leaf)
             arrays.append(self._values(leaf))
         return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 

@@ -235,7 +235,7 @@ class Known:
 
     def keeps(self, filter_: Filter) -> bool:
         """Whether a filter is one that will be asked again by the same text."""
-        return any(kept is filter_ for kept in self._filters.values())
+        return any(kept is filter_ for kept in reversed(list(self._filters.values())))  # most often the last one
 
 
 def _once(kept: dict[object, _T], key: object, make: Callable[[], _T]) -> _T:
