@@ -37,14 +37,10 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
     """Decide; opens segments, to see what they measure."""
     if not nearest.use_index:
         return Route(nearest.default_metric, None, (), fragments, ("use_index is false",))
-    found = catalog(snapshot)
-    reasons = [
-        f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"
-        for each in found.ignored_over(nearest.column.path)
-    ]
-    for index in found.over(nearest.column.path):
-        if index.kind is None or not index.kind.type_url.endswith(_DETAILS):
-            continue
+    path = nearest.column.path
+    indexes, ignored = snapshot.derived(("vector indexes", path), lambda: _indexes(snapshot, path))
+    reasons = list(ignored)
+    for index in indexes:
         asked_of = [segment for segment in index.segments if len(segment.fragments)]
         pairs = [(segment, ask(snapshot, segment, lambda opened: opened.metric)) for segment in asked_of]
         reasons += [f"{segment} is broken" for segment, metric in pairs if metric is None]
@@ -58,3 +54,13 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
         asked = [(segment, mine) for segment, mine in sound if mine]
         return Route(metric, index, asked, fragments.difference(*(mine for _, mine in asked)), tuple(reasons))
     return Route(nearest.default_metric, None, (), fragments, (*reasons, "no index fits") if reasons else ("no index",))
+
+
+def _indexes(snapshot: Snapshot, path: str) -> tuple[list[Index], list[str]]:
+    """Vector indexes over a column, and what is wrong with segments that are ignored."""
+    found = catalog(snapshot)
+    ignored = [
+        f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"
+        for each in found.ignored_over(path)
+    ]
+    return [i for i in found.over(path) if i.kind is not None and i.kind.type_url.endswith(_DETAILS)], ignored

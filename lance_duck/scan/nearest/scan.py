@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -95,12 +94,21 @@ class NearestScan:
     def _decided(self, fragment: Fragment | None) -> Search:
         options, table = self._options, self._table
         post = None
-        inner = replace(options, nearest=None, fast_search=None, columns=[], order_by=None, limit=None, offset=None)
-        inner = replace(inner, with_row_id=None, with_row_address=None)
         if options.prefilter is False:
             post = table.known.filter(table.snapshot.schema, options)
-            inner = replace(inner, filter=None, parameters=None)
-        plan: ScanPlan = table.plan(inner, fragment)
+        filter_ = options.filter if options.prefilter is not False else None
+        if filter_ is None and options.fragments is None and fragment is None:
+            plan: ScanPlan = table.known.layout("every row", lambda: table.plan(ScanOptions(columns=[])))
+        else:
+            parameters = options.parameters if filter_ is not None else None
+            inner = ScanOptions(
+                columns=[],
+                filter=filter_,
+                parameters=parameters,
+                fragments=options.fragments,
+                use_scalar_index=options.use_scalar_index,
+            )
+            plan = table.plan(inner, fragment)
         workers = None if options.use_threads else 1
         return Search(table, self._nearest, plan, post, bool(options.fast_search), workers)
 
