@@ -20,6 +20,7 @@ from lance_duck.cli.app import (
 )
 from lance_duck.cli.bar import progress_bar
 from lance_duck.cli.show import report, show
+from lance_duck.verbs.index_vector import is_vector_kind
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
 
@@ -41,16 +42,23 @@ def indices(
 def index(
     table: PathArgument,
     column: Annotated[str, typer.Argument(metavar="COLUMN", help="Column, or a.b for a field of a struct.")],
-    kind: Annotated[str, typer.Option(help="btree, bitmap, label_list, zonemap or bloomfilter.")] = "btree",
+    kind: Annotated[
+        str, typer.Option(help="btree, bitmap, label_list, zonemap or bloomfilter; of vectors ivf_pq and the like.")
+    ] = ("btree"),
     name: Annotated[str | None, typer.Option(help="Name; made from the column unless given.")] = None,
     replace: Annotated[bool, typer.Option(help="Take the place of an index of this name.")] = True,
+    metric: Annotated[str, typer.Option(help="Of vectors: l2, cosine, dot or hamming.")] = "l2",
+    partitions: Annotated[int | None, typer.Option(min=1, help="Of vectors: partitions; chosen unless given.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Index a column."""
     dataset = open_table(table)
     before = {segment["uuid"] for segment in dataset.list_indices()}
     with progress_bar("indexing") as progress:
-        dataset.create_scalar_index(column, kind, name, replace=replace, progress=progress)
+        if is_vector_kind(kind):
+            dataset.create_index(column, kind, name, metric, replace, partitions, progress=progress)
+        else:
+            dataset.create_scalar_index(column, kind, name, replace=replace, progress=progress)
     made = next(s["name"] for s in dataset.list_indices() if s["uuid"] not in before)
     figures = dataset.index_statistics(made)
     report({"version": dataset.version, "name": made, "indexed_rows": figures["num_indexed_rows"]}, as_json)

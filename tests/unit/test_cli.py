@@ -211,3 +211,12 @@ def test_indices_are_made_listed_optimized_and_dropped(tmp_path: Path) -> None:
     assert objects("indices", table, "--version", "1") == []
     assert objects("drop-index", table, "k") == [{"version": 5}]
     assert objects("indices", table) == []
+
+
+def test_vectors_are_indexed(tmp_path: Path) -> None:
+    table = str(tmp_path / "t.lance")
+    run("write", "(SELECT range AS id, [range, 1, range % 5]::FLOAT[3] AS v FROM range(20))", table)
+    assert objects("index", table, "v", "--kind", "ivf_flat", "--metric", "cosine", "--partitions", "2") == [
+        {"version": 2, "name": "v_idx", "indexed_rows": 20}
+    ]
+    assert objects("indices", table)[0]["kind"] == "IVF_FLAT"
