@@ -133,9 +133,9 @@ def test_a_segment_finds_the_nearest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, metric: str, partitions: int
 ) -> None:
     always_walk(monkeypatch)
-    vectors, queries = clustered(1500), clustered(40, seed=1)
+    vectors, queries = clustered(800), clustered(40, seed=1)
     index = opened(segment_of(vectors, kind, metric, partitions), tmp_path)
-    assert (index.dim, index.num_rows, index.metric, index.is_exact) == (DIM, 1500, metric, kind.endswith("FLAT"))
+    assert (index.dim, index.num_rows, index.metric, index.is_exact) == (DIM, 800, metric, kind.endswith("FLAT"))
     hits = index.search(queries, 10, None, Probe(ef=100))
     rows = index.rows()[hits.positions]
     assert recall(rows, nearest(metric, queries, vectors, 10)) > KINDS[kind]
