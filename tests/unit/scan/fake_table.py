@@ -158,6 +158,9 @@ class FakeColumn:
     def is_dictionary(self) -> bool:
         return False
 
+    def few(self, rows: Any) -> None:
+        return None
+
     def read(self, rows: Any) -> Any:
         self.snapshot.reads.append((self.fragment_id, self.name, rows))
         yield []
