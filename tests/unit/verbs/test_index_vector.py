@@ -188,3 +188,20 @@ def test_segments_built_apart_are_committed_as_one_index(table: ld.LanceDataset)
     assert sorted(per_segment(table)) == [100, 200]
     for row in (5, 250):
         assert nearest(table, vectors(300)[row])[0] == row
+
+
+def test_vectors_changed_in_place_leave_the_index_until_it_is_optimized(table: ld.LanceDataset) -> None:
+    table.create_index("vec", "IVF_HNSW_SQ", **TWO)
+    table.create_scalar_index("id", "BTREE")
+    fragment = table.get_fragments()[1]
+    changed = rows(100, 900).select(["vec"]).append_column("_rowid", fragment.to_table(with_row_id=True)["_rowid"])
+    metadata, fields = fragment.update_columns(changed, left_on="_rowid", right_on="_rowid")
+    operation = ld.LanceOperation.Update(updated_fragments=[metadata], fields_modified=fields)
+    now = ld.LanceDataset.commit(table.uri, operation, read_version=table.version)
+    query = vectors(100, 900)[17]
+    for covered in (200, 300):
+        assert now.index_statistics("vec_idx")["num_indexed_rows"] == covered
+        assert nearest(now, query, refine_factor=20, ef=100)[0] == 117
+        assert now.count_rows("id = 117") == 1
+        now.optimize.optimize_indices()
+    now.validate()
