@@ -9,8 +9,10 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from lance.arrow import bfloat16_array
 
 import lance_duck as ld
+from lance_duck.index.vector.metric import distances
 
 ROWS, DIM, K = 3000, 16, 10
 TYPES = {"half": pa.float16(), "single": pa.float32(), "double": pa.float64()}
@@ -138,3 +140,29 @@ def test_searching_indexed_rows_alone(tmp_path: Path) -> None:
     check_same(place, nearest, fast_search=True)
     check_same(place, nearest)
     assert all(row < ROWS for row in ours.to_table(nearest=nearest, fast_search=True, filter="g < 9")["id"].to_pylist())
+
+
+def test_a_broken_segment_is_named_once_and_its_rows_are_compared(tmp_path: Path) -> None:
+    place = tmp_path / "t.lance"
+    made = lance.write_dataset(rows(0, ROWS), str(place))
+    made.create_index("single", "IVF_FLAT", num_partitions=4)
+    for file in place.glob("_indices/*/auxiliary.idx"):
+        file.write_bytes(file.read_bytes()[:-200])
+    ours = ld.dataset(place)
+    nearest = {"column": "single", "q": queries(1)[0], "k": K}
+    with pytest.warns(ld.IndexWarning, match="is not used"):
+        found = ours.to_table(columns=["id"], nearest=nearest)
+    assert found.equals(ours.to_table(columns=["id"], nearest={**nearest, "use_index": False}))
+    assert found.equals(ours.to_table(columns=["id"], nearest=nearest))
+
+
+def test_bfloat16_is_searched_though_pylance_does_not(tmp_path: Path) -> None:
+    numbers = queries(60)
+    brain = (numbers.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    values = bfloat16_array(brain.ravel().tolist())
+    data = pa.table({"id": range(60), "v": pa.FixedSizeListArray.from_arrays(values, DIM)})
+    lance.write_dataset(data, str(tmp_path / "t.lance"))
+    found = ld.dataset(tmp_path / "t.lance").search(brain[7], 5, columns=["id"])
+    known = distances("l2", brain[7][None], brain)[0]
+    assert found["id"].to_pylist() == np.argsort(known)[:5].tolist()
+    np.testing.assert_allclose(found["_distance"].to_numpy(), np.sort(known)[:5], rtol=1e-6)

@@ -166,7 +166,7 @@ def _vectors(field: Field) -> tuple[int, np.dtype[Any], pa.DataType] | None:
     dim, values = type_.list_size, type_.value_type
     form = pa.list_(type_.value_field.with_type(pa.float32()), dim)
     if isinstance(values, pa.BaseExtensionType):
-        return (dim, np.dtype(np.float32), form) if values.extension_name == _BFLOAT16 else None
+        return (dim, np.dtype(np.float32), type_) if values.extension_name == _BFLOAT16 else None
     if values == pa.uint8():
         return dim, np.dtype(np.uint8), type_
     if values == pa.float64():
