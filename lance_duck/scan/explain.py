@@ -36,11 +36,11 @@ def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting:
     began = time.perf_counter()
     with watched() as seen:
         plan = table.routed(plan)
-        plan, stages = _staged(plan)
+        counted, stages = _staged(plan)
         if counting:
-            rows, batches, size = table.count(plan), 0, 0
+            rows, batches, size = table.count(counted), 0, 0
         else:
-            sizes = [(batch.num_rows, batch.nbytes) for batch in table.reader(plan, options)]
+            sizes = [(batch.num_rows, batch.nbytes) for batch in table.reader(counted, options)]
             rows, batches, size = sum(n for n, _ in sizes), len(sizes), sum(n for _, n in sizes)
     took = (time.perf_counter() - began) * 1000
     lines = list(_scan(table, plan, options, True))
@@ -158,7 +158,7 @@ def _indexes(leaf: Any) -> Sequence[Index]:
 
 
 def _at_most(expected: int | None) -> str:
-    return "as many rows as it says" if expected is None else f"at most {_many(expected, 'row')}"
+    return "rows not known before it is asked" if expected is None else f"at most {_many(expected, 'row')}"
 
 
 def _many(count: int, what: str) -> str:
@@ -175,8 +175,6 @@ def _names(columns: list[str], hidden: tuple[str, ...]) -> str:
 
 def evaluator(condition: Filter) -> str:
     """Who evaluates a filter."""
-    if isinstance(condition, _Stage):
-        return evaluator(condition.inner)
     if isinstance(condition, AllFilters):
         return ", ".join(dict.fromkeys(evaluator(part) for part in condition.parts))
     if isinstance(condition, TreeFilter):

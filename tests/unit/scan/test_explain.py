@@ -69,9 +69,12 @@ def test_the_index_its_segments_and_the_query_are_named(snapshot: Any) -> None:
 )
 def test_why_no_index_is_asked(snapshot: Any, condition: Any, why: str) -> None:
     Indexes(snapshot).add("i", [range(5)])
-    text = scanner(snapshot, filter=condition).explain_plan()
-    assert why in text
-    assert "ScalarIndexQuery" not in text
+    for text in (
+        scanner(snapshot, filter=condition).explain_plan(),
+        scanner(snapshot, filter=condition).analyze_plan(),
+    ):
+        assert why in text
+        assert "ScalarIndexQuery" not in text
 
 
 def test_indexes_that_are_of_no_use_are_named_too(snapshot: Any) -> None:
