@@ -123,10 +123,11 @@ def progress_of(progress: Progress | None, callback: Callable[[IndexProgress], A
 
 
 def one_column(column: str | Sequence[str]) -> str:
-    """Return the column of an index, with NotIndexableError where there are several."""
-    columns = [column] if isinstance(column, str) else list(column)
+    """Return the column of an index, with NotIndexableError where it is none, or several."""
+    columns = list(column) if isinstance(column, list | tuple) else [column]
     if len(columns) != 1 or not isinstance(columns[0], str):
-        raise NotIndexableError("an index over several columns", expected="one column", found=repr(column))
+        what = "an index over several columns" if len(columns) > 1 else "column of an index"
+        raise NotIndexableError(what, expected="one column, by its name", found=repr(column))
     return columns[0]
 
 

@@ -186,6 +186,9 @@ def test_dictionaries_are_indexed_by_their_values_where_the_kind_can(ds: ld.Lanc
         (("id", "BTREE", ""), InvalidInputError, "name"),
         (("id", "BTREE", "__lance_frag_reuse"), InvalidInputError, "__lance_frag_reuse"),
         ((["id", "Name"], "BTREE"), NotIndexableError, "several"),
+        (([], "BTREE"), NotIndexableError, "one column"),
+        ((None, "BTREE"), NotIndexableError, "one column"),
+        ((7, "BITMAP"), NotIndexableError, "one column"),
     ],
 )
 def test_what_cannot_be_indexed_is_refused_by_name(
