@@ -1,0 +1,367 @@
+"""Neighbours along a life: random tables of vectors, changed by us and by pylance in turns, asked after every change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from oracle.cases import Cases
+
+import lance_duck as ld
+from lance_duck.index.vector import graph_partition
+from lance_duck.scan.nearest import search
+
+CASE_KIND = "nearest"
+SEED = int(os.environ.get("LANCE_DUCK_SEED", "5"))
+STEPS = 7
+LIVES = 6
+LIVES_OF_A_NIGHT = 240
+
+KINDS = ("IVF_FLAT", "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ")
+FILTERS = (None, None, "g < 100", "g < 20", "g < 4", "g = 7", "g = 7 AND key % 2 = 0", "g > 900")
+ALL_OF_IT = {"nprobes": 1000, "ef": 300, "refine_factor": 20}
+ENOUGH = 0.9
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:lance"),
+    pytest.mark.filterwarnings("ignore:.*without following rows that had moved:lance_duck.IndexWarning"),
+]
+
+
+@dataclass
+class Life:
+    """A table of vectors, and who changes it next.
+
+    Attributes:
+        path: Where it lies.
+        rng: Draws everything.
+        stable: Whether it has stable row ids.
+        metric: Of the index.
+        kind: Of the index.
+        centres: Around which vectors lie.
+        type: Of the numbers of vectors.
+        query: What was asked last.
+        said: What was done, for messages.
+    """
+
+    path: str
+    rng: np.random.Generator
+    stable: bool
+    metric: str
+    kind: str
+    centres: NDArray[np.float32]
+    type: pa.DataType
+    query: NDArray[np.float32]
+    next_key: int = 0
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def dim(self) -> int:
+        return self.centres.shape[1]
+
+    def writer(self) -> Any:
+        return ld if self.rng.random() < 0.5 else lance
+
+    def open(self) -> Any:
+        writer = self.writer()
+        self.said[-1] += " by us" if writer is ld else " by pylance"
+        return writer.dataset(self.path)
+
+    def vectors(self, count: int) -> pa.Array:
+        """Vectors near the centres, and near the last query; some that cannot be searched."""
+        values = self.points(count)
+        kinds = self.rng.random(count)
+        near = kinds < 0.1
+        values[near] = self.query + 0.1 * values[near]
+        values[(kinds > 0.1) & (kinds < 0.12), 0] = np.nan
+        values[(kinds > 0.12) & (kinds < 0.14)] = 0
+        values[(kinds > 0.14) & (kinds < 0.145), -1] = np.inf
+        numbers = pa.array(values.ravel().astype(self.type.to_pandas_dtype()), self.type)
+        return pa.FixedSizeListArray.from_arrays(numbers, self.dim, mask=pa.array(kinds > 0.98))
+
+    def points(self, count: int) -> NDArray[np.float32]:
+        noise = self.rng.standard_normal((count, self.dim))
+        return (self.centres[self.rng.integers(0, len(self.centres), count)] + noise).astype(np.float32)
+
+    def rows(self, keys: Any) -> pa.Table:
+        keys = pa.array(keys, pa.int64())
+        return pa.table({"key": keys, "g": self.rng.integers(0, 200, len(keys)), "vec": self.vectors(len(keys))})
+
+    def fresh(self, count: int) -> pa.Table:
+        keys = range(self.next_key, self.next_key + count)
+        self.next_key += count
+        return self.rows(keys)
+
+    def some_keys(self, dataset: Any, share: float) -> pa.Array:
+        keys = dataset.to_table(columns=["key"])["key"].combine_chunks()
+        return keys.filter(pa.array(self.rng.random(len(keys)) < share))
+
+    def neighbours(self, count: int) -> list[int]:
+        """Keys of those nearest to the last query."""
+        found = ld.dataset(self.path).search(self.query, count, "vec", columns=["key"])
+        keys: list[int] = found["key"].to_pylist()
+        return keys
+
+
+def append(life: Life) -> None:
+    life.open().insert(life.fresh(int(life.rng.integers(1, 90))))
+
+
+def delete_nearest(life: Life) -> None:
+    keys = life.neighbours(int(life.rng.integers(1, 40)))
+    if keys:
+        life.open().delete(f"key IN ({', '.join(map(str, keys))})")
+
+
+def delete(life: Life) -> None:
+    life.open().delete(f"key % {life.rng.integers(3, 12)} = 1")
+
+
+def update_others(life: Life) -> None:
+    """Rows move, vectors stay."""
+    life.open().update({"g": str(life.rng.integers(0, 200))}, where=f"key % {life.rng.integers(5, 20)} = 0")
+
+
+def update_vectors(life: Life) -> None:
+    """The nearest rows get other vectors, which moves the rows."""
+    keys = sorted(life.neighbours(int(life.rng.integers(1, 30))))
+    life.open().merge_insert("key").when_matched_update_all().execute(life.rows(keys))
+
+
+def rewrite_vectors(life: Life) -> None:
+    """A merge of keys and vectors changes vectors in place."""
+    dataset = life.open()
+    keys = life.some_keys(dataset, 0.3 if life.rng.random() < 0.5 else 0.02)
+    source = pa.table({"key": keys, "vec": life.vectors(len(keys))})
+    dataset.merge_insert("key").when_matched_update_all().execute(source)
+
+
+def rewrite_others(life: Life) -> None:
+    """What filters read changes in place."""
+    dataset = life.open()
+    keys = life.some_keys(dataset, 0.2)
+    source = pa.table({"key": keys, "g": life.rng.integers(0, 200, len(keys))})
+    dataset.merge_insert("key").when_matched_update_all().execute(source)
+
+
+def upsert(life: Life) -> None:
+    fresh = life.fresh(int(life.rng.integers(1, 30)))
+    dataset = life.open()
+    changed = life.rows(life.some_keys(dataset, 0.1))
+    merge = dataset.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute(pa.concat_tables([changed, fresh]))
+
+
+def compact(life: Life, **options: Any) -> None:
+    if life.stable:
+        options = {}
+    target = int(life.rng.integers(100, 900))
+    life.open().optimize.compact_files(target_rows_per_fragment=target, materialize_deletions_threshold=0.05, **options)
+
+
+def optimize(life: Life) -> None:
+    options: dict[str, Any] = {} if life.rng.random() < 0.5 else {"num_indices_to_merge": int(life.rng.integers(0, 4))}
+    life.open().optimize.optimize_indices(**options)
+
+
+def retrain(life: Life) -> None:
+    life.open().optimize.optimize_indices(retrain=True)
+
+
+def create_index(life: Life) -> None:
+    life.kind = KINDS[int(life.rng.integers(0, len(KINDS)))]
+    life.said[-1] += f" {life.kind}"
+    options: dict[str, Any] = {"num_partitions": int(life.rng.integers(1, 7)), "max_iters": 4}
+    if life.kind.endswith("PQ"):
+        options["num_sub_vectors"] = life.dim // 2
+    dataset = life.open()
+    dataset.create_index("vec", life.kind, metric=life.metric, replace=True, **options)
+
+
+def index_filters(life: Life) -> None:
+    life.open().create_scalar_index("g", "BTREE", replace=True)
+
+
+def restore(life: Life) -> None:
+    dataset = life.open()
+    version = int(life.rng.integers(max(1, dataset.version - 4), dataset.version + 1))
+    dataset.checkout_version(version).restore()
+
+
+CHANGES: tuple[Callable[[Life], None], ...] = (
+    append,
+    append,
+    delete_nearest,
+    delete_nearest,
+    delete,
+    update_others,
+    update_vectors,
+    update_vectors,
+    rewrite_vectors,
+    rewrite_vectors,
+    rewrite_others,
+    upsert,
+    upsert,
+    compact,
+    compact,
+    partial(compact, defer_index_remap=True),
+    optimize,
+    optimize,
+    optimize,
+    retrain,
+    create_index,
+    index_filters,
+    restore,
+)
+
+
+def begin(seed: int, path: Path) -> Life:
+    rng = np.random.default_rng([SEED, seed])
+    centres = 2 * rng.standard_normal((8, int(rng.choice([8, 12, 16])))).astype(np.float32)
+    metric = ("l2", "cosine", "dot")[int(rng.integers(0, 3))]
+    type_ = (pa.float32(), pa.float32(), pa.float16(), pa.float64())[int(rng.integers(0, 4))]
+    life = Life(
+        str(path / "t.lance"), rng, bool(rng.random() < 0.5), metric, "", centres, type_, centres[0], said=[metric]
+    )
+    life.writer().write_dataset(
+        life.fresh(int(rng.integers(320, 800))),
+        life.path,
+        max_rows_per_file=int(rng.integers(60, 300)),
+        enable_stable_row_ids=life.stable,
+        data_storage_version=("2.0", "2.1", "2.2")[int(rng.integers(0, 3))],
+    )
+    life.said[-1] += f" {type_}{' stable' if life.stable else ''}"
+    take(life, create_index)
+    return life
+
+
+def take(life: Life, change: Callable[[Life], None]) -> None:
+    """Change the table."""
+    life.said.append(getattr(change, "__name__", "compact deferred"))
+    change(life)
+
+
+@dataclass
+class Truth:
+    """All rows of a version, as pylance reads them.
+
+    Attributes:
+        distances: Of each row, by its key; of the rows that have one and match.
+        living: All keys that match.
+    """
+
+    distances: dict[int, float]
+    living: set[int]
+
+    @classmethod
+    def of(cls, table: pa.Table, query: NDArray[np.float32], metric: str) -> Truth:
+        column = table["vec"].combine_chunks()
+        present = np.asarray(column.is_valid())
+        values = np.array([v if v is not None else [np.nan] * len(query) for v in column.to_pylist()])
+        values = values.reshape(-1, len(query)).astype(np.float32).astype(np.float64)
+        usable = present & np.isfinite(values).all(axis=1)
+        norms = np.linalg.norm(values, axis=1)
+        asked = query.astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if metric == "l2":
+                found = ((values - asked) ** 2).sum(axis=1)
+            elif metric == "dot":
+                found = 1 - values @ asked
+            else:
+                usable &= norms > 0
+                found = 1 - (values @ asked) / (norms * np.linalg.norm(asked))
+        keys = table["key"].to_pylist()
+        return cls({k: float(d) for k, d, u in zip(keys, found, usable, strict=True) if u}, set(keys))
+
+
+def recall(truth: Truth, found: list[int], k: int) -> tuple[int, int]:
+    """How many of the k nearest were found: by distance, as there are equals."""
+    nearest = sorted(truth.distances.values())[:k]
+    limit = nearest[-1] + 1e-4 * max(1.0, abs(nearest[-1])) if nearest else 0.0
+    return sum(truth.distances[key] <= limit for key in found), len(nearest)
+
+
+def check(truth: Truth, keys: list[int], distances: NDArray[np.float32], k: int, *, exact: bool) -> None:
+    """What holds of every answer."""
+    assert len(set(keys)) == len(keys), f"rows twice: {keys}"
+    assert set(keys) <= truth.living, f"rows that are not there: {set(keys) - truth.living}"
+    assert set(keys) <= set(truth.distances), f"rows without distance: {set(keys) - set(truth.distances)}"
+    assert len(keys) == min(k, len(truth.distances)), f"{len(keys)} rows of {min(k, len(truth.distances))}"
+    assert np.all(np.diff(distances) >= 0)
+    if exact:
+        np.testing.assert_allclose(distances, [truth.distances[key] for key in keys], rtol=2e-4, atol=2e-4)
+
+
+def ask(life: Life, cases: Cases, version: int | None = None) -> None:
+    """Look at everything, with and without filters; then at a part."""
+    ours, theirs = ld.dataset(life.path, version=version), lance.dataset(life.path, version=version)
+    tables = {text: theirs.to_table(columns=["key", "vec"], filter=text) for text in dict.fromkeys(FILTERS)}
+    kinds = [index["type"] for index in ours.list_indices() if index["fields"] == ["vec"]]
+    said = f"{' / '.join(life.said)} @{ours.version} {kinds}"
+    hits = wanted = 0
+    queries = [life.query, *life.points(1)]
+    for query in queries:
+        for text in dict.fromkeys(FILTERS):
+            k = int(life.rng.choice([1, 5, 10, 40, 1000]))
+            truth = Truth.of(tables[text], query, life.metric)
+            nearest = {"column": "vec", "q": query, "k": k, "metric": life.metric}
+            with cases.case(f"{said}: k={k} {text}"):
+                found = ours.to_table(columns=["key"], filter=text, nearest={**nearest, **ALL_OF_IT})
+                keys = found["key"].to_pylist()
+                check(truth, keys, found["_distance"].to_numpy(), k, exact=True)
+                some, all_ = recall(truth, keys, k)
+                if kinds == ["IVF_FLAT"] or not kinds:
+                    assert some == all_, f"recall {some} of {all_}"
+                hits, wanted = hits + some, wanted + all_
+            with cases.case(f"{said}: k={k} {text}, one partition, not refined"):
+                found = ours.to_table(columns=["key"], filter=text, nearest={**nearest, "nprobes": 1})
+                exact = kinds == ["IVF_FLAT"] or not kinds
+                check(truth, found["key"].to_pylist(), found["_distance"].to_numpy(), k, exact=exact)
+    with cases.case(f"{said}: recall {hits} of {wanted}"):
+        assert hits >= ENOUGH * wanted
+    ask_at_once(life, cases, ours, tables, queries, said)
+    life.query = queries[1]
+
+
+def ask_at_once(
+    life: Life, cases: Cases, ours: Any, tables: dict[Any, pa.Table], queries: list[NDArray[np.float32]], said: str
+) -> None:
+    """Several queries are answered as each of them."""
+    text = FILTERS[int(life.rng.integers(0, len(FILTERS)))]
+    nearest = {"column": "vec", "q": np.stack(queries), "k": 5, "metric": life.metric, **ALL_OF_IT}
+    with cases.case(f"{said}: {len(queries)} queries {text}"):
+        found = ours.to_table(columns=["key"], filter=text, nearest=nearest)
+        for place, query in enumerate(queries):
+            part = found.filter(pa.array(np.asarray(found["query_index"]) == place))
+            truth = Truth.of(tables[text], query, life.metric)
+            check(truth, part["key"].to_pylist(), part["_distance"].to_numpy(), 5, exact=True)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(LIVES), *(pytest.param(s, marks=pytest.mark.slow) for s in range(LIVES, LIVES_OF_A_NIGHT))]
+)
+def test_neighbours_are_right_along_a_life(
+    seed: int, tmp_path: Path, cases: Cases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(f"seed [{SEED}, {seed}]")
+    if seed % 4:
+        # Tables are small: else no filter ever came to an index, and no graph was walked over.
+        monkeypatch.setattr(search, "FEW", 0)
+        monkeypatch.setattr(search, "RARE", 10**9)
+        monkeypatch.setattr(graph_partition, "_WALK", 0)
+    life = begin(seed, tmp_path)
+    ask(life, cases)
+    for place in life.rng.integers(0, len(CHANGES), STEPS):
+        take(life, CHANGES[place])
+        ask(life, cases)
+    first = ld.dataset(life.path).versions()[0]["version"]
+    ask(life, cases, int(life.rng.integers(first, ld.dataset(life.path).version + 1)))
