@@ -131,7 +131,7 @@ class IncompatibleError(CommitConflictError):
 
 
 class ReferencedError(LanceDuckError, OSError):
-    """A tag or branch still needs what is to be removed."""
+    """A tag, a branch or an index still needs what is to be removed or changed."""
 
 
 class StoreError(LanceDuckError, OSError):

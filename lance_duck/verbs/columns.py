@@ -13,6 +13,7 @@ from lance_duck.errors import (
     CommitConflictError,
     IncompatibleError,
     InvalidInputError,
+    ReferencedError,
     RetryableError,
     UnsupportedError,
 )
@@ -106,6 +107,7 @@ class ColumnChanges(Change):
         Raises:
             InvalidInputError: No such column, a name that is taken, nulls where they are forbidden, a type of another
                 kind, or a value that does not fit the new type.
+            ReferencedError: An index is over a column that would get another type.
             CommitConflictError: Another change came first again and again.
         """
         wanted = parse_alterations(alterations)
@@ -197,8 +199,27 @@ def _alter(snapshot: Snapshot, alterations: Sequence[Alteration], properties: Pr
     check_no_nulls(snapshot, altered.tightened)
     if not altered.casts:
         return commit(snapshot, Project(altered.schema, not altered.tightened), properties=properties)
+    _refuse_indexed(snapshot, altered.casts)
     files, make = cast_columns(snapshot, altered)
     return commit_files(snapshot, files, make, properties)
+
+
+def _refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
+    """Refuse to cast a column that an index is over, or over what is above or below it: the cast would take it away."""
+    schema = snapshot.schema
+    concerned: set[int] = set()
+    for field_id in field_ids:
+        concerned |= {field.id for field in schema.by_id(field_id).walk()}
+        while (field_id := schema.by_id(field_id).parent_id) >= 0:
+            concerned.add(field_id)
+    names = sorted({index.name for index in snapshot.indices if not concerned.isdisjoint(index.fields)})
+    if names:
+        raise ReferencedError(
+            "a column that is indexed cannot be cast to another type",
+            where=snapshot.uri,
+            found=", ".join(names),
+            remedy="drop_index(…) first, and create the index again after the cast",
+        )
 
 
 def commit_files(

@@ -11,6 +11,7 @@ from unit.index.plain import PlainKind
 from unit.maintenance.indexed import check, covers, with_index, write
 
 import lance_duck as ld
+from lance_duck.errors import ReferencedError
 from lance_duck.index import registry
 from lance_duck.verbs.lance_operation import LanceOperation
 
@@ -37,10 +38,6 @@ def update_columns(table: ld.LanceDataset) -> None:
     ld.LanceDataset.commit(table.uri, operation, read_version=table.version)
 
 
-def cast_x(table: ld.LanceDataset) -> None:
-    table.alter_columns({"path": "x", "data_type": pa.int32()})
-
-
 def drop_and_add_x(table: ld.LanceDataset) -> None:
     table.drop_columns(["x"])
     table.add_columns({"x": "y + 1"})
@@ -51,7 +48,6 @@ def drop_and_add_x(table: ld.LanceDataset) -> None:
     [
         (merge_columns, [[1]], [[0, 1, 2]]),
         (update_columns, [[0, 2]], [[0, 1, 2]]),
-        (cast_x, [], [[0, 1, 2]]),
         (drop_and_add_x, [], [[0, 1, 2]]),
         (lambda t: t.add_columns({"z": "x + 1"}), [[0, 1, 2]], [[0, 1, 2]]),
         (lambda t: t.add_columns(pa.schema([("z", pa.int32())])), [[0, 1, 2]], [[0, 1, 2]]),
@@ -73,3 +69,12 @@ def test_a_verb_takes_what_it_changed_in_place_out_of_the_indexes_of_these_colum
     assert (covers(after, "x_idx"), covers(after, "y_idx")) == (x, y)
     for column in {"x", "y"} & set(after.schema.names):
         check(after, column)
+
+
+def test_an_indexed_column_is_not_cast_before_its_index_is_dropped(dataset: ld.LanceDataset) -> None:
+    version = dataset.version
+    with pytest.raises(ReferencedError, match=r"x.*drop_index"):
+        dataset.alter_columns({"path": "x", "data_type": pa.int32()})
+    assert dataset.version == version
+    dataset.alter_columns({"path": "key", "data_type": pa.int32()})
+    assert dataset.version == version + 1
