@@ -61,7 +61,6 @@ def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
     reuse = reuse_of(snapshot)
     if reuse is None or segment.by_row_id or segment.kind.name != _KIND:
         return nothing
-    reached = [new for version in reuse.versions for _, new in version.moved.groups]
     moves = [
         new
         for version in reuse.versions
@@ -71,5 +70,10 @@ def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
     first = min((int(new.min()) for new in moves if len(new)), default=None)
     if first is None:
         return nothing
+    reached: set[int] = set()
+    for version in reuse.versions:
+        for old, new in version.moved.groups:
+            if all(i <= first or i in reached for i in old.tolist()):  # else what was lost moved on
+                reached.update(new.tolist())
     later = segment.fragments[segment.fragments > first]
-    return np.setdiff1d(later, np.concatenate(reached))
+    return later[[i not in reached for i in later.tolist()]]
