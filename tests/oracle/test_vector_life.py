@@ -1,4 +1,4 @@
-"""Neighbours along a life: random tables of vectors, changed by us and by pylance in turns, asked after every change."""
+"""Neighbours along a life: random tables of vectors, changed by us and pylance in turns, asked after every change."""
 
 from __future__ import annotations
 
