@@ -221,6 +221,19 @@ def test_a_b_tree_that_pylance_rewrote_without_following_its_rows_is_not_believe
         assert writer.dataset(path).to_table(filter="key = 77").num_rows == 1
 
 
+@pytest.mark.filterwarnings("ignore::lance_duck.errors.IndexWarning")
+def test_what_pylance_lost_is_not_believed_after_a_deferred_compaction_either(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.lance")
+    ours = ld.write_dataset(pa.table({"x": list(range(120))}), path, max_rows_per_file=40)
+    ours.create_scalar_index("x", "BTREE")
+    ours.optimize.compact_files(target_rows_per_fragment=80, defer_index_remap=True)
+    lance.dataset(path).optimize.compact_files(target_rows_per_fragment=1000)
+    ours = ld.dataset(path)
+    ours.delete("x % 2 = 1")
+    ours.optimize.compact_files(target_rows_per_fragment=30, defer_index_remap=True)
+    assert ld.dataset(path).count_rows("x < 10") == 5
+
+
 def test_both_follow_a_reuse_index_alike(tmp_path: Path, cases: Cases) -> None:
     life = Life(tmp_path / "t.lance", SEED, stable=False)
     for i, writer in enumerate((ld, lance, ld, lance)):
