@@ -21,7 +21,7 @@ from lance_duck.index.vector.wish import VectorWish
 _SEED: Final = 1234
 _ROUNDS: Final = 20  # more change hardly anything
 _LEAST_RANGE: Final = 1e-6
-_SMALL: Final = 1 << 26  # products of numbers in a round: threads would wait for each other longer
+_SMALL: Final = 1 << 30  # products of numbers in a round: threads would wait for each other longer
 
 
 def train(wish: VectorWish, vectors: Kept, item: np.dtype[Any]) -> Model:
