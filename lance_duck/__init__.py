@@ -27,6 +27,7 @@ from lance_duck.errors import (
 from lance_duck.file.blob_column import BlobColumn
 from lance_duck.file.blob_file import BlobFile
 from lance_duck.fragment import FragmentMetadata, LanceFragment
+from lance_duck.recall import RecallReport, recall_report
 from lance_duck.scan.options import ColumnOrdering
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.store import ExternalManifestStore, register_manifest_store
@@ -71,6 +72,7 @@ __all__ = [
     "LanceScanner",
     "NotFoundError",
     "NotIndexableError",
+    "RecallReport",
     "RetryableError",
     "StoreError",
     "Transaction",
@@ -84,6 +86,7 @@ __all__ = [
     "blob_field",
     "connect",
     "dataset",
+    "recall_report",
     "register",
     "register_manifest_store",
     "write_dataset",

@@ -29,6 +29,7 @@ HOMES: dict[str, set[str]] = {
     "sqlglot": {"duck"},
     "tenacity": {"commit"},
     "faiss": {"index"},
+    "matplotlib": {"recall"},
     "typer": {"cli"},
     "rich": {"cli"},
     "lance": set(),

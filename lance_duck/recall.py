@@ -1,0 +1,333 @@
+"""How well and how fast an index finds the nearest neighbours, so that a user can choose how far it is to look."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import statistics
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.vector.vectors import vectors_of
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.nearest.options import Nearest, vector_column
+from lance_duck.scan.nearest.route import Route, route
+
+NPROBES: Final = (1, 2, 5, 10, 20, 50)
+
+_EF: Final = (1, 2, 5, 10)  # times k, for graphs
+_EXACT_RUNS: Final = 5
+_WIDEST: Final = 16  # times k: how far ties are followed
+_COLUMNS: Final = pa.schema(
+    {
+        "nprobes": pa.int64(),
+        "ef": pa.int64(),
+        "refine_factor": pa.int64(),
+        "recall": pa.float64(),
+        "worst": pa.float64(),
+        "latency_ms": pa.float64(),
+    }
+)
+_ARGUMENTS: Final = ("nprobes", "ef", "refine_factor")
+
+Number = int | None
+Numbers = int | Sequence[int] | None
+Ids = list[NDArray[np.uint64]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecallReport:
+    """Recall and latency of searches through an index, setting by setting; the last row is the exact search.
+
+    Attributes:
+        table: A row for each setting: nprobes, ef and refine_factor as `nearest` takes them, null where they were not
+            given, in the last row all of them; recall: the share of the true neighbours that was found, on average;
+            worst: that of the worst query; latency_ms: the median time of a single query, in milliseconds.
+        title: What was measured, in one line.
+    """
+
+    table: pa.Table
+    title: str
+
+    def choose(self, recall: float = 0.95) -> dict[str, int] | None:
+        """The fastest setting that reaches a recall, as arguments of `nearest`; None: no setting does."""
+        rows = [row for row in self.table.to_pylist()[:-1] if row["recall"] >= recall]
+        if not rows:
+            return None
+        best = min(rows, key=lambda row: row["latency_ms"])
+        return {name: best[name] for name in _ARGUMENTS if best[name] is not None}
+
+    def __str__(self) -> str:
+        cells = [self._names, *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+        return "\n".join([self.title, *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        def row(tag: str, cells: Iterable[str]) -> str:
+            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+        body = "".join(row("td", cells) for cells in self._cells())
+        head = row("th", self._names)
+        caption = f"<caption>{html.escape(self.title)}</caption>"
+        return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw latency over recall with matplotlib, a line for each ef and refine_factor.
+
+        Args:
+            ax: Axes of matplotlib to draw on; None: new ones.
+
+        Returns:
+            The axes.
+
+        Raises:
+            UnsupportedError: matplotlib is not installed.
+        """
+        try:
+            from matplotlib import pyplot
+        except ImportError as error:
+            remedy = 'pip install matplotlib, or "lance-duck[notebook]"'
+            raise UnsupportedError("matplotlib is not installed", where="RecallReport.plot", remedy=remedy) from error
+        axes = pyplot.subplots()[1] if ax is None else ax
+        *rows, exact = self.table.to_pylist()
+        lines: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            named = ", ".join(f"{name} {row[name]}" for name in _ARGUMENTS[1:] if row[name] is not None)
+            lines.setdefault(named or "index", []).append(row)
+        for name, points in lines.items():
+            line = axes.plot([p["recall"] for p in points], [p["latency_ms"] for p in points], "o-", label=name)[0]
+            for point in points:
+                axes.annotate(str(point["nprobes"]), (point["recall"], point["latency_ms"]), color=line.get_color())
+        axes.axhline(exact["latency_ms"], linestyle="--", color="grey", label="exact")
+        axes.set(xlabel="recall", ylabel="ms per query", yscale="log", title=self.title)
+        axes.legend()
+        return axes
+
+    @property
+    def _names(self) -> list[str]:
+        given = [name for name in _ARGUMENTS if self.table[name].null_count < len(self.table)]
+        return [*given, *self.table.column_names[len(_ARGUMENTS) :]]
+
+    def _cells(self) -> Iterator[list[str]]:
+        *rows, exact = self.table.to_pylist()
+        yield from ([_shown(row[name]) for name in self._names] for row in rows)
+        yield ["exact", *(_shown(exact[name]) for name in self._names[1:])]
+
+
+def recall_report(
+    ds: LanceDataset,
+    column: str,
+    queries: Any = None,
+    k: int = 10,
+    nprobes: Numbers = NPROBES,
+    ef: Numbers = None,
+    refine_factor: Numbers = None,
+    sample: int = 100,
+    filter: FilterLike | None = None,  # noqa: A002
+    *,
+    metric: str | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> RecallReport:
+    """Compare searches through the index of a column with the exact search, for each combination of settings.
+
+    A neighbour counts as found also where another one, just as far, took its place. Queries run one by one.
+
+    Args:
+        ds: The table.
+        column: Its vectors.
+        queries: What `nearest` takes as q. None: vectors of the column by chance, without those that cannot be
+            searched; the row that a query comes from does not count as its neighbour.
+        k: Neighbours of each query.
+        nprobes: Partitions to look into; more than there are mean all.
+        ef: Candidates of a walk over a graph; None: k times 1, 2, 5 and 10 where the index has graphs.
+        refine_factor: So many times k candidates are ranked by their own vectors; None: they are not.
+        sample: Queries that are drawn.
+        filter: Neighbours have to pass it, as in `scanner`.
+        metric: As in `nearest`; None: that of the index.
+        seed: Of the sample.
+        options: What else `scanner` takes (prefilter, fast_search, …).
+
+    Raises:
+        InvalidInputError: There is no index that could be asked, or no query, or an argument makes no sense.
+    """
+    given = {"column": column, "k": k, "metric": metric}
+    asked, own = _asked(ds, given, queries, sample, seed)
+    way = _way(ds, asked, column)
+    k = asked.k
+    search = _Searches(ds, {**given, "k": k, "metric": way.metric}, {**options, "filter": filter}, asked.queries, own)
+    truth = search.truth()
+    rows = []
+    for setting in _settings(ds, way, k, nprobes, ef, refine_factor):
+        found, latency = search.one_by_one(setting)
+        shares = [_share(ids, *true) for ids, true in zip(found, truth, strict=True) if true[0]]
+        if not shares:
+            raise InvalidInputError("neighbours", where="recall_report", expected="some", found="none of any query")
+        rows.append({**setting, "recall": statistics.fmean(shares), "worst": min(shares), "latency_ms": latency})
+    rows.append({"recall": 1.0, "worst": 1.0, "latency_ms": search.exact_latency()})
+    return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, way, column, k, len(asked.queries)))
+
+
+class _Searches:
+    """The same queries, asked in different ways; rows are named by `_rowid`."""
+
+    def __init__(
+        self,
+        ds: LanceDataset,
+        nearest: dict[str, Any],
+        options: dict[str, Any],
+        queries: NDArray[Any],
+        own: NDArray[np.uint64] | None,
+    ) -> None:
+        self._ds, self._nearest, self._options, self._queries, self._own = ds, nearest, options, queries, own
+        self._k: int = nearest["k"]
+
+    def truth(self) -> list[tuple[int, NDArray[np.uint64]]]:
+        """For each query the number of its true neighbours, and the rows that may be among them: ties count."""
+        wide = 2 * self._k + 1
+        while True:
+            found = self._ask(self._queries, {"use_index": False}, wide)
+            result, ends_in_a_tie = self._true(found)
+            if not ends_in_a_tie or wide > _WIDEST * self._k:
+                return result
+            wide *= 8
+
+    def _true(self, found: pa.Table) -> tuple[list[tuple[int, NDArray[np.uint64]]], bool]:
+        starts = np.searchsorted(found["query_index"].to_numpy(), np.arange(len(self._queries) + 1)).tolist()
+        ids, distances = found["_rowid"].to_numpy(), found["_distance"].to_numpy()
+        result, ends_in_a_tie = [], False
+        for number, (start, end) in enumerate(itertools.pairwise(starts)):
+            near, far = ids[start:end], distances[start:end]
+            if self._own is not None:
+                far, near = far[near != self._own[number]], near[near != self._own[number]]
+            count = min(self._k, len(near))
+            result.append((count, near[far <= far[count - 1]] if count else near))
+            ends_in_a_tie |= len(near) > count and far[-1] == far[count - 1]
+        return result, ends_in_a_tie
+
+    def one_by_one(self, setting: dict[str, Number]) -> tuple[Ids, float]:
+        """What is found for each query, and the median of the milliseconds that it took."""
+        self._ask(self._queries[0], setting)
+        return self._timed(self._queries, setting)
+
+    def exact_latency(self) -> float:
+        """The median of the milliseconds that the exact search for a single query takes."""
+        return self._timed(self._queries[:_EXACT_RUNS], {"use_index": False})[1]
+
+    def _timed(self, queries: NDArray[Any], setting: dict[str, Any]) -> tuple[Ids, float]:
+        found, times = [], []
+        for number, query in enumerate(queries):
+            begin = time.perf_counter()
+            table = self._ask(query, setting)
+            times.append(time.perf_counter() - begin)
+            ids = table["_rowid"].to_numpy()
+            found.append((ids if self._own is None else ids[ids != self._own[number]])[: self._k])
+        return found, statistics.median(times) * 1e3
+
+    def _ask(self, q: NDArray[Any], setting: dict[str, Any], k: int | None = None) -> pa.Table:
+        k = (self._k if self._own is None else self._k + 1) if k is None else k
+        nearest = {**self._nearest, **setting, "q": q, "k": k}
+        return self._ds.to_table(columns=["_rowid", "_distance"], nearest=nearest, **self._options)
+
+
+def _asked(
+    ds: LanceDataset, given: dict[str, Any], queries: Any, sample: int, seed: int
+) -> tuple[Nearest, NDArray[np.uint64] | None]:
+    """The search, checked, and the rows that queries come from; None: from elsewhere."""
+    schema = ds._snapshot.schema
+    if queries is not None:
+        return Nearest.of({**given, "q": queries}, schema), None
+    if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
+        raise InvalidInputError("sample", where="recall_report", expected="at least 1", found=repr(sample))
+    dim = vector_column(schema, given["column"]).dim
+    vectors, rows = _drawn(ds, given["column"], sample, seed)
+    if not len(vectors):
+        raise InvalidInputError(
+            f"vectors of {dim} numbers to search for", where=f"column {given['column']}", expected="some", found="none"
+        )
+    return Nearest.of({**given, "q": vectors}, schema), rows
+
+
+def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+    """Vectors by chance that can be searched, by whatever metric, and their rows."""
+    rng, count = np.random.default_rng(seed), ds.count_rows()
+    size = sample
+    while True:
+        size = min(count, 2 * size)
+        positions = rng.choice(count, size, replace=False)
+        taken = ds.take(positions, columns=[column, "_rowid"])
+        vectors = vectors_of(taken.column(0), metric="cosine")
+        usable = np.flatnonzero(vectors.usable)[:sample]
+        if len(usable) == sample or size == count:
+            return vectors.values[usable], taken["_rowid"].to_numpy()[usable]
+
+
+def _way(ds: LanceDataset, asked: Nearest, column: str) -> Route:
+    way = route(ds._snapshot, asked, frozenset(fragment.id for fragment in ds._snapshot.fragments))
+    if way.index is None:
+        raise InvalidInputError(
+            "no vector index to compare with the exact search",
+            where=f"column {column}",
+            found="; ".join(way.reasons),
+            remedy="build one: ds.create_index(column, …)",
+        )
+    return way
+
+
+def _settings(
+    ds: LanceDataset, way: Route, k: int, nprobes: Numbers, ef: Numbers, refine_factor: Numbers
+) -> list[dict[str, Number]]:
+    figures = _figures(ds, way)
+    most = max(figure["num_partitions"] for figure in figures)
+    probes = [None if each is None else min(each, most) for each in _several(nprobes)]
+    if ef is None and any("HNSW" in figure["index_type"] for figure in figures):
+        ef = [k * times for times in _EF]
+    kinds = (dict.fromkeys(probes), _several(ef), _several(refine_factor))
+    by_line = itertools.product(kinds[2], kinds[1], kinds[0])
+    return [dict(zip(_ARGUMENTS, reversed(each), strict=True)) for each in by_line]
+
+
+def _title(ds: LanceDataset, way: Route, column: str, k: int, queries: int) -> str:
+    figures = _figures(ds, way)
+    kinds = "/".join(dict.fromkeys(figure["index_type"] for figure in figures))
+    partitions = "/".join(str(figure["num_partitions"]) for figure in figures)
+    rows = ds.count_rows()
+    snapshot = ds._snapshot
+    left = sum(snapshot.num_rows(fragment) for fragment in snapshot.fragments if fragment.id in way.open)
+    text = f"recall of {k} neighbours by {column}: {kinds}, {way.metric}, {partitions} partitions, {rows:,} rows"
+    return text + (f" ({left:,} not in the index)" if left else "") + f", {queries} queries"
+
+
+def _figures(ds: LanceDataset, way: Route) -> list[dict[str, Any]]:
+    """Statistics of the segments that are asked."""
+    assert way.index is not None
+    asked = {str(segment.uuid) for segment, _ in way.segments}
+    figures: list[dict[str, Any]] = ds.index_statistics(way.index.name)["indices"]
+    return [figure for figure in figures if figure["uuid"] in asked]
+
+
+def _several(numbers: Numbers) -> list[Number]:
+    if numbers is None or isinstance(numbers, int):
+        return [numbers]
+    return list(numbers) or [None]
+
+
+def _share(found: NDArray[np.uint64], count: int, true: NDArray[np.uint64]) -> float:
+    return min(int(np.isin(found, true).sum()), count) / count
+
+
+def _shown(value: float | None) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "" if value is None else str(value)
