@@ -80,7 +80,7 @@ def _batch(model: Model, stored: Stored) -> pa.RecordBatch:
     codes = stored.codes
     if model.storage == "PQ":
         codes = codes.T  # of a partition the first bytes of all codes, then the second ones, …
-    numbers = pa.array(np.ascontiguousarray(codes).reshape(-1))
+    numbers = pa.array(np.ascontiguousarray(codes, model.code_type).reshape(-1))
     schema = _storage_schema(model)
     lists = pa.FixedSizeListArray.from_arrays(numbers, type=schema.field(1).type)
     return pa.record_batch([pa.array(stored.rows), lists], schema)

@@ -123,6 +123,18 @@ def test_other_floats(made: Made, kind: str, type_: str) -> None:
     assert recall(index, data.astype("f4"), names_of(300)) >= 0.9
 
 
+@pytest.mark.parametrize("type_", ["f2", "f8"])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
+def test_other_floats_keep_their_type_where_rows_are_followed(made: Made, kind: str, type_: str) -> None:
+    index = made.build(vectors(100).astype(type_), index_type=kind, num_partitions=2)
+    moved = made.merge([Part(index, lambda n: (n + np.uint64(7), n % np.uint64(9) != 4))])
+    assert moved.files.auxiliary.column("flat").arrow_type == index.files.auxiliary.column("flat").arrow_type
+    rows = moved.rows() - np.uint64(7)
+    for place, codes in enumerate(moved.files.codes(range(2))):
+        expected = vectors(100)[rows[moved.files.partitions.rows(place)].astype(int)].astype(type_).astype("f4")
+        assert np.array_equal(codes, expected)
+
+
 def test_own_centroids_and_codebook(made: Made) -> None:
     data = vectors(100)
     codebook = np.random.default_rng(1).normal(size=(8, 16, 2)).astype("f4")
