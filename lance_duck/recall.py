@@ -108,9 +108,10 @@ class RecallReport:
         for name, points in lines.items():
             line = axes.plot([p["recall"] for p in points], [p["latency_ms"] for p in points], "o-", label=name)[0]
             for point in points:
-                axes.annotate(str(point["nprobes"]), (point["recall"], point["latency_ms"]), color=line.get_color())
+                axes.annotate(_shown(point["nprobes"]), (point["recall"], point["latency_ms"]), color=line.get_color())
         axes.axhline(exact["latency_ms"], linestyle="--", color="grey", label="exact")
-        axes.set(xlabel="recall", ylabel="ms per query", yscale="log", title=self.title)
+        axes.set(xlabel="recall", ylabel="ms per query", yscale="log")
+        axes.set_title(self.title.replace(", ", ",\n", 1), fontsize="medium")
         axes.legend()
         return axes
 

@@ -140,6 +140,7 @@ def test_a_plot_has_a_line_for_each_way_and_one_for_the_exact_search(
         annotate=lambda text, xy, color: drawn.append(("text", text)),
         axhline=lambda y, **how: drawn.append((how["label"], None)),
         set=lambda **how: None,
+        set_title=lambda text, fontsize: None,
         legend=lambda: None,
     )
     monkeypatch.setitem(sys.modules, "matplotlib", SimpleNamespace(pyplot=None))
