@@ -120,7 +120,12 @@ class Search:
         results = _side_by_side(work)
         found = [each for each in results[: len(self.route.segments)] if each is not None]
         if self.nearest.refine_factor is not None and found:
-            found = [exact.again(self._question(queries), _joined(found))]
+            ranked = exact.again(self._question(queries), _joined(found))
+            if self._lies_further(found, ranked, len(queries)):
+                self.log.clear()
+                wider = replace(self.nearest, refine_factor=4 * self.nearest.refine_factor)
+                return replace(self, nearest=wider)._beside(exact, queries, rows)
+            found = [ranked]
         failed: list[frozenset[int]] = [
             mine for (_, mine), each in zip(self.route.segments, results, strict=False) if each is None
         ]
@@ -129,6 +134,17 @@ class Search:
         for each in found:
             best.add(self._within(each))
         return best.found()
+
+    def _lies_further(self, found: Sequence[Found], ranked: Found, queries: int) -> bool:
+        """Whether a lower bound took rows that others, farther away than all that segments found, may stand in for."""
+        if self.nearest.lower is None:
+            return False
+        wanted = self.k * (self.nearest.refine_factor or 1)
+        more = np.zeros(queries, np.bool_)
+        for each in found:
+            near = each if self.nearest.upper is None else each.where(each.distances < self.nearest.upper)
+            more |= np.bincount(near.queries, minlength=queries) >= wanted
+        return bool((more & (np.bincount(ranked.queries, minlength=queries) < self.k)).any())
 
     def _within(self, found: Found) -> Found:
         """Those with distances that were asked for."""

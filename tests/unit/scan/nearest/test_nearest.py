@@ -304,3 +304,18 @@ def test_searching_indexed_rows_alone_finds_none_without_an_index(table: ld.Lanc
     assert ids(table, {"column": "single", "q": numbers()[10]}, fast_search=True) == []
     with pytest.raises(ld.UnsupportedError, match="fast_search"):
         table.to_table(fast_search=True)
+
+
+@pytest.mark.parametrize("upper", [None, 30.0])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
+def test_a_refined_search_finds_rows_beyond_its_candidates(tmp_path: Path, kind: str, upper: float | None) -> None:
+    data = pa.table({"id": range(ROWS), "v": vectors(numbers(), pa.float32())})
+    made = ld.write_dataset(data, tmp_path / "t.lance", max_rows_per_file=400)
+    made.create_index("v", kind, num_partitions=2)
+    made.insert(data.slice(0, 50))
+    nearest = {"column": "v", "q": numbers()[:3] * 0 + numbers()[10], "k": 5, "nprobes": 2, "refine_factor": 2}
+    for lower in (0.5, 28.0, 10.0**6):
+        bounded = {**nearest, "distance_range": (lower, upper)}
+        found = made.to_table(columns=["id"], nearest=bounded)
+        assert found.equals(made.to_table(columns=["id"], nearest={**bounded, "use_index": False}))
+        assert found.num_rows == (0 if lower > 28 else 15)
