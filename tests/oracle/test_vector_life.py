@@ -23,7 +23,7 @@ from lance_duck.scan.nearest import search
 CASE_KIND = "nearest"
 SEED = int(os.environ.get("LANCE_DUCK_SEED", "5"))
 STEPS = 7
-LIVES = 6
+LIVES = 5
 LIVES_OF_A_NIGHT = 240
 
 KINDS = ("IVF_FLAT", "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ")
@@ -331,6 +331,9 @@ def ask(life: Life, cases: Cases, version: int | None = None) -> None:
     with cases.case(f"{said}: recall {hits} of {wanted}"):
         assert hits >= ENOUGH * wanted
     ask_at_once(life, cases, ours, tables, queries, said)
+    ask_otherwise(life, cases, ours, tables, queries[0], said, sure=not kinds or kinds == ["IVF_FLAT"])
+    if version is None:
+        ask_in_sql(life, cases, tables, queries[0], said)
     life.query = queries[1]
 
 
@@ -346,6 +349,61 @@ def ask_at_once(
             part = found.filter(pa.array(np.asarray(found["query_index"]) == place))
             truth = Truth.of(tables[text], query, life.metric)
             check(truth, part["key"].to_pylist(), part["_distance"].to_numpy(), 5, exact=True)
+
+
+def ask_otherwise(
+    life: Life,
+    cases: Cases,
+    ours: Any,
+    tables: dict[Any, pa.Table],
+    query: NDArray[np.float32],
+    said: str,
+    *,
+    sure: bool,
+) -> None:
+    """Within distances, with a filter after the search, in indexed rows alone."""
+    text = FILTERS[int(life.rng.integers(0, len(FILTERS)))]
+    matching, all_ = (Truth.of(tables[name], query, life.metric) for name in (text, None))
+    nearest = {"column": "vec", "q": query, "k": 10, "metric": life.metric, **ALL_OF_IT}
+    lower, upper = bounds(life, all_)
+    with cases.case(f"{said}: {text} from {lower} to {upper}"):
+        found = ours.to_table(columns=["key"], filter=text, nearest={**nearest, "distance_range": (lower, upper)})
+        inside = {key: d for key, d in matching.distances.items() if lower <= d < upper}
+        if sure:
+            check(
+                Truth(inside, matching.living), found["key"].to_pylist(), found["_distance"].to_numpy(), 10, exact=True
+            )
+        assert set(found["key"].to_pylist()) <= set(inside)
+    with cases.case(f"{said}: {text} after the search"):
+        found = ours.to_table(columns=["key"], filter=text, prefilter=False, nearest=nearest)
+        first = ours.to_table(columns=["key"], nearest=nearest)["key"].to_pylist()
+        assert found["key"].to_pylist() == [key for key in first if key in matching.living]
+    with cases.case(f"{said}: {text} in indexed rows"):
+        found = ours.to_table(columns=["key"], filter=text, fast_search=True, nearest=nearest)
+        keys = found["key"].to_pylist()
+        assert len(set(keys)) == len(keys)
+        np.testing.assert_allclose(found["_distance"], [matching.distances[k] for k in keys], rtol=2e-4, atol=2e-4)
+
+
+def bounds(life: Life, truth: Truth) -> tuple[float, float]:
+    """Two distances, each between those of two rows."""
+    known = np.unique(list(truth.distances.values()))
+    middles = (known[1:] + known[:-1])[np.diff(known) > 1e-3] / 2
+    low, high = np.sort(life.rng.choice(middles, 2)) if len(middles) else (0.0, 1.0)
+    return float(low), float(high)
+
+
+def ask_in_sql(life: Life, cases: Cases, tables: dict[Any, pa.Table], query: NDArray[np.float32], said: str) -> None:
+    """Rows and distances come through DuckDB as they are."""
+    text = FILTERS[2 + int(life.rng.integers(0, len(FILTERS) - 2))]
+    options = "k := 10, nprobes := 1000, ef := 300, refine_factor := 20, metric := $metric, filter := $filter"
+    with cases.case(f"{said}: {text} in SQL"), ld.connect({"t": life.path}) as connection:
+        found = connection.execute(
+            f"SELECT key, _distance FROM lance_vector_search('t', 'vec', $query, {options})",
+            {"query": query.tolist(), "metric": life.metric, "filter": text},
+        ).fetchall()
+        truth = Truth.of(tables[text], query, life.metric)
+        check(truth, [key for key, _ in found], np.array([d for _, d in found], np.float32), 10, exact=True)
 
 
 @pytest.mark.parametrize(
