@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR, Decimal
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.scan.predicate import Compare, In, Not, Op, Path, Predicate, StartsWith, all_of
+from lance_duck.scan.predicate import Compare, In, Not, Op, Path, Predicate, StartsWith, all_of, any_of
 from lance_duck.scan.sql_literals import (
     MOMENTS,
     Literal,
@@ -21,6 +21,7 @@ from lance_duck.scan.sql_literals import (
 )
 
 _MOST_DIGITS: Final = 18
+_MANY: Final = 64
 
 
 def comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
@@ -51,13 +52,41 @@ def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> P
     Raises:
         NotSimpleError: A constant is not compared exactly.
     """
+    return In(path, pa.array(held(literals, type_), type_))
+
+
+def held(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scalar]:
+    """Constants that a column can hold, in order.
+
+    Raises:
+        NotSimpleError: A constant is not compared exactly.
+    """
     values = []
     for literal in literals:
         try:
             values.append(scalar_for(literal, type_))
         except NotSimpleError:
             _fraction(literal, type_)
-    return In(path, pa.array(values, type_))
+    return values
+
+
+def either(*parts: Predicate) -> Predicate:
+    """OR; of many parts those that compare a column for equality are one IN, where the first of them stands."""
+    if len(parts) < _MANY:
+        return any_of(*parts)
+    wanted: dict[tuple[Path, pa.DataType], list[pa.Scalar]] = {}
+    places: dict[Any, Predicate] = {}
+    for place, part in enumerate(parts):
+        if isinstance(part, Compare) and part.op == "=":
+            key = (part.path, part.value.type)
+            places.setdefault(key, part)
+            wanted.setdefault(key, []).append(part.value)
+        else:
+            places[place] = part
+    for key, values in wanted.items():
+        if len(values) > 1:
+            places[key] = In(key[0], pa.array(values, key[1]))
+    return any_of(*places.values())
 
 
 def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:

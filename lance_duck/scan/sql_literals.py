@@ -35,8 +35,10 @@ _INTEGERS: Final = {
 }
 _DECIMAL: Final = re.compile(r"(?:decimal|numeric)\((\d{1,2}),(\d{1,2})\)")
 _WHOLE: Final = re.compile(r"-?\d+(?:\.0*)?")
-_MAX_DIGITS: Final = 15
-_EXACT_INT: Final = {"float": 2**24, "double": 2**53}
+MAX_DIGITS: Final = 15
+"""Numbers of so many digits are different doubles."""
+EXACT_INT: Final = {"float": 2**24, "double": 2**53}
+"""Up to here a floating-point type has all whole numbers."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -131,11 +133,13 @@ def _integer(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 def _floating(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     if literal.kind in ("value", "double") and type(literal.value) is float:
         # DuckDB widens the column, which keeps its order: a constant that it could hold itself is compared as well.
-        same = math.isnan(literal.value) or type_ == pa.float64() or float(np.float32(literal.value)) == literal.value
+        with np.errstate(over="ignore"):
+            single = float(np.float32(literal.value))
+        same = math.isnan(literal.value) or type_ == pa.float64() or single == literal.value
         return _checked(bool(same), literal.value, type_)
     value = number(literal)
-    whole = value == value.to_integral_value() and abs(value) <= _EXACT_INT[str(type_)]
-    short = type_ == pa.float64() and len(value.as_tuple().digits) <= _MAX_DIGITS
+    whole = value == value.to_integral_value() and abs(value) <= EXACT_INT[str(type_)]
+    short = type_ == pa.float64() and len(value.as_tuple().digits) <= MAX_DIGITS
     return _checked(whole or short, float(value), type_)
 
 

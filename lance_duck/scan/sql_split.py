@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from itertools import chain, islice
+from itertools import count
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from lance_duck.scan.sql_compare import fixed_prefix
 from lance_duck.scan.sql_constants import computed, constant_tokens
 from lance_duck.scan.sql_literals import Literal, NotSimpleError, is_text
 from lance_duck.scan.sql_text import SqlExpression
-from lance_duck.scan.sql_tokens import END, Token, tokens
+from lance_duck.scan.sql_tokens import Token, tokens
 from lance_duck.scan.sql_tree import Parser
 
 _AND: Final = Token("keyword", "and")
@@ -81,18 +81,18 @@ class _Splitter(Parser):
     def _literal(self) -> Literal:
         """A constant, or an expression of such, which DuckDB computes."""
         at, used = self._at, self._used
-        count = constant_tokens(chain(islice(self._tokens, at, None), (END,)))
+        length = constant_tokens(map(self._peek, count()))
         try:
             found = super()._literal()
-            if self._at == at + count:
+            if self._at == at + length:
                 return found
         except NotSimpleError:
             pass
         self._at, self._used = at, used
-        mine = self._tokens[at : at + count]
+        mine = self._tokens[at : at + length]
         if not mine:
             raise NotSimpleError
-        self._at += count
+        self._at += length
         return computed(self._text[mine[0].start : mine[-1].stop], self._share(mine))
 
     def _operand(self, part: Callable[[], Predicate]) -> Predicate:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from lance_duck.scan.sql_lists import constants_end, marks_end
 from lance_duck.scan.sql_literals import NotSimpleError
 
 _TOKEN: Final = re.compile(
@@ -34,7 +35,8 @@ class Token:
     """A word or mark.
 
     Attributes:
-        kind: number, text, quoted, word, keyword, param, op, mark; other: what simple conditions do not have.
+        kind: number, text, quoted, word, keyword, param, op, mark; constants: all between the brackets of an IN;
+            params: so many question marks there; other: what simple conditions do not have.
         text: As written; keywords in lower case.
         start: Where it begins in the text.
         stop: Where it ends.
@@ -47,6 +49,8 @@ class Token:
 
 
 END: Final = Token("end", "")
+_IN: Final = Token("keyword", "in")
+_LONG: Final = 256
 
 
 def tokens(text: str, *, simple: bool = True) -> list[Token]:
@@ -76,4 +80,15 @@ def tokens(text: str, *, simple: bool = True) -> list[Token]:
             is_keyword = kind == "word" and word.lower() in _RESERVED
             start = match.start(kind)
             found.append(Token("keyword" if is_keyword else kind, word.lower() if is_keyword else word, start, at))
+            if end > _LONG and word in ("(", "[") and found[-2:-1] == [_IN]:
+                at = _list(text, at, found, simple)
     return found
+
+
+def _list(text: str, at: int, found: list[Token], simple: bool) -> int:
+    """Take a list at a place as one token, if it is one; where it ends."""
+    for kind, stop in (("constants", constants_end(text, at)), ("params", marks_end(text, at) if simple else -1)):
+        if stop >= 0:
+            found.append(Token(kind, text[at:stop].lstrip(), at, stop))
+            return stop
+    return at

@@ -23,6 +23,7 @@ from lance_duck.scan.predicate import (
     Constant,
     HasAll,
     HasAny,
+    In,
     IsNull,
     Not,
     Op,
@@ -30,9 +31,9 @@ from lance_duck.scan.predicate import (
     Predicate,
     StartsWith,
     all_of,
-    any_of,
 )
-from lance_duck.scan.sql_compare import comparison, like, membership
+from lance_duck.scan.sql_compare import comparison, either, like, membership
+from lance_duck.scan.sql_lists import bound_values, listed_values, written_values
 from lance_duck.scan.sql_literals import Literal, NotSimpleError, cast_literal, is_text, numeric, scalar_for
 from lance_duck.scan.sql_names import find_name
 from lance_duck.scan.sql_tokens import END, Token, tokens
@@ -92,7 +93,7 @@ class Parser:
         return found
 
     def _any(self) -> Predicate:
-        return self._chain("or", self._all, any_of)
+        return self._chain("or", self._all, either)
 
     def _all(self) -> Predicate:
         return self._chain("and", self._not, all_of)
@@ -190,9 +191,15 @@ class Parser:
         if self._takes("keyword", "like"):
             return like(path, type_, self._literal())
         self._needs("keyword", "in")
+        if self._peek().kind == "param":
+            return In(path, listed_values(self._parameter(self._next().text), type_))
         is_in_list = self._takes("mark", "[")
         if not is_in_list:
             self._needs("mark", "(")
+        if self._peek().kind in ("constants", "params"):
+            array = self._long_list(type_)
+            self._needs("mark", "]" if is_in_list else ")")
+            return In(path, array.drop_null() if is_in_list else array)
         values = [self._literal()]
         while self._takes("mark", ","):
             values.append(self._literal())
@@ -200,6 +207,16 @@ class Parser:
         if is_in_list:  # a null in a list is equal to nothing
             values = [value for value in values if value != Literal("value", None)]
         return membership(path, values, type_)
+
+    def _long_list(self, type_: pa.DataType) -> pa.Array:
+        token = self._next()
+        if token.kind == "constants":
+            return written_values(token.text, type_)
+        first = self._used
+        self._used += token.text.count("?")
+        if not isinstance(self._parameters, Sequence) or self._used > len(self._parameters):
+            raise NotSimpleError
+        return bound_values([_own(value) for value in self._parameters[first : self._used]], type_)
 
     def _path(self) -> tuple[Path, pa.DataType]:
         name = find_name(self._name(), self._names)
@@ -290,7 +307,8 @@ class Parser:
         return token
 
     def _takes(self, kind: str, text: str) -> bool:
-        if self._peek() == Token(kind, text):
+        token = self._peek()
+        if token.text == text and token.kind == kind:
             self._at += 1
             return True
         return False
