@@ -183,6 +183,8 @@ def create_index(life: Life) -> None:
     options: dict[str, Any] = {"num_partitions": int(life.rng.integers(1, 7)), "max_iters": 4}
     if life.kind.endswith("PQ"):
         options["num_sub_vectors"] = life.dim // 2
+        if ld.dataset(life.path).count_rows() < 300:  # too few to train 256 codes
+            options["num_bits"] = 4
     dataset = life.open()
     dataset.create_index("vec", life.kind, metric=life.metric, replace=True, **options)
 
