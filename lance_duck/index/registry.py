@@ -36,9 +36,7 @@ def kind_named(name: str) -> IndexKind:
     for kind in scalar:
         if _plain(kind.name) == wanted:
             return kind
-    raise UnsupportedError(
-        "kind of index", expected=", ".join(kind.name.upper() for kind in scalar), found=repr(name)
-    )
+    raise UnsupportedError("kind of index", expected=", ".join(kind.name.upper() for kind in scalar), found=repr(name))
 
 
 def name_of(type_url: str, details: bytes) -> str | None:

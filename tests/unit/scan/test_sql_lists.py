@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -169,7 +168,6 @@ def test_long_chains_of_or_are_one_list_of_constants() -> None:
 
 
 def test_a_hundred_thousand_constants_are_read_at_once() -> None:
-    start = time.process_time()
     found = make_filter(f"i IN ({', '.join(map(str, range(100_000)))})", SCHEMA)
     assert isinstance(found, TreeFilter)
-    assert time.process_time() - start < 1.5
+    assert found.predicate == In(("i",), pa.array(range(100_000), pa.int32()))
