@@ -196,7 +196,7 @@ REASONS = {
     "no_details": "it does not say of which kind it is",
     "no_fragments": "it does not say which fragments it covers",
     "unknown_kind": "kind '/elsewhere.table.PerfectHashIndexDetails' is not known",
-    "vector_kind": "kind '/lance.table.VectorIndexDetails' is not known",
+    "vector_kind": "column 'vector_kind' is of type int64, which kind Vector does not support",
     "two_fields": "it is over 2 fields",
     "no_field": "it is over 0 fields",
     "field_gone": "it is over field 999, which is not in the table",
