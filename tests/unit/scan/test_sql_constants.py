@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -19,6 +20,8 @@ from lance_duck.scan.filters import SqlFilter, TreeFilter, make_filter
 from lance_duck.scan.predicate import Opaque
 from lance_duck.scan.sql_text import parse_sql
 from lance_duck.tables import write_dataset
+
+OF_DUCKDB_2 = pytest.mark.skipif(duckdb.__version__ < "2", reason="X'…' is no literal of bytes before")
 
 MOMENTS = [0, 1_700_000_000_000_000, None, -1_000_000, 1_577_923_200_000_000]
 COLUMNS = {
@@ -71,10 +74,10 @@ def check(text: str, parameters: Any = None, *, whole: bool = True) -> None:
         "e between '00:00:40'::time and time '00:00:40.5'",
         "x = 'ab'",
         "x > 'ab'::BLOB",
-        "x in (X'00ff', 'abc'::BLOB)",
+        pytest.param("x in (X'00ff', 'abc'::BLOB)", marks=OF_DUCKDB_2),
         "x = '\\x00\\xFF'::BLOB || ''::BLOB",
         "w = 'ab'",
-        "w >= X'6100'",
+        pytest.param("w >= X'6100'", marks=OF_DUCKDB_2),
         "x = unhex('6162')",
         "d > cast('1970-01-01' as date)",
         "d = to_date('2020-01-02')",

@@ -4,6 +4,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -17,6 +18,8 @@ from lance_duck.scan.sql_literals import Literal, NotSimpleError, numeric
 from lance_duck.scan.sql_text import parse_sql
 from lance_duck.scan.sql_tokens import tokens
 from lance_duck.scan.sql_tree import tree_from_sql
+
+OF_DUCKDB_2 = pytest.mark.skipif(duckdb.__version__ < "2", reason="-0.0 is not in [0] before")
 
 TYPES = [
     *(pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64(), pa.float32(), pa.float64()),
@@ -114,8 +117,8 @@ def test_other_lists_are_read_word_by_word(run: str) -> None:
         ("i IN (SELECT 1)", None),
         ("i IN ?", [[1, None, 300]]),
         ("NOT (i IN $k)", {"k": [1, None]}),
-        ("f IN ?", [[math.nan, 0.0]]),
-        ("f IN ?", [[1, 0]]),
+        pytest.param("f IN ?", [[math.nan, 0.0]], marks=OF_DUCKDB_2),
+        pytest.param("f IN ?", [[1, 0]], marks=OF_DUCKDB_2),
         ("g IN ?", [[0.1, 0.5]]),
         ("s NOT IN ?", [("a", "b")]),
         ("i IN ? OR length(s) = 1", [[1]]),
