@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.scan.arrow_tree import UNREADABLE, Node, expression_tree
+from lance_duck.scan.arrow_tree import ARROW_OPS, UNREADABLE, Node, expression_tree
 from lance_duck.scan.predicate import (
     MIRRORED,
     Compare,
@@ -29,14 +29,6 @@ from lance_duck.scan.predicate import (
 from lance_duck.scan.sql_compare import fixed_prefix
 from lance_duck.scan.sql_literals import is_binary, is_text
 
-_OPS: Final[dict[str, Op]] = {
-    "equal": "=",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-}
 _UNKNOWN: Final = Opaque("a condition of pyarrow", ())
 
 
@@ -73,8 +65,8 @@ class _Reader:
     def _leaf(self, function: str, arguments: Any, negated: bool) -> Predicate:
         if function == "field":
             return Compare("=", arguments, pa.scalar(True)) if self._type(arguments) == pa.bool_() else _UNKNOWN
-        if function in _OPS:
-            return self._comparison(_OPS[function], arguments[0], arguments[1], negated)
+        if function in ARROW_OPS:
+            return self._comparison(ARROW_OPS[function], arguments[0], arguments[1], negated)
         path = _field(arguments[0])
         type_ = self._type(path)
         options = arguments[1][1] if len(arguments) > 1 else {}

@@ -10,12 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.scan.arrow_filter import metadata_pairs
+from lance_duck.scan.predicate import Op
 
 Node: TypeAlias = tuple[str, Any]
 """(function, list of arguments), ("field", path), ("literal", scalar) or ("options", dict)."""
 
 UNREADABLE: Final = (pa.ArrowException, ValueError, TypeError, LookupError, AttributeError, StopIteration)
 """What reading raises where pyarrow pickles expressions in another form."""
+
+ARROW_OPS: Final[dict[str, Op]] = {
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+"""Functions of pyarrow that compare, and what they are in a predicate."""
 
 _END: Final[Node] = ("end", ())
 

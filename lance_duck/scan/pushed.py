@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.errors import UnsupportedError
-from lance_duck.scan.arrow_tree import UNREADABLE, Node, expression_tree
+from lance_duck.scan.arrow_tree import ARROW_OPS, UNREADABLE, Node, expression_tree
 from lance_duck.scan.predicate import Compare, Constant, In, IsNull, Not, Op, Path, Predicate, all_of, any_of
 
 
@@ -56,16 +56,6 @@ def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predi
         ) from error
 
 
-_OPS: Final[dict[str, Op]] = {
-    "equal": "=",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-}
-
-
 class _Reading:
     """One expression on its way to a predicate.
 
@@ -78,8 +68,8 @@ class _Reading:
 
     def predicate(self, node: Node) -> Predicate:
         function, arguments = node
-        if function in _OPS:
-            return self._comparison(_OPS[function], _field(arguments[0]), _literal(arguments[1]))
+        if function in ARROW_OPS:
+            return self._comparison(ARROW_OPS[function], _field(arguments[0]), _literal(arguments[1]))
         if function in ("and_kleene", "or_kleene"):
             combine = all_of if function == "and_kleene" else any_of
             return combine(*(self.predicate(argument) for argument in arguments))

@@ -116,8 +116,8 @@ def unpack_block_reference(out: NDArray[Word], place: int, data: Bytes, source: 
 
 
 @kernel
-def _load_width(out: NDArray[Word], data: Bytes, source: int) -> np.uint64:
-    size = out.itemsize
+def load_word(data: Bytes, source: int, size: int) -> np.uint64:
+    """Word of 1, 2, 4 or 8 bytes."""
     if size == 1:
         return np.uint64(load_u8(data, source))
     if size == 2:
@@ -158,7 +158,7 @@ def unpack_inline(
         while left > 0:
             if end - source < word:
                 return status.TOO_SHORT | (i << 8)
-            stored = _load_width(out, data, source)
+            stored = load_word(data, source, out.itemsize)
             if stored > np.uint64(word * 8):
                 return status.BAD_WIDTH | (i << 8)
             width: Any = np.int64(stored)

@@ -14,24 +14,13 @@ from lance_duck.encoding.kernels.bitpacking import (
     ORDER,
     ROW_BYTES,
     Word,
+    load_word,
     unpack_block_reference,
     unpack_fixed_reference,
 )
 from lance_duck.encoding.kernels.jit import kernel
-from lance_duck.encoding.kernels.memory import load_u8, load_u16, load_u32, load_u64
 
 Int64s = NDArray[np.int64]
-
-
-@kernel
-def _word(data: Bytes, source: int, size: int) -> np.uint64:
-    if size == 1:
-        return np.uint64(load_u8(data, source))
-    if size == 2:
-        return np.uint64(load_u16(data, source))
-    if size == 4:
-        return np.uint64(load_u32(data, source))
-    return np.uint64(load_u64(data, source))
 
 
 @kernel
@@ -46,9 +35,9 @@ def _packed(data: Bytes, source: Any, place: int, width: int, size: int) -> np.u
     word = first // bits
     shift = first - word * bits
     at = source + word * ROW_BYTES + lane * size
-    value: Any = _word(data, at, size) >> np.uint64(shift)
+    value: Any = load_word(data, at, size) >> np.uint64(shift)
     if shift + width > bits:
-        value |= _word(data, at + ROW_BYTES, size) << np.uint64(bits - shift)
+        value |= load_word(data, at + ROW_BYTES, size) << np.uint64(bits - shift)
     if width < 64:
         value &= (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     return np.uint64(value)
@@ -78,7 +67,7 @@ def unpack_some(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out:
         while True:
             if end - source < size:
                 return status.TOO_SHORT | (i << 8)
-            stored = _word(data, source, size)
+            stored = load_word(data, source, size)
             if stored > np.uint64(bits):
                 return status.BAD_WIDTH | (i << 8)
             width = np.int64(stored)
@@ -133,7 +122,7 @@ def unpack_some_fixed(
         block = places[i] // BLOCK
         place = places[i] - block * BLOCK
         if raw and block == full:
-            out[i] = _word(data, starts[i] + full * packed + place * size, size)
+            out[i] = load_word(data, starts[i] + full * packed + place * size, size)
         else:
             out[i] = _packed(data, starts[i] + block * packed, place, width, size)
     return status.OK
