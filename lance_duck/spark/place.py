@@ -1,0 +1,56 @@
+"""Where a table lies, in a form that travels to workers, and tables that a worker has opened already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from urllib.parse import unquote, urlsplit
+
+from lance_duck.dataset import LanceDataset, dataset
+
+OPENED = 16
+"""Versions of tables that a worker keeps open."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table, for drivers and workers alike; it pickles, and is cheap to make.
+
+    Attributes:
+        uri: An absolute path or the URI of an object store.
+        storage_options: For the store; never shown.
+    """
+
+    uri: str
+    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Place:
+        """From what a user gives: a relative path is made absolute, `file:` URIs, as Spark makes them, are paths."""
+        return cls(_absolute(os.fspath(uri)), tuple(sorted((storage_options or {}).items())))
+
+    def dataset(self, version: int | str | tuple[str | None, int | str | None] | None = None) -> LanceDataset:
+        """A new handle; None is the newest version.
+
+        Raises:
+            NotFoundError: There is no table, or no such version.
+        """
+        return dataset(self.uri, version, storage_options=dict(self.storage_options))
+
+    def pinned(self, version: int) -> LanceDataset:
+        """A version, opened once in each worker and kept with all that it has read; not to be changed."""
+        return _pinned(self, version)
+
+
+@lru_cache(maxsize=OPENED)
+def _pinned(place: Place, version: int) -> LanceDataset:
+    return place.dataset(version)
+
+
+def _absolute(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    return uri if "://" in uri else os.path.abspath(uri)
