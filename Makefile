@@ -11,6 +11,9 @@ PROTOC := $(BIN)/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$
 PYTEST := $(BIN)/python -m pytest
 CODE   := lance_duck tests benchmarks
 
+# Tests start many processes: what was compiled is kept, whatever the machine prefers.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
