@@ -1,0 +1,132 @@
+"""Which rows are new in a version: what those who follow a table read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.transaction import UNKNOWN
+
+DELETE: Final = "Delete"
+
+_SAME_ROWS: Final = {
+    "CreateIndex",
+    "Merge",
+    "Project",
+    "ReserveFragments",
+    "Rewrite",
+    "UpdateBases",
+    "UpdateConfig",
+    "UpdateMemWalState",
+}
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """What a version brought.
+
+    Attributes:
+        version: Its number.
+        operation: What it did, as transactions name it; "Unknown" for what is not known or was not kept.
+        fragments: Ids of fragments all of whose rows are new, in the order of the table.
+        changed: Whether rows that were there before are gone or have other values. Where it replaced such rows,
+            `fragments` is empty, for new rows cannot be told from old ones.
+    """
+
+    version: int
+    operation: str
+    fragments: tuple[int, ...] = ()
+    changed: bool = False
+
+
+def arrivals(now: Snapshot, before: Snapshot | None) -> Arrivals:
+    """Say which rows of a version are new. Compaction, indexes, settings and new columns bring none.
+
+    Args:
+        now: The version.
+        before: The one before it; None: there is none, or it was cleaned up.
+    """
+    transaction = now.transaction()
+    operation = UNKNOWN if transaction is None else transaction.operation
+    if operation in _SAME_ROWS:
+        return Arrivals(now.version, operation)
+    tell = _TELL.get(operation)
+    found = _compared(now, before) if tell is None or transaction is None else tell(transaction.message, now, before)
+    return Arrivals(now.version, operation, *(((), True) if found is None else (found, False)))
+
+
+def unchanged(fragments: Iterable[int], then: Snapshot, now: Snapshot) -> frozenset[int]:
+    """Of fragments of a version those that are in a newer one with the same files, and the same rows deleted."""
+    wanted = set(fragments)
+    before = {f.id: _rows(f) for f in then.manifest.proto.fragments if f.id in wanted}
+    after = {f.id: _rows(f) for f in now.manifest.proto.fragments if f.id in wanted}
+    return frozenset(i for i in wanted if i in before and before[i] == after.get(i))
+
+
+_Found = tuple[int, ...] | None
+
+
+def _appended(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+    return _with_files(now, message.fragments)
+
+
+def _updated(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+    if message.removed_fragment_ids or message.updated_fragments:
+        return None
+    return _with_files(now, message.new_fragments)
+
+
+def _deleted(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+    return None if message.updated_fragments or message.deleted_fragment_ids else ()
+
+
+def _overwritten(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+    was_empty = now.version == 1 if before is None else not len(before.fragments)
+    return tuple(now.fragments.ids()) if was_empty else None
+
+
+def _cloned(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+    return tuple(now.fragments.ids())
+
+
+def _changed(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+    return None
+
+
+_TELL: Final[dict[str, Callable[[Any, Snapshot, Snapshot | None], _Found]]] = {
+    "Append": _appended,
+    "Clone": _cloned,
+    "DataReplacement": _changed,
+    DELETE: _deleted,
+    "Overwrite": _overwritten,
+    "Restore": _changed,
+    "Update": _updated,
+}
+
+
+def _with_files(now: Snapshot, written: Iterable[Any]) -> tuple[int, ...]:
+    """Ids of the fragments that were written: they got their numbers from the commit, and are the last ones."""
+    paths = {fragment.files[0].path for fragment in written if fragment.files}
+    found: list[int] = []
+    for fragment in reversed(now.manifest.proto.fragments):
+        if len(found) == len(paths):
+            break
+        if fragment.files and fragment.files[0].path in paths:
+            found.append(fragment.id)
+    return tuple(reversed(found))
+
+
+def _compared(now: Snapshot, before: Snapshot | None) -> _Found:
+    """New fragments, where all those before are as they were."""
+    if before is None:
+        return None
+    present = {f.id: f for f in now.manifest.proto.fragments}
+    known = {f.id: f for f in before.manifest.proto.fragments}
+    intact = all(i in present and _rows(present[i]) == _rows(f) for i, f in known.items())
+    return tuple(i for i in present if i not in known) if intact else None
+
+
+def _rows(fragment: Any) -> tuple[list[str], bytes]:
+    return [f.path for f in fragment.files], fragment.deletion_file.SerializeToString()
