@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.draft import Draft
 from lance_duck.verbs.find import find_rows
-from lance_duck.verbs.rows_moved import delete_addresses
+from lance_duck.verbs.rows_moved import Deleted, delete_addresses
 
 EVERYTHING: Final = "true"
 
@@ -32,16 +32,49 @@ def delete_rows(
         InvalidInputError: A bad condition.
         RetryableError: Another change came first.
     """
+    with Draft(snapshot) as draft:
+        return commit_delete(snapshot, predicate, write_delete(snapshot, predicate, draft), draft, properties)
+
+
+def write_delete(
+    snapshot: Snapshot, predicate: FilterLike, draft: Draft, fragments: Sequence[int] | None = None
+) -> Deleted:
+    """Find the rows of a delete and write their deletion files.
+
+    Args:
+        snapshot: The version that is changed.
+        predicate: Which rows.
+        draft: Notes the files.
+        fragments: Ids of the fragments to look into; None: all.
+
+    Raises:
+        InvalidInputError: A bad condition, or none.
+    """
     if predicate is None:
         raise InvalidInputError("no predicate", where="delete", expected="SQL text or a pyarrow expression")
-    found = find_rows(snapshot, predicate, [ROW_ADDRESS])
+    found = find_rows(snapshot, predicate, [ROW_ADDRESS], fragments)
     addresses = np.concatenate([np.empty(0, np.uint64), *(batch.column(0).to_numpy() for batch in found)])
-    with Draft(snapshot) as draft:
-        deleted = delete_addresses(snapshot, addresses, draft)
-        draft.committing()
-        operation = Delete(deleted.updated, deleted.removed, str(predicate))
-        after = commit(snapshot, operation, affected=deleted.affected, properties=properties)
-    return after, len(addresses)
+    return delete_addresses(snapshot, addresses, draft)
+
+
+def commit_delete(
+    snapshot: Snapshot,
+    predicate: FilterLike,
+    deleted: Deleted,
+    draft: Draft,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, int]:
+    """Commit a delete whose deletion files are written.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        RetryableError: Another change came first.
+    """
+    draft.committing()
+    operation = Delete(deleted.updated, deleted.removed, str(predicate))
+    return commit(snapshot, operation, affected=deleted.affected, properties=properties), deleted.count
 
 
 def delete_all(snapshot: Snapshot) -> Snapshot:

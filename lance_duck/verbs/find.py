@@ -25,21 +25,26 @@ _ROWS_AT_ONCE: Final = 1 << 16
 _BYTES_AT_ONCE: Final = 8 << 20
 
 
-def find_rows(snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def find_rows(
+    snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str], fragments: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Stream columns of the rows for which a condition is true, blobs as they are written.
 
     Args:
         snapshot: The version.
         where: SQL text, also with subqueries, (SQL text, parameters) or a pyarrow expression; None: all rows.
         columns: Names, hidden columns among them.
+        fragments: Ids of those to look into; None: all. Subqueries see the whole table all the same.
 
     Raises:
         InvalidInputError: A bad condition, or an unknown column.
     """
     text, parameters = where if isinstance(where, tuple) and len(where) == 2 else (where, None)
     if not isinstance(text, str) or not has_subquery(text):
-        return written_batches(TableScan(snapshot), ScanOptions(columns=columns, filter=where))
+        return written_batches(TableScan(snapshot), ScanOptions(columns=columns, filter=where, fragments=fragments))
     addresses = addresses_where(TableScan(snapshot), text, parameters)
+    if fragments is not None:
+        addresses = addresses[np.isin(split_addresses(addresses)[0], np.asarray(fragments, np.uint64))]
     return rows_at(snapshot, addresses, columns)
 
 

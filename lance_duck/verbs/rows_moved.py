@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.rows import DeletionVector, RowIdSequence, VersionSequence
+from lance_duck.rows.roaring import roaring_bytes, roaring_values
 from lance_duck.scan.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.draft import Draft
@@ -34,6 +35,65 @@ class Deleted:
     updated: tuple[Fragment, ...]
     removed: tuple[int, ...]
     affected: Mapping[int, NDArray[np.uint32]]
+
+    @property
+    def count(self) -> int:
+        """Number of the rows."""
+        affected = self.affected
+        return affected.count if isinstance(affected, Offsets) else sum(map(len, affected.values()))
+
+    @property
+    def packed(self) -> Deleted:
+        """The same in few bytes, to be sent to another process."""
+        return replace(self, affected=Offsets.of(self.affected))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Deleted]) -> Deleted:
+        """Several as one; no fragment is in two."""
+        parts = list(parts)
+        return cls(
+            tuple(fragment for part in parts for fragment in part.updated),
+            tuple(fragment_id for part in parts for fragment_id in part.removed),
+            Offsets.joined(Offsets.of(part.affected) for part in parts),
+        )
+
+
+class Offsets(Mapping[int, NDArray[np.uint32]]):
+    """Offsets of rows by the id of their fragment, kept as bitmaps; laid out in memory when asked for.
+
+    Args:
+        bitmaps: By fragment, the number of its rows and their bitmap.
+    """
+
+    def __init__(self, bitmaps: Mapping[int, tuple[int, bytes]]) -> None:
+        self._bitmaps = dict(bitmaps)
+
+    @classmethod
+    def of(cls, offsets: Mapping[int, NDArray[np.uint32]]) -> Offsets:
+        """Pack what is not packed."""
+        if isinstance(offsets, Offsets):
+            return offsets
+        return cls({fragment_id: (len(rows), roaring_bytes(rows)) for fragment_id, rows in offsets.items()})
+
+    @classmethod
+    def joined(cls, parts: Iterable[Offsets]) -> Offsets:
+        """Several as one; no fragment is in two."""
+        return cls({fragment_id: bitmap for part in parts for fragment_id, bitmap in part._bitmaps.items()})
+
+    @property
+    def count(self) -> int:
+        """Rows of all fragments."""
+        return sum(rows for rows, _ in self._bitmaps.values())
+
+    def __getitem__(self, fragment_id: int) -> NDArray[np.uint32]:
+        rows, bitmap = self._bitmaps[fragment_id]
+        return roaring_values(bitmap, f"rows of fragment {fragment_id}", rows)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._bitmaps)
+
+    def __len__(self) -> int:
+        return len(self._bitmaps)
 
 
 def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Draft) -> Deleted:

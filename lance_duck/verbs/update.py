@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,8 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.assignments import Assignments
 from lance_duck.verbs.draft import Draft
 from lance_duck.verbs.find import find_rows, joined_batches
-from lance_duck.verbs.rows_moved import delete_addresses, moved_rows
+from lance_duck.verbs.rows_moved import Deleted, delete_addresses, moved_rows
+from lance_duck.wire.fragment import Fragment
 from lance_duck.write.files import write_fragments
 from lance_duck.write.options import WriteOptions
 
@@ -47,33 +49,102 @@ def update_rows(
         InvalidInputError: A bad condition, or values that cannot be computed or do not fit.
         RetryableError: Another change came first.
     """
+    options = WriteOptions(data_storage_version=data_storage_version, committed_here=True)
+    with Draft(snapshot) as draft:
+        updated = write_update(snapshot, updates, where, options, draft)
+        return commit_update(snapshot, updates, updated, draft, properties)
+
+
+@dataclass(frozen=True)
+class Updated:
+    """Rows with new values that are written, and not committed.
+
+    Attributes:
+        fragments: Where they are now.
+        deleted: Where they were.
+    """
+
+    fragments: tuple[Fragment, ...]
+    deleted: Deleted
+
+    @classmethod
+    def joined(cls, parts: Sequence[Updated]) -> Updated:
+        """Several as one; no fragment was changed by two."""
+        fragments = tuple(fragment for part in parts for fragment in part.fragments)
+        return cls(fragments, Deleted.joined(part.deleted for part in parts))
+
+
+def write_update(
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    where: FilterLike | None,
+    options: WriteOptions,
+    draft: Draft,
+    fragments: Sequence[int] | None = None,
+) -> Updated:
+    """Find the rows of an update, and write them anew.
+
+    Args:
+        snapshot: The version that is changed.
+        updates: SQL expressions by column.
+        where: Which rows; None: all.
+        options: How files are written; blobs are written as they were.
+        draft: Notes the files.
+        fragments: Ids of the fragments to look into; None: all.
+
+    Raises:
+        InvalidInputError: A bad condition, or values that cannot be computed or do not fit.
+    """
     assignments = Assignments(snapshot.schema, updates)
     assignments.over(TableScan(snapshot))
-    version = data_storage_version or snapshot.data_storage_version
-    options = WriteOptions(data_storage_version=version, blobs=kept_blobs(snapshot), committed_here=True)
-    rows = _Rows(snapshot, assignments, where)
-    with Draft(snapshot) as draft:
-        fragments = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
-        draft.note_fragments(fragments)
-        addresses = _joined(rows.addresses)
-        deleted = delete_addresses(snapshot, addresses, draft)
-        if snapshot.has_stable_row_ids:
-            fragments = list(moved_rows(fragments, _joined(rows.ids), _joined(rows.created)))
-        operation = Update(
-            removed_fragment_ids=deleted.removed,
-            updated_fragments=deleted.updated,
-            new_fragments=fragments,
-            fields_for_preserving_frag_bitmap=[f.id for c in assignments.columns for f in c.field.walk()],
-        )
-        draft.committing()
-        after = commit(snapshot, operation, affected=deleted.affected, properties=properties)
-    return after, len(addresses)
+    version = options.data_storage_version or snapshot.data_storage_version
+    options = replace(options, data_storage_version=version, blobs=kept_blobs(snapshot))
+    rows = _Rows(snapshot, assignments, where, fragments)
+    written = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
+    draft.note_fragments(written)
+    deleted = delete_addresses(snapshot, _joined(rows.addresses), draft)
+    if snapshot.has_stable_row_ids:
+        return Updated(moved_rows(written, _joined(rows.ids), _joined(rows.created)), deleted)
+    return Updated(tuple(written), deleted)
+
+
+def commit_update(
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    updated: Updated,
+    draft: Draft,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, int]:
+    """Commit an update whose rows are written.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        RetryableError: Another change came first.
+    """
+    deleted = updated.deleted
+    changed = [field for field in snapshot.schema.fields if field.name in updates]
+    operation = Update(
+        removed_fragment_ids=deleted.removed,
+        updated_fragments=deleted.updated,
+        new_fragments=updated.fragments,
+        fields_for_preserving_frag_bitmap=[field.id for top in changed for field in top.walk()],
+    )
+    draft.committing()
+    return commit(snapshot, operation, affected=deleted.affected, properties=properties), deleted.count
 
 
 class _Rows:
     """The rows to update as a stream; where they were is known when it has ended."""
 
-    def __init__(self, snapshot: Snapshot, assignments: Assignments, where: FilterLike | None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        assignments: Assignments,
+        where: FilterLike | None,
+        fragments: Sequence[int] | None,
+    ) -> None:
         self.addresses: list[NDArray[np.uint64]] = []
         self.ids: list[NDArray[np.uint64]] = []
         self.created: list[NDArray[np.uint64]] = []
@@ -83,7 +154,7 @@ class _Rows:
         self._hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if snapshot.has_stable_row_ids else [])]
         kept = [name for name in self._names if name not in assignments.names]
         columns = list(dict.fromkeys([*kept, *assignments.reads, *self._hidden]))
-        self._reader = find_rows(snapshot, where, columns)
+        self._reader = find_rows(snapshot, where, columns, fragments)
 
     def updated(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with their new values."""
