@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lance_duck.errors import NotFoundError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.transaction import UNKNOWN
 
@@ -41,19 +42,17 @@ class Arrivals:
     changed: bool = False
 
 
-def arrivals(now: Snapshot, before: Snapshot | None) -> Arrivals:
+def arrivals(now: Snapshot) -> Arrivals:
     """Say which rows of a version are new. Compaction, indexes, settings and new columns bring none.
 
-    Args:
-        now: The version.
-        before: The one before it; None: there is none, or it was cleaned up.
+    The version before is looked at only where the transaction does not say it all.
     """
     transaction = now.transaction()
     operation = UNKNOWN if transaction is None else transaction.operation
     if operation in _SAME_ROWS:
         return Arrivals(now.version, operation)
     tell = _TELL.get(operation)
-    found = _compared(now, before) if tell is None or transaction is None else tell(transaction.message, now, before)
+    found = _compared(now) if tell is None or transaction is None else tell(transaction.message, now)
     return Arrivals(now.version, operation, *(((), True) if found is None else (found, False)))
 
 
@@ -68,34 +67,35 @@ def unchanged(fragments: Iterable[int], then: Snapshot, now: Snapshot) -> frozen
 _Found = tuple[int, ...] | None
 
 
-def _appended(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+def _appended(message: Any, now: Snapshot) -> _Found:
     return _with_files(now, message.fragments)
 
 
-def _updated(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+def _updated(message: Any, now: Snapshot) -> _Found:
     if message.removed_fragment_ids or message.updated_fragments:
         return None
     return _with_files(now, message.new_fragments)
 
 
-def _deleted(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+def _deleted(message: Any, now: Snapshot) -> _Found:
     return None if message.updated_fragments or message.deleted_fragment_ids else ()
 
 
-def _overwritten(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+def _overwritten(message: Any, now: Snapshot) -> _Found:
+    before = _before(now)
     was_empty = now.version == 1 if before is None else not len(before.fragments)
     return tuple(now.fragments.ids()) if was_empty else None
 
 
-def _cloned(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+def _cloned(message: Any, now: Snapshot) -> _Found:
     return tuple(now.fragments.ids())
 
 
-def _changed(message: Any, now: Snapshot, before: Snapshot | None) -> _Found:
+def _changed(message: Any, now: Snapshot) -> _Found:
     return None
 
 
-_TELL: Final[dict[str, Callable[[Any, Snapshot, Snapshot | None], _Found]]] = {
+_TELL: Final[dict[str, Callable[[Any, Snapshot], _Found]]] = {
     "Append": _appended,
     "Clone": _cloned,
     "DataReplacement": _changed,
@@ -104,6 +104,13 @@ _TELL: Final[dict[str, Callable[[Any, Snapshot, Snapshot | None], _Found]]] = {
     "Restore": _changed,
     "Update": _updated,
 }
+
+
+def _before(now: Snapshot) -> Snapshot | None:
+    try:
+        return None if now.version == 1 else now.checkout(now.version - 1)
+    except NotFoundError:
+        return None
 
 
 def _with_files(now: Snapshot, written: Iterable[Any]) -> tuple[int, ...]:
@@ -118,8 +125,9 @@ def _with_files(now: Snapshot, written: Iterable[Any]) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def _compared(now: Snapshot, before: Snapshot | None) -> _Found:
+def _compared(now: Snapshot) -> _Found:
     """New fragments, where all those before are as they were."""
+    before = _before(now)
     if before is None:
         return None
     present = {f.id: f for f in now.manifest.proto.fragments}
