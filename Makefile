@@ -45,9 +45,9 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
 test-lowest: $(LOWEST)/.ready  ## the quick profile on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest -m 'not slow' -n 2 --dist worksteal
 
-test-duckdb15: $(LOWEST)/.ready  ## what touches DuckDB, and changes, on the oldest supported libraries (DuckDB 1.5)
+test-duckdb15: $(LOWEST)/.ready  ## what touches DuckDB, changes, and Spark (4.0), on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest tests/sql tests/golden tests/unit/scan tests/unit/duck tests/unit/verbs tests/unit/write \
-		tests/unit/file/write tests/unit/store tests/unit/maintenance -m 'not slow' -n 2 --dist worksteal
+		tests/unit/file/write tests/unit/store tests/unit/maintenance tests/spark -m 'not slow' -n 2 --dist worksteal
 
 lint: $(READY)  ## ruff: rules and layout
 	$(BIN)/ruff check --no-cache $(CODE)

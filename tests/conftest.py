@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
@@ -17,3 +18,8 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("full", parent=settings.get_profile("quick"), max_examples=400, print_blob=True)
 settings.load_profile(os.environ.get("LANCE_DUCK_PROFILE", "quick"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of Spark come first: a worker begins with them, and others only take over what comes last in its list."""
+    items.sort(key=lambda item: ROOT / "tests" / "spark" not in item.path.parents)
