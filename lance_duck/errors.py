@@ -17,6 +17,7 @@
     │   └── IncompatibleError   the other change took away what this one needs
     ├── ReferencedError         also OSError: a tag or branch still needs what is to be removed
     ├── StoreError              also OSError: the disk or the object store failed
+    ├── JobError                also RuntimeError: work that runs elsewhere failed, and not by an error of these
     └── InternalError           also RuntimeError: a bug of ours
 
 One message shape, from the parts that are given: "where: what: expected …, found …; remedy".
@@ -136,6 +137,10 @@ class ReferencedError(LanceDuckError, OSError):
 
 class StoreError(LanceDuckError, OSError):
     """The file system or object store failed."""
+
+
+class JobError(LanceDuckError, RuntimeError):
+    """Work that was given to another process failed: a worker died, or raised an error that is none of these."""
 
 
 class InternalError(LanceDuckError, RuntimeError):
