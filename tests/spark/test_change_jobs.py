@@ -1,0 +1,143 @@
+"""Delete and update by tasks do what the verbs do on one machine."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import lance_duck as ld
+import lance_duck.spark as ls
+from lance_duck.errors import CommitConflictError, InvalidInputError, NotFoundError
+from lance_duck.spark import change_jobs
+
+ROWS = 60
+
+
+def make(path: Path, *, stable: bool = False) -> str:
+    """Three fragments of 20 rows."""
+    rows = pa.table({"id": pa.array(range(ROWS), pa.int64()), "s": [f"t{i % 7}" for i in range(ROWS)]})
+    ld.write_dataset(rows, path, max_rows_per_file=20, enable_stable_row_ids=stable)
+    return str(path)
+
+
+def twins(tmp_path: Path, *, stable: bool = False) -> tuple[str, ld.LanceDataset]:
+    """A table for Spark, and its like for one machine."""
+    return make(tmp_path / "spark.lance", stable=stable), ld.dataset(make(tmp_path / "one.lance", stable=stable))
+
+
+def rows(uri: str) -> list[dict[str, object]]:
+    ours = ld.dataset(uri).to_table().sort_by("id").to_pylist()
+    lance = importlib.import_module("lance")  # Spark is started by a fork, of which pylance warns
+    assert lance.dataset(uri).to_table().sort_by("id").to_pylist() == ours
+    return ours
+
+
+def files(uri: str) -> set[str]:
+    return {os.path.join(d, name) for d, _, names in os.walk(uri) for name in names}
+
+
+@pytest.mark.parametrize("where", ["id % 3 = 0", "id < 20", "false", "id = (SELECT max(id) FROM target)", "true"])
+def test_delete_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    uri, one = twins(tmp_path)
+    assert ls.delete(spark, uri, where, parallelism=3) == one.delete(where)
+    assert rows(uri) == rows(one.uri)
+    assert ld.dataset(uri).version == one.version
+    ld.dataset(uri).validate()
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_update_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
+    uri, one = twins(tmp_path, stable=stable)
+    updates, where = {"id": "id + 1000", "s": "s || '!'"}, "id % 2 = 0 AND id < 30"
+    assert (
+        ls.update(spark, uri, updates, where, parallelism=3) == {"num_rows_updated": 15}
+    assert one.update(updates, where) == {"num_rows_updated": 15}
+    )
+    assert rows(uri) == rows(one.uri)
+    if stable:
+        hidden = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
+        mine = ld.dataset(uri).to_table(columns=hidden).sort_by("id")
+        assert mine.to_pylist() == one.to_table(columns=hidden).sort_by("id").to_pylist()
+
+
+def test_update_with_a_subquery_sees_the_whole_table(spark: SparkSession, tmp_path: Path) -> None:
+    uri, one = twins(tmp_path)
+    updates = {"id": "id + (SELECT max(id) FROM target)"}
+    assert ls.update(spark, uri, updates, "id >= 50", parallelism=3) == one.update(updates, "id >= 50")
+    assert rows(uri) == rows(one.uri)
+
+
+def test_wrong_changes_are_refused_and_leave_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    uri = make(tmp_path / "t.lance")
+    before = files(uri)
+    with pytest.raises(InvalidInputError, match="nothere"):
+        ls.delete(spark, uri, "nothere = 1")
+    with pytest.raises(InvalidInputError, match="no predicate"):
+        ls.delete(spark, uri, None)
+    with pytest.raises(InvalidInputError, match="id = "):
+        ls.update(spark, uri, {"id": "CAST(CASE WHEN id > 50 THEN 'x' ELSE '1' END AS BIGINT)"}, parallelism=3)
+    with pytest.raises(InvalidInputError, match="parallelism"):
+        ls.update(spark, uri, {"id": "1"}, parallelism=0)
+    with pytest.raises(NotFoundError):
+        ls.delete(spark, tmp_path / "no.lance", "true")
+    assert files(uri) == before
+
+
+def test_a_change_that_loses_a_race_finds_its_rows_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = make(tmp_path / "t.lance")
+    between(monkeypatch, lambda: ld.dataset(uri).update({"id": "id + 100"}, "id < 10"))
+    assert ls.update(spark, uri, {"s": "'new'"}, "id < 30", parallelism=3) == {"num_rows_updated": 20}
+    found = rows(uri)
+    assert [row["id"] for row in found if row["s"] == "new"] == list(range(10, 30))
+    named = {os.path.basename(f.path) for each in ld.dataset(uri).get_fragments() for f in each.metadata.files}
+    kept = {os.path.basename(name) for name in files(uri) if name.endswith(".lance")}
+    assert len(kept - named) == 1  # what the other change replaced is of an older version
+
+
+def test_a_delete_of_other_rows_goes_together_with_a_change_between(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = make(tmp_path / "t.lance")
+    between(monkeypatch, lambda: ld.dataset(uri).delete("id >= 50"))
+    assert ls.delete(spark, uri, "id >= 40 AND id < 50", parallelism=3) == {"num_deleted_rows": 10}
+    assert [row["id"] for row in rows(uri)] == list(range(40))
+
+
+def test_a_change_gives_up_after_its_retries_and_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = make(tmp_path / "t.lance")
+    seen: list[set[str]] = []
+
+    def other() -> None:
+        ld.dataset(uri).update({"id": "id + 100"}, "id < 10")
+        seen.append(files(uri))
+
+    between(monkeypatch, other)
+    with pytest.raises(CommitConflictError):
+        ls.update(spark, uri, {"s": "'new'"}, "id < 30", parallelism=3, conflict_retries=0)
+    assert len(seen) == 1
+    named = {name for name in files(uri) if name.endswith(".lance")}
+    assert len(named) == 4
+
+
+def between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
+    """Another writer comes once, after the tasks and before the commit."""
+    run, left = change_jobs.run_all, [1]
+
+    def run_all(*args: object, **kwargs: object) -> object:
+        found = run(*args, **kwargs)
+        if left:
+            left.pop()
+            other()
+        return found
+
+    monkeypatch.setattr(change_jobs, "run_all", run_all)
