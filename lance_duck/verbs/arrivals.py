@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,12 +56,10 @@ def arrivals(now: Snapshot) -> Arrivals:
     return Arrivals(now.version, operation, *(((), True) if found is None else (found, False)))
 
 
-def unchanged(fragments: Iterable[int], then: Snapshot, now: Snapshot) -> frozenset[int]:
-    """Of fragments of a version those that are in a newer one with the same files, and the same rows deleted."""
-    wanted = set(fragments)
-    before = {f.id: _rows(f) for f in then.manifest.proto.fragments if f.id in wanted}
-    after = {f.id: _rows(f) for f in now.manifest.proto.fragments if f.id in wanted}
-    return frozenset(i for i in wanted if i in before and before[i] == after.get(i))
+def as_written(fragments: Mapping[int, tuple[str, ...]], now: Snapshot) -> frozenset[int]:
+    """Of fragments, by the names of their data files, those that a version has with these files and no row deleted."""
+    there = ((f.id, f) for f in now.manifest.proto.fragments if f.id in fragments and not f.HasField("deletion_file"))
+    return frozenset(i for i, f in there if tuple(file.path for file in f.files) == fragments[i])
 
 
 _Found = tuple[int, ...] | None

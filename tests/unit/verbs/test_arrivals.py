@@ -5,7 +5,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.snapshot import Snapshot, open_snapshot
-from lance_duck.verbs.arrivals import Arrivals, arrivals, unchanged
+from lance_duck.verbs.arrivals import Arrivals, arrivals, as_written
 
 
 def rows(*values: int) -> pa.Table:
@@ -87,8 +87,11 @@ def test_without_its_transaction_a_version_is_compared(table: ld.LanceDataset, m
     assert last(table) == Arrivals(4, "Unknown", (), changed=True)
 
 
-def test_fragments_are_unchanged_while_files_and_deletions_are(table: ld.LanceDataset) -> None:
+def test_fragments_are_as_written_until_files_or_deletions_change(table: ld.LanceDataset) -> None:
+    written = {f.id: tuple(file.path for file in f.files) for f in snapshot(table, 2).fragments}
+    assert as_written(written, snapshot(table, 2)) == {0, 1, 2}
     table.delete("a = 5")
-    ld.write_dataset(rows(8), table, mode="append")
-    then, now = snapshot(table, 2), snapshot(table, 4)
-    assert unchanged([0, 1, 2, 9], then, now) == {0, 2}
+    assert as_written(written, snapshot(table, 3)) == {0, 2}
+    assert as_written({**written, 2: ("other.lance",), 9: ()}, snapshot(table, 3)) == {0}
+    table.add_columns({"b": "1"})
+    assert as_written(written, snapshot(table, 4)) == frozenset()
