@@ -55,10 +55,8 @@ def test_delete_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, whe
 def test_update_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, one = twins(tmp_path, stable=stable)
     updates, where = {"id": "id + 1000", "s": "s || '!'"}, "id % 2 = 0 AND id < 30"
-    assert (
-        ls.update(spark, uri, updates, where, parallelism=3) == {"num_rows_updated": 15}
+    assert ls.update(spark, uri, updates, where, parallelism=3) == {"num_rows_updated": 15}
     assert one.update(updates, where) == {"num_rows_updated": 15}
-    )
     assert rows(uri) == rows(one.uri)
     if stable:
         hidden = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
