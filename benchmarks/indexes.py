@@ -38,8 +38,8 @@ def main() -> None:
         if arguments.only in name:
             contestants = {who: asker(handle, ask) for who, handle in handles.items()}
             cases.append(race(name, contestants, arguments.rounds))
-    cases += list(upkeep(paths, arguments))
     report(f"Predicates through indexes, {arguments.rows:,} rows", cases, arguments.json)
+    report(f"Indexes of {arguments.rows:,} rows kept up", list(upkeep(paths, arguments)))
 
 
 def questions(rows: int) -> dict[str, Ask]:

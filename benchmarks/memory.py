@@ -1,6 +1,6 @@
-"""How much memory does a scan of a table of 2 GB take?
+"""How much memory does a scan of a table of 2 GB take, and an index of 10 million keys?
 
-Each scan runs in a process of its own. Peak RSS counts mapped pages of the file too, which the system can take back at
+Each runs in a process of its own. Peak RSS counts mapped pages of the file too, which the system can take back at
 any time; anonymous memory cannot be taken back.
 """
 
@@ -18,28 +18,36 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import indexes
 from benchmarks._harness import DATA, OURS, machine, options
 
 WAYS = ("batches", "sql")
+INDEXED_WAYS = ("1,000 lookups", "index prewarmed")
 
 
 def main() -> None:
     """Measure both implementations in child processes."""
     parser = options((__doc__ or "").split("\n")[0], rows=16_000_000)
+    parser.add_argument("--index-rows", type=int, default=10_000_000, help="rows of the table with an index")
     arguments = parser.parse_args()
     path = DATA / f"memory-{arguments.rows}.lance"
     if not path.exists():
         write(path, arguments.rows)
-    figures = {}
-    for way in WAYS:
+    figures = {f"{way}, {who}": measured(who, way, str(path)) for way in WAYS for who in (OURS, "pylance")}
+    for way in INDEXED_WAYS:
         for who in (OURS, "pylance"):
-            library = "lance_duck" if who == OURS else "lance"
-            command = [sys.executable, "-m", "benchmarks._scan_once", library, way, str(path)]
-            figures[f"{way}, {who}"] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+            figures[f"{way}, {who}"] = measured(who, way, indexes.table(who, arguments.index_rows))
     size = sum(file.stat().st_size for file in path.rglob("*.lance") if file.is_file())
     show(figures, size)
     if arguments.json:
         arguments.json.write_text(json.dumps({"machine": machine(), "bytes": size, "mb": figures}, indent=1) + "\n")
+
+
+def measured(who: str, way: str, path: str) -> dict[str, float]:
+    """Megabytes that a way takes, by kind."""
+    library = "lance_duck" if who == OURS else "lance"
+    command = [sys.executable, "-m", "benchmarks._measured_once", library, way, path]
+    return dict(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
 
 
 def show(figures: dict[str, dict[str, float]], size: int) -> None:

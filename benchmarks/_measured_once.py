@@ -1,4 +1,4 @@
-"""Scan a table once and print the memory it took: python -m benchmarks._scan_once LIBRARY WAY PATH.
+"""Scan a table, or ask its indexes, and print the memory it took: python -m benchmarks._measured_once LIBRARY WAY PATH.
 
 A process of its own, which imports one of the two libraries only.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from benchmarks._harness import touch
 
@@ -30,22 +31,37 @@ def main() -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    scan(dataset, way)
+    WAYS[way](dataset)
     done.set()
     watcher.join()
     rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     print(json.dumps({"peak RSS MB": rss, "peak anonymous MB": peak[0], "RSS before MB": before}))
 
 
-def scan(dataset: Any, way: str) -> None:
+def batches(dataset: Any) -> None:
     """Read everything once."""
-    if way == "batches":
-        touch(dataset.to_batches())
-        return
+    touch(dataset.to_batches())
+
+
+def sql(dataset: Any) -> None:
+    """Read everything once, through DuckDB."""
     connection = duckdb.connect()
     connection.register("t", dataset)
     sums = ", ".join(f"sum(n{i})" for i in range(5))
     connection.execute(f"SELECT {sums}, max(key), sum(vector[1]) FROM t").fetchall()
+
+
+def lookups(dataset: Any) -> None:
+    """Look 1,000 keys up, one after the other."""
+    keys = np.random.default_rng(0).integers(0, dataset.count_rows(), 1000).tolist()
+    for key in keys:
+        dataset.to_table(columns=["value"], filter=f"id = {key}")
+
+
+def prewarmed(dataset: Any) -> None:
+    """Load an index whole, and look one key up."""
+    dataset.prewarm_index("id_idx")
+    dataset.to_table(columns=["value"], filter="id = 7")
 
 
 def memory(kind: str = "VmRSS") -> float:
@@ -55,6 +71,8 @@ def memory(kind: str = "VmRSS") -> float:
             return int(line.split()[1]) / 1e3
     return 0.0
 
+
+WAYS = {"batches": batches, "sql": sql, "1,000 lookups": lookups, "index prewarmed": prewarmed}
 
 if __name__ == "__main__":
     main()
