@@ -30,13 +30,18 @@ DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Case:
-    """Seconds of each contestant, round by round; the first contestant is ours."""
+    """Seconds of each contestant, round by round; the first contestant is ours. A unit other than "" is no time."""
 
     name: str
     seconds: Mapping[str, Sequence[float]]
+    unit: str = ""
 
     def median(self, contestant: str) -> float:
         return statistics.median(self.seconds[contestant])
+
+    def shown(self, contestant: str) -> str:
+        """Return milliseconds, or the figure with its unit."""
+        return f"{self.median(contestant):,.1f} {self.unit}" if self.unit else f"{self.median(contestant) * 1e3:,.2f}"
 
     def ratio(self, peer: str) -> float:
         """Return the median over the rounds of our time over the peer's."""
@@ -60,10 +65,11 @@ def race(name: str, contestants: Mapping[str, Callable[[], object]], rounds: int
     return Case(name, seconds)
 
 
-def options(question: str, rows: int, rounds: int = 7) -> argparse.ArgumentParser:
-    """Return the parser that every benchmark extends."""
+def options(question: str, rows: int | None, rounds: int = 7) -> argparse.ArgumentParser:
+    """Return the parser that every benchmark extends; rows None: sizes are asked for otherwise."""
     parser = argparse.ArgumentParser(description=question, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--rows", type=int, default=rows, help="rows of the table")
+    if rows is not None:
+        parser.add_argument("--rows", type=int, default=rows, help="rows of the table")
     parser.add_argument("--rounds", type=int, default=rounds, help="timed rounds after a warm-up")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
@@ -80,10 +86,13 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 
 def report(question: str, cases: Sequence[Case], target: Path | None = None) -> None:
-    """Print times, ratios and their geometric means, and write them as JSON where asked."""
+    """Print times, ratios and their geometric means, and write them as JSON where asked.
+
+    Not every case has every peer.
+    """
     if not cases:
         return
-    peers = [name for name in cases[0].seconds if name != OURS]
+    peers = list(dict.fromkeys(name for case in cases for name in case.seconds if name != OURS))
     table = Table(title=f"{question}\n{machine()}", title_justify="left", title_style="bold")
     table.add_column("case")
     table.add_column(f"{OURS} ms", justify="right")
@@ -91,14 +100,17 @@ def report(question: str, cases: Sequence[Case], target: Path | None = None) -> 
         table.add_column(f"{peer} ms", justify="right")
         table.add_column("ratio", justify="right")
     for case in cases:
-        cells = [case.name, f"{case.median(OURS) * 1e3:,.2f}"]
+        cells = [case.name, case.shown(OURS)]
         for peer in peers:
+            if peer not in case.seconds:
+                cells += ["", ""]
+                continue
             ratio = case.ratio(peer)
             colour = "green" if ratio <= 1 else "red"
-            cells += [f"{case.median(peer) * 1e3:,.2f}", f"[{colour}]{ratio:.2f}[/]"]
+            cells += [case.shown(peer), f"[{colour}]{ratio:.2f}[/]"]
         table.add_row(*cells)
     table.add_section()
-    means = {peer: geometric_mean(case.ratio(peer) for case in cases) for peer in peers}
+    means = {peer: geometric_mean(case.ratio(peer) for case in cases if peer in case.seconds) for peer in peers}
     table.add_row("geometric mean", "", *(cell for peer in peers for cell in ("", f"[bold]{means[peer]:.2f}[/]")))
     Console(width=None if os.isatty(1) else 120).print(table)
     if target is not None:
@@ -106,7 +118,7 @@ def report(question: str, cases: Sequence[Case], target: Path | None = None) -> 
         for case in cases:
             figures["cases"][case.name] = {
                 "seconds": {name: case.median(name) for name in case.seconds},
-                "ratio": {peer: case.ratio(peer) for peer in peers},
+                "ratio": {peer: case.ratio(peer) for peer in peers if peer in case.seconds},
             }
         target.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 

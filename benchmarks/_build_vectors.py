@@ -1,0 +1,56 @@
+"""Build one index and print what it took: python -m benchmarks._build_vectors ENGINE KIND ROWSxDIM.
+
+A process of its own, whose peak memory is that of the build: the libraries, and the vectors where they have to be in
+memory. Mapped pages of files count as resident; anonymous memory is what the system cannot take back.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+from benchmarks._vector_data import Data
+from benchmarks._vector_engines import Table, engine
+
+
+def main() -> None:
+    """Print figures as JSON."""
+    name, kind, size = sys.argv[1:]
+    built = engine(name, Data.of(size), kind)
+    if isinstance(built, Table):
+        built.open()  # libraries are loaded
+    else:
+        built.data.vectors  # noqa: B018  and vectors are in memory
+    peak, done = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            peak[0] = max(peak[0], megabytes("RssAnon"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    begin = time.perf_counter()
+    built.build()
+    seconds = time.perf_counter() - begin
+    done.set()
+    watcher.join()
+    figures = {
+        "seconds": seconds,
+        "peak MB": megabytes("VmHWM"),
+        "anonymous MB": peak[0],
+        "index MB": built.megabytes(),
+    }
+    print(json.dumps(figures))
+
+
+def megabytes(kind: str) -> float:
+    """Memory of this process, of a kind that the system counts."""
+    text = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(text.partition(f"{kind}:")[2].split()[0]) / 1e3
+
+
+if __name__ == "__main__":
+    main()
