@@ -15,8 +15,9 @@ from lance_duck.scan.filters import FilterLike, make_filter
 from lance_duck.scan.projection import readable_schema
 from lance_duck.scan.subquery import has_subquery
 from lance_duck.snapshot import Snapshot
+from lance_duck.spark.jobs import run_jobs
 from lance_duck.spark.place import Place
-from lance_duck.spark.shares import run_all, shares
+from lance_duck.spark.shares import shares
 from lance_duck.spark.views import refresh_views
 from lance_duck.verbs.assignments import Assignments
 from lance_duck.verbs.change import check_patience
@@ -77,7 +78,14 @@ def delete(
             make_filter(where, readable_schema(snapshot.schema))
         jobs = [_Share(place, snapshot.version, ids) for ids in _shares(snapshot, parallelism, where)]
         with Draft(snapshot) as draft:
-            parts = run_all(spark, lambda job: _delete(job, where), jobs, lambda part: _note(draft, part), progress)
+            parts = run_jobs(
+                spark,
+                lambda job: _delete(job, where),
+                jobs,
+                progress=progress,
+                note=lambda part: _note(draft, part),
+                words=f"rows of {place.uri} are deleted",
+            )
             return commit_delete(snapshot, where, Deleted.joined(parts), draft, said)
 
     _, count = run_again(place.dataset()._to_change, attempt, conflict_retries, retry_timeout.total_seconds())
@@ -139,12 +147,13 @@ def update(
         ]
         given = dict(updates)
         with Draft(snapshot) as draft:
-            parts = run_all(
+            parts = run_jobs(
                 spark,
                 lambda job: _update(job, given, where, options),
                 jobs,
-                lambda part: _note(draft, part.deleted, part.fragments),
-                progress,
+                progress=progress,
+                note=lambda part: _note(draft, part.deleted, part.fragments),
+                words=f"rows of {place.uri} are updated",
             )
             return commit_update(snapshot, updates, Updated.joined(parts), draft, said)
 

@@ -45,6 +45,7 @@ def run_jobs(
     parallelism: int | None = None,
     progress: Progress | None = None,
     scratch: Scratch | None = None,
+    note: Callable[[Result], Any] | None = None,
     words: str = "lance_duck",
 ) -> list[Result]:
     """Run `work` on each job, one task a job unless `parallelism` gives fewer tasks.
@@ -58,6 +59,7 @@ def run_jobs(
         progress: Told (jobs done, all jobs) as they end, by another thread but for the last time.
         scratch: Room beside a table for large jobs and results, and for the word that a job failed, so that those
             that have not begun do not.
+        note: Told each result, also where another job failed: what was written is remembered by it, to be deleted.
         words: What is done, as Spark's pages show it.
 
     Raises:
@@ -73,7 +75,7 @@ def run_jobs(
         told = None if progress is None else _told(progress, len(jobs), len(left), parallelism)
         with described(spark, f"{words}: {len(left)} jobs", told):
             found = _run(spark, tasks, left, parallelism)
-        again = _take(found, results, scratch, last=attempt + 1 == _ATTEMPTS)
+        again = _take(found, results, scratch, note, last=attempt + 1 == _ATTEMPTS)
         if not again:
             break
         left = again
@@ -152,17 +154,28 @@ def _run(spark: SparkSession, tasks: _Tasks, numbers: list[int], parallelism: in
         raise _of_spark(error) from None
 
 
-def _take(found: Sequence[Any], results: list[Any], scratch: Scratch | None, *, last: bool) -> list[int]:
+def _take(
+    found: Sequence[Any],
+    results: list[Any],
+    scratch: Scratch | None,
+    note: Callable[[Any], Any] | None,
+    *,
+    last: bool,
+) -> list[int]:
     """Put results in their places; returns the jobs to try again. Raises the first error that stays."""
     for row in found:
-        if row.outcome == _ERROR or (row.outcome == _PASSING and last):
-            raise pickle.loads(row.said)  # noqa: S301  from our own worker
-    for row in found:
-        if row.outcome == _RESULT:
-            results[row.number] = pickle.loads(row.said)  # noqa: S301
-        elif row.outcome == _FAR:
+        if row.outcome not in (_RESULT, _FAR):
+            continue
+        said = row.said
+        if row.outcome == _FAR:
             assert scratch is not None
-            results[row.number] = pickle.loads(scratch.get(pickle.loads(row.said)))  # noqa: S301
+            said = scratch.get(pickle.loads(said))  # noqa: S301  from our own worker
+        results[row.number] = pickle.loads(said)  # noqa: S301
+        if note is not None:
+            note(results[row.number])
+    for row in found:
+        if row.outcome == _ERROR or (row.outcome == _PASSING and last):
+            raise pickle.loads(row.said)  # noqa: S301
     return [row.number for row in found if row.outcome in (_PASSING, _SKIPPED)]
 
 

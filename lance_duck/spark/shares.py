@@ -1,19 +1,12 @@
-"""A table in shares for tasks, and what becomes of what tasks write when their job fails."""
+"""A table in shares, one for each task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable
+from typing import Final
 
-from pyspark.sql import SparkSession
-
-from lance_duck.errors import InvalidInputError, LanceDuckError, StoreError
+from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
-from lance_duck.spark.jobs import run_jobs
-
-Job = TypeVar("Job")
-Result = TypeVar("Result")
 
 FEWEST_ROWS: Final = 1 << 16
 MOST_ROWS: Final = 1 << 22
@@ -62,61 +55,3 @@ def check_parallelism(parallelism: int | None) -> int:
     if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
         raise InvalidInputError("parallelism", expected="a number of tasks", found=repr(parallelism))
     return parallelism
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A task that failed for good: it is a result, so that what the other tasks wrote is known, too."""
-
-    error: LanceDuckError
-
-
-def run_all(
-    spark: SparkSession,
-    work: Callable[[Job], Result],
-    jobs: Sequence[Job],
-    note: Callable[[Result], None],
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Result]:
-    """Run `work` on each job, each a task; see `run_jobs`.
-
-    Args:
-        spark: The session.
-        work: What a task does. Errors but those of the disk or the service are not tried again.
-        jobs: For each task.
-        note: Told every result, also when others failed: where what was written is remembered, to be deleted.
-        progress: Told (jobs done, all jobs).
-
-    Raises:
-        LanceDuckError: The first of a task.
-    """
-
-    def run(job: Job) -> Any:
-        return attempted(work, job)
-
-    return settled(run_jobs(spark, run, jobs, progress=progress), note)
-
-
-def attempted(work: Callable[[Job], Result], job: Job) -> Result | Failed:
-    """What work gives, or that it failed; failures of the disk or the service are raised, and tried again by Spark."""
-    try:
-        return work(job)
-    except StoreError:
-        raise
-    except LanceDuckError as error:
-        return Failed(error)
-
-
-def settled(results: Iterable[Any], note: Callable[[Any], None]) -> list[Any]:
-    """The results, told to `note`; the first failure among them is raised."""
-    failed: Failed | None = None
-    done = []
-    for result in results:
-        if isinstance(result, Failed):
-            failed = failed or result
-        else:
-            note(result)
-            done.append(result)
-    if failed is not None:
-        raise failed.error
-    return done

@@ -129,13 +129,13 @@ def test_a_change_gives_up_after_its_retries_and_leaves_nothing(
 
 def between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
     """Another writer comes once, after the tasks and before the commit."""
-    run, left = change_jobs.run_all, [1]
+    run, left = change_jobs.run_jobs, [1]
 
-    def run_all(*args: object, **kwargs: object) -> object:
+    def run_jobs(*args: object, **kwargs: object) -> object:
         found = run(*args, **kwargs)
         if left:
             left.pop()
             other()
         return found
 
-    monkeypatch.setattr(change_jobs, "run_all", run_all)
+    monkeypatch.setattr(change_jobs, "run_jobs", run_jobs)
