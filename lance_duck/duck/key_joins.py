@@ -19,7 +19,6 @@ Whatever is not known here to be so is left alone.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,8 +29,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.join_chain import Chain, Source, conjuncts
+from lance_duck.duck.numbered import Numbered
 from lance_duck.duck.plain_sql import Node, is_plain_condition, is_plain_query, is_plain_table, is_plain_values, sql_of
-from lance_duck.duck.tokens import tokens_of
 
 _MAYBE: Final = re.compile(
     r"\bjoin\b|\(\s*(select|from|with)\b|\bexists\b|\bfrom\s(?:(?!\b(?:where|group|order|limit)\b)[^(),])*,",
@@ -81,7 +80,7 @@ def key_joins(sql: str) -> tuple[KeyJoin, ...]:
     body = _BODY.match(sql)
     if body is None or len(sql) > _LONGEST or not _MAYBE.search(sql):
         return ()
-    text = _Numbered.of(sql, body.end())
+    text = Numbered.of(sql, body.end())
     try:
         trees = [tree for tree in sqlglot.parse(text.text, read="duckdb") if tree is not None]
         if len(trees) != 1 or not isinstance(trees[0], exp.Query) or trees[0].find(*_ODD):
@@ -91,36 +90,8 @@ def key_joins(sql: str) -> tuple[KeyJoin, ...]:
         return ()
 
 
-@dataclass(frozen=True)
-class _Numbered:
-    """A text whose `?` have numbers: $1, $2, …; and where its characters were before."""
-
-    text: str
-    places: tuple[int, ...]
-    first: int
-
-    @classmethod
-    def of(cls, sql: str, first: int) -> _Numbered:
-        marks = [token.start for token in tokens_of(sql) if token.text == "?"]
-        if not marks:
-            return cls(sql[first:], (), first)
-        pieces, places, at, size = [], [], first, 0
-        for number, mark in enumerate(marks, 1):
-            pieces += [sql[at:mark], f"${number}"]
-            size += mark - at + 1 + len(str(number))
-            places.append(size)
-            at = mark + 1
-        # After each mark the text is longer by the digits of its number.
-        return cls("".join(pieces) + sql[at:], tuple(places), first)
-
-    def before(self, place: int) -> int:
-        """Where a place of the text was."""
-        passed = bisect_right(self.places, place)
-        return place - sum(len(str(number)) for number in range(1, passed + 1)) + self.first
-
-
 class _Finder:
-    def __init__(self, root: Node, text: _Numbered) -> None:
+    def __init__(self, root: Node, text: Numbered) -> None:
         self._root = root
         self._text = text
         named = [cte for with_ in root.find_all(exp.With) for cte in with_.expressions]
