@@ -7,6 +7,7 @@ what has no room there goes to unnamed temporary files. One partition at a time 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from lance_duck.index.vector.kept import Kept, Rows, Spill
 from lance_duck.index.vector.model import Model
 from lance_duck.index.vector.runs import Runs
 from lance_duck.index.vector.threads import side_by_side
-from lance_duck.index.vector.train import of_metric, train
+from lance_duck.index.vector.train import brought, of_metric, train
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.index.vector.wish import VectorWish
 from lance_duck.index.vector.write import Stored, write_segment
@@ -45,16 +46,36 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
     """
     type_ = rows.schema.field(VALUE).type
     wish = VectorWish.of(options.parameters, type_)
+    item = number_type(type_.value_type)
     with Spill() as spill:
-        kept, taken = keep(rows, wish.metric, options, spill)
-        if taken:
-            model = train(wish, kept, number_type(type_.value_type))
-            runs = new_runs(model, options, spill)
-            encode(kept, model, runs, options, taken)
-            write_segment(writer, model, stored(model, runs))
-            if options.progress is not None:
-                options.progress(taken)
+        if wish.is_trained:
+            taken = _build_at_once(rows, writer, options, brought(wish, item), spill)
+        else:
+            kept, taken = keep(rows, wish.metric, options, spill)
+            if taken:
+                model = train(wish, kept, item)
+                runs = new_runs(model, options, spill)
+                encode(kept, model, runs, options, taken)
+                write_segment(writer, model, stored(model, runs))
+        if taken and options.progress is not None:
+            options.progress(taken)
     return Details(VERSION, wish.details())
+
+
+def _build_at_once(
+    rows: Iterable[pa.RecordBatch], writer: SegmentWriter, options: BuildOptions, model: Model, spill: Spill
+) -> int:
+    """Write a segment of rows that come by once; returns their number."""
+    runs = new_runs(model, options, spill)
+    taken = 0
+    for batch in rows:
+        taken += batch.num_rows
+        encode([_usable(batch, model.metric)], model, runs, replace(options, progress=None), taken)
+        if options.progress is not None:
+            options.progress(taken)
+    if taken:
+        write_segment(writer, model, stored(model, runs))
+    return taken
 
 
 def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill) -> tuple[Kept, int]:
@@ -62,16 +83,20 @@ def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spi
     kept = Kept(options.memory_limit // 4, spill)
     taken = 0
     for batch in rows:
-        vectors = vectors_of(batch.column(VALUE), metric=metric)
-        names = batch.column(ROW).to_numpy()
-        if vectors.usable.all():
-            kept.add(names, vectors.values)
-        else:
-            kept.add(names[vectors.usable], vectors.values[vectors.usable])
+        kept.add(*_usable(batch, metric))
         taken += batch.num_rows
         if options.progress is not None:
             options.progress(taken // 2)  # they come by again, to be encoded
     return kept, taken
+
+
+def _usable(batch: pa.RecordBatch, metric: str) -> tuple[Rows, NDArray[Any]]:
+    """Rows that can be neighbours, and their vectors."""
+    vectors = vectors_of(batch.column(VALUE), metric=metric)
+    names = batch.column(ROW).to_numpy()
+    if vectors.usable.all():
+        return names, vectors.values
+    return names[vectors.usable], vectors.values[vectors.usable]
 
 
 def new_runs(model: Model, options: BuildOptions, spill: Spill, *, by_name: bool = True) -> Runs:
@@ -79,7 +104,9 @@ def new_runs(model: Model, options: BuildOptions, spill: Spill, *, by_name: bool
     return Runs(len(model.centroids), max(options.memory_limit // 4, 1), spill, by_name=by_name)
 
 
-def encode(kept: Kept, model: Model, runs: Runs, options: BuildOptions, taken: int) -> None:
+def encode(
+    kept: Iterable[tuple[Rows, NDArray[Any]]], model: Model, runs: Runs, options: BuildOptions, taken: int
+) -> None:
     """Assign vectors to partitions, and encode them, unless graphs need the vectors first."""
     done = 0
     for names, vectors in kept:

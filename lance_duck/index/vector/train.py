@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.index.vector.kept import Kept
+from lance_duck.index.vector.kept import Rows
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.model import Model, quantizer
 from lance_duck.index.vector.pq import has_residual
 from lance_duck.index.vector.threads import side_by_side
 from lance_duck.index.vector.wish import VectorWish
 
-_SEED: Final = 1234
+SEED: Final = 1234
+"""Of the sample that centroids are trained with; that of codebooks has the next one."""
+
 _ROUNDS: Final = 20  # more change hardly anything
 _LEAST_RANGE: Final = 1e-6
 _SMALL: Final = 1 << 30  # products of numbers in a round: threads would wait for each other longer
 
 
-def train(wish: VectorWish, vectors: Kept, item: np.dtype[Any]) -> Model:
+class Trainable(Protocol):
+    """Vectors to train with: all that are indexed, as `Kept` has them, or what stands for them."""
+
+    def __len__(self) -> int:
+        """Number of all of them."""
+
+    def __iter__(self) -> Iterator[tuple[Rows, NDArray[Any]]]:
+        """All of them, for their bounds."""
+
+    def sample(self, count: int, seed: int) -> NDArray[Any]:
+        """Some vectors (n, dim), all where there are no more."""
+
+
+def train(wish: VectorWish, vectors: Trainable, item: np.dtype[Any]) -> Model:
     """Make the model of an index.
 
     Args:
-        wish: What is asked for; centroids and a codebook that it brings are taken as they are.
+        wish: What is asked for; centroids, bounds and a codebook that it brings are taken as they are.
         vectors: All that are indexed, at least one unless nothing is to be trained.
         item: Type of stored numbers.
 
@@ -39,34 +54,39 @@ def train(wish: VectorWish, vectors: Kept, item: np.dtype[Any]) -> Model:
     centroids, loss = wish.centroids, None
     if centroids is None:
         count = wish.partitions_for(len(vectors))
-        sample = of_metric(vectors.sample(wish.sample_rate * count, _SEED), wish.metric)
+        sample = of_metric(vectors.sample(wish.sample_rate * count, SEED), wish.metric)
         centroids, loss = _centroids(sample, count, wish)
         loss *= len(vectors) / len(sample)
-    centroids = as_stored(centroids, item)
+    model = replace(brought(replace(wish, centroids=centroids), item), loss=loss)
+    if wish.storage == "SQ" and wish.bounds is None:
+        return replace(model, bounds=apart(*numbers_between(of_metric(chunk, wish.metric) for _, chunk in vectors)))
+    if wish.storage == "PQ" and wish.codebook is None:
+        sample = of_metric(vectors.sample(wish.sample_rate << wish.bits, SEED + 1), wish.metric)
+        return replace(model, codebook=as_stored(_codebook(sample, model, wish), item))
+    return model
+
+
+def brought(wish: VectorWish, item: np.dtype[Any]) -> Model:
+    """The model of what a wish brings; it has centroids at least."""
+    assert wish.centroids is not None
     model = Model(
         wish.kind,
         wish.metric,
         item,
-        centroids,
-        loss,
+        as_stored(wish.centroids, item),
         m=wish.m,
         ef_construction=wish.ef_construction,
         max_level=wish.max_level,
     )
-    if wish.storage == "SQ":
-        return replace(model, bounds=_bounds(of_metric(chunk, wish.metric) for _, chunk in vectors))
-    if wish.storage == "PQ":
-        if wish.codebook is not None:
-            return replace(model, codebook=as_stored(wish.codebook, item))
-        sample = of_metric(vectors.sample(wish.sample_rate << wish.bits, _SEED + 1), wish.metric)
-        return replace(model, codebook=as_stored(_codebook(sample, model, wish), item))
-    return model
+    if wish.bounds is not None:
+        model = replace(model, bounds=wish.bounds)
+    return model if wish.codebook is None else replace(model, codebook=as_stored(wish.codebook, item))
 
 
 def check_enough(wish: VectorWish, num_vectors: int) -> None:
     """Refuse too few vectors to train with, with InvalidInputError."""
     needed = 1 if wish.centroids is None else 0
-    if wish.storage == "SQ":
+    if wish.storage == "SQ" and wish.bounds is None:
         needed = 1
     elif wish.storage == "PQ" and wish.codebook is None:
         needed = 1 << wish.bits
@@ -122,13 +142,18 @@ def _clusters(sample: NDArray[np.float32], count: int, index: Any, wish: VectorW
     return centroids
 
 
-def _bounds(chunks: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
-    """The least and the greatest number of vectors, not the same."""
+def apart(low: float, high: float) -> tuple[float, float]:
+    """Bounds of SQ: the least and the greatest number of vectors, made different where they are not."""
+    return low, max(high, low + max(abs(low), 1.0) * _LEAST_RANGE)
+
+
+def numbers_between(chunks: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
+    """The least and the greatest number of vectors."""
     low, high = np.inf, -np.inf
     for chunk in chunks:
         if chunk.size:
             low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
-    return low, max(high, low + max(abs(low), 1.0) * _LEAST_RANGE)
+    return low, high
 
 
 def _codebook(sample: NDArray[np.float32], model: Model, wish: VectorWish) -> NDArray[np.float32]:
@@ -145,6 +170,6 @@ def _codebook(sample: NDArray[np.float32], model: Model, wish: VectorWish) -> ND
 
 def _settle(parameters: Any, wish: VectorWish, num_vectors: int) -> None:
     parameters.niter = min(wish.max_iters, _ROUNDS)
-    parameters.seed = _SEED
+    parameters.seed = SEED
     parameters.min_points_per_centroid = 1
     parameters.max_points_per_centroid = max(num_vectors, 1)

@@ -35,6 +35,7 @@ _KNOWN: Final = (
     "num_sub_vectors",
     "num_bits",
     "pq_codebook",
+    "sq_bounds",
     "m",
     "ef_construction",
     "max_level",
@@ -57,6 +58,7 @@ class VectorWish:
         bits: Of PQ: bits of the code of a part, 4 or 8; 8 for others.
         centroids: float32 (partitions, dim), uint8 for hamming; None: trained.
         codebook: float32 (parts, 2 ** bits, dim / parts); None: trained.
+        bounds: Of SQ: the numbers that codes 0 and 255 stand for; None: those of the vectors.
         m: Neighbours of a vector in a graph, at most.
         ef_construction: Candidates that are kept while a graph is built.
         max_level: Levels of a graph at most.
@@ -73,6 +75,7 @@ class VectorWish:
     bits: int = 8
     centroids: NDArray[Any] | None = None
     codebook: NDArray[np.float32] | None = None
+    bounds: tuple[float, float] | None = None
     m: int = M
     ef_construction: int = EF_CONSTRUCTION
     max_level: int = MAX_LEVEL
@@ -124,6 +127,8 @@ class VectorWish:
         for name in ("sample_rate", "max_iters"):
             if name in given:
                 chosen[name] = _number(given, name, 2 if name == "sample_rate" else 1, 1 << 20)
+        if "sq_bounds" in given and kind.endswith("SQ"):
+            chosen["bounds"] = _bounds(given["sq_bounds"])
         target = _number(given, "target_partition_size", 1, 1 << 40)
         return cls(kind, metric, dim, count, target, centroids=centroids, **chosen)
 
@@ -136,6 +141,12 @@ class VectorWish:
     def storage(self) -> str:
         """What is stored of a vector: "FLAT", "SQ" or "PQ"."""
         return self.kind.rpartition("_")[2]
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it brings all that vectors are encoded with."""
+        brought = {"PQ": self.codebook, "SQ": self.bounds, "FLAT": ()}[self.storage]
+        return self.centroids is not None and brought is not None
 
     def partitions_for(self, num_rows: int) -> int:
         """Number of partitions for so many vectors: one at least, and never more than vectors."""
@@ -230,6 +241,14 @@ def _codebook(given: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.
     if numbers.ndim == 3 and numbers.shape != expected:
         raise InvalidInputError("pq_codebook", expected=expected, found=numbers.shape)
     return np.ascontiguousarray(numbers, np.float32).reshape(expected)
+
+
+def _bounds(given: Any) -> tuple[float, float]:
+    """Own bounds of SQ: two finite numbers, the lower one first."""
+    numbers = _numbers(given, "sq_bounds")
+    if numbers.shape != (2,) or not numbers[0] < numbers[1]:
+        raise InvalidInputError("sq_bounds", expected="a number, and a greater one", found=repr(given))
+    return float(numbers[0]), float(numbers[1])
 
 
 def _numbers(given: Any, name: str) -> NDArray[Any]:
