@@ -80,6 +80,15 @@ class Store(Protocol):
     def names(self, directory: str) -> Iterator[str]:
         """Yield the names alone, cheaper where sizes cost extra; on a local disk also those of directories."""
 
+    def beginning(self, start: str) -> Iterator[str]:
+        """Yield the paths of all files whose paths begin with some text, temporary ones too, in any order.
+
+        On object stores only these are listed.
+
+        Args:
+            start: A directory, "/", and how the names of files and directories in it begin; not empty.
+        """
+
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
 

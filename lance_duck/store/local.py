@@ -79,6 +79,16 @@ class LocalStore:
             return
         yield from files
 
+    def beginning(self, start: str) -> Iterator[str]:
+        """See `Store.beginning`."""
+        directory, _, name = start.rpartition("/")
+        for found in [other for other in self.names(directory) if other.startswith(name)]:
+            path = f"{directory}/{found}"
+            if os.path.isdir(self._place(path)):
+                yield from (entry.path for entry in self.walk(path))
+            else:
+                yield path
+
     def exists(self, path: str) -> bool:
         """See `Store.exists`."""
         return os.path.isfile(self._place(path))

@@ -118,6 +118,16 @@ class ObjectStore:
         for entry in self.entries(directory):
             yield entry.path.rpartition("/")[2]
 
+    def beginning(self, start: str) -> Iterator[str]:
+        """See `Store.beginning`: keys come in order, and those before are not asked for."""
+        directory, _, name = start.rpartition("/")
+        key = self._key(directory) + "/"
+        cut = len(self._prefix) + 1 if self._prefix else 0
+        for found in self._listed(key, self._where(start), after=key + name):
+            if not found["path"].startswith(key + name):
+                return
+            yield found["path"][cut:]
+
     def exists(self, path: str) -> bool:
         """See `Store.exists`."""
         key = self._key(path)
@@ -191,8 +201,8 @@ class ObjectStore:
                 for key in keys:
                     self._delete([key])
 
-    def _listed(self, key: str, where: str) -> Iterator[Any]:
-        pages = call(where, lambda: iter(obstore.list(self._client, key or None, chunk_size=1000)))
+    def _listed(self, key: str, where: str, after: str | None = None) -> Iterator[Any]:
+        pages = call(where, lambda: iter(obstore.list(self._client, key or None, offset=after, chunk_size=1000)))
         while (page := call(where, lambda: next(pages, None))) is not None:
             yield from page
 

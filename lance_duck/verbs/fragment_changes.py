@@ -23,14 +23,8 @@ from lance_duck.verbs.bases import new_bases, with_base_options
 from lance_duck.verbs.column_files import ColumnFiles, LiveRows, live_rows, with_file
 from lance_duck.verbs.new_columns import JoinedColumns, NewColumns
 from lance_duck.verbs.schema_change import add_fields, next_field_id
-from lance_duck.verbs.write_dataset import (
-    MODES,
-    Staged,
-    current_version,
-    new_location,
-    stage_append,
-    stage_new,
-)
+from lance_duck.verbs.staged import Staged, stage_append, stage_new
+from lance_duck.verbs.write_dataset import MODES, current_version, new_location
 from lance_duck.verbs.write_settings import WriteSettings
 from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
 from lance_duck.wire.schema import Schema

@@ -11,6 +11,7 @@ _indices/{uuid}/…
 _refs/tags/{name}.json, _refs/branches/{name, percent-encoded}.json
 tree/{branch}/                                        root of a branch, laid out like a table
 data/{any name}.lance
+data/{bits and digits of a transaction}-{uuid}.lance  one of the files that one transaction writes at many places
 data/{stem}/{blob id, 32 binary digits, reversed}.blob
 {any of these}#{number}                               on a local disk: still being written (see `store.base`)
 """
@@ -127,7 +128,17 @@ def data_file(path: str, *, is_dataset_root: bool = True) -> str:
 
 def new_data_file(uuid: UUID) -> str:
     """Name of a new data file: the first bytes in binary spread the names over the partitions of an object store."""
-    return f"{int.from_bytes(uuid.bytes[:3], 'big'):024b}{uuid.bytes[3:].hex()}.lance"
+    return f"{_spread(uuid)}.lance"
+
+
+def transaction_data_file(transaction: UUID, uuid: UUID) -> str:
+    """Name of a new data file of a transaction whose files are to be found by their names."""
+    return f"{_spread(transaction)}-{uuid.hex}.lance"
+
+
+def transaction_data(transaction: UUID) -> str:
+    """What the paths of data files of a transaction begin with, and those of the blobs beside them."""
+    return f"{DATA}/{_spread(transaction)}-"
 
 
 def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
@@ -190,3 +201,7 @@ def blob_file(data_file_name: str, blob_id: int, *, is_dataset_root: bool = True
 def blob_directory(data_file_name: str, *, is_dataset_root: bool = True) -> str:
     """Directory of the blobs that lie beside the data file `data_file_name`, with a slash at the end."""
     return data_file(f"{data_file_name.removesuffix('.lance')}/", is_dataset_root=is_dataset_root)
+
+
+def _spread(uuid: UUID) -> str:
+    return f"{int.from_bytes(uuid.bytes[:3], 'big'):024b}{uuid.bytes[3:].hex()}"

@@ -180,7 +180,8 @@ class _OpenFile:
     def __init__(self, store: Store, base: Base | None, schema: Schema, options: WriteOptions) -> None:
         self.store = store
         self._base = base
-        self._name = paths.new_data_file(uuid4())
+        whole = options.transaction
+        self._name = paths.new_data_file(uuid4()) if whole is None else paths.transaction_data_file(whole, uuid4())
         self.is_in_table = base is None
         self._is_root = base is None or base.is_dataset_root
         sink = store.create(paths.data_file(self._name, is_dataset_root=self._is_root))

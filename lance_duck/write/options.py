@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Protocol
+from uuid import UUID
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.file.write.blob_options import BlobOptions
@@ -73,6 +74,7 @@ class WriteOptions:
         committed_here: Whether this process commits the files, so that names in the root of the table need not be
             flushed before; those in other places are, always.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
+        transaction: Of which the files are: their names begin with what `paths.transaction_data` says.
 
     Raises:
         InvalidInputError: A limit below 1, or an unknown version.
@@ -91,6 +93,7 @@ class WriteOptions:
     watch: Watch | None = None
     committed_here: bool = False
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    transaction: UUID | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_rows_per_group", "max_bytes_per_file"):
