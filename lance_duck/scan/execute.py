@@ -50,8 +50,7 @@ def count_rows(
     else:
         tasks = cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True)
         total = sum(map_ordered(lambda task: task.count(), tasks, workers=workers))
-    total = max(0, total - plan.offset)
-    return total if plan.limit is None else min(total, plan.limit)
+    return plan.cut_count(total)
 
 
 def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None) -> bool:

@@ -82,6 +82,11 @@ class ScanPlan:
         found = {fragment_id: place for place, fragment_id in enumerate(self.ids)}
         return found if len(found) == len(self.ids) else None
 
+    def cut_count(self, rows: int) -> int:
+        """Rows that offset and limit leave of so many."""
+        rows = max(0, rows - self.offset)
+        return rows if self.limit is None else min(rows, self.limit)
+
     def asking(self, filter_: Filter | None) -> ScanPlan:
         """The same scan with another filter, of rows that are known."""
         if filter_ is self.filter:

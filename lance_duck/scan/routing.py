@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lance_duck.index.catalog import Catalog, catalog
+from lance_duck.index.counting import count
 from lance_duck.scan.choices import Choices
 from lance_duck.scan.filters import Filter, SqlFilter
-from lance_duck.scan.index_plan import EVERY, IndexPlan, Open, is_open, plan_index
+from lance_duck.scan.index_plan import EVERY, IndexPlan, Leaf, Open, is_open, plan_index
 from lance_duck.scan.index_rows import IndexRows
 from lance_duck.scan.parts import Part, parts_of
 from lance_duck.scan.plan import ScanPlan
@@ -47,7 +48,7 @@ def routed(snapshot: Snapshot, plan: ScanPlan, found: Routes | None = None) -> S
         plan: What to scan.
         found: Routes of its filter, where they are at hand.
     """
-    if plan.filter is None or not plan.use_index or plan.include_deleted or plan.choices is not None:
+    if plan.filter is None or not _may_route(plan):
         return plan
     found = found or routes(plan.filter, catalog(snapshot))
     if found.are_open:
@@ -55,6 +56,20 @@ def routed(snapshot: Snapshot, plan: ScanPlan, found: Routes | None = None) -> S
     rows = IndexRows(snapshot, plan.fragment_ids)
     choices = Choices(found.parts, rows.each(found.plans), rows.log)
     return replace(plan, choices=choices)
+
+
+def counted(snapshot: Snapshot, plan: ScanPlan, found: Routes) -> int | None:
+    """Rows that the filter of a plan lets through, before limit and offset, counted by an index without naming them.
+
+    None: no index of the table can, or the plan is for some of its rows.
+    """
+    if not _may_route(plan) or len(found.plans) != 1 or plan.fragments is not snapshot.fragments:
+        return None
+    part, leaf = found.parts[0], found.plans[0]
+    if not part.exact or not isinstance(leaf, Leaf):
+        return None
+    totals = (count(snapshot, index, leaf.query) for index in leaf.indexes)
+    return next((total for total in totals if total is not None), None)
 
 
 def rows_expected(snapshot: Snapshot, found: Routes) -> int | None:
@@ -68,6 +83,10 @@ def rows_expected(snapshot: Snapshot, found: Routes) -> int | None:
         return None
     count, closed = min(helping, key=lambda each: each[0] + _open_rows(snapshot, each[1]))
     return count + _open_rows(snapshot, closed)
+
+
+def _may_route(plan: ScanPlan) -> bool:
+    return plan.use_index and not plan.include_deleted and plan.choices is None
 
 
 def _open_rows(snapshot: Snapshot, closed: frozenset[int]) -> int:

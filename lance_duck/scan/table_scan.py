@@ -20,7 +20,7 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate import Compare, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
 from lance_duck.scan.repeats import repeats
-from lance_duck.scan.routing import Routes, routed, routes, rows_expected
+from lance_duck.scan.routing import Routes, counted, routed, routes, rows_expected
 from lance_duck.scan.selectivity import filter_pays
 from lance_duck.scan.sort import sort_table
 from lance_duck.scan.take import Taker
@@ -128,7 +128,8 @@ class TableScan:
 
     def count(self, plan: ScanPlan) -> int:
         """Number of rows that a plan gives."""
-        return count_rows(self.snapshot, self.routed(plan), self._columns)
+        found = None if plan.filter is None else counted(self.snapshot, plan, self.routes(plan.filter))
+        return count_rows(self.snapshot, self.routed(plan), self._columns) if found is None else plan.cut_count(found)
 
     def has_rows(self, plan: ScanPlan) -> bool:
         """Whether a plan gives any row."""

@@ -54,6 +54,15 @@ class BTreeIndex:
         most = self._places(query, vague=True).count
         return None if isinstance(query, Among) and most > self.lookup.num_rows // _VAGUE else most
 
+    @property
+    def num_entries(self) -> int:
+        """See `Counting`."""
+        return self.lookup.num_rows
+
+    def count(self, query: Query) -> int:
+        """See `Counting`; reads the pages at the ends of spans only."""
+        return self._places(query).count
+
     def statistics(self) -> dict[str, Any]:
         """See `ScalarIndex`."""
         least, greatest = self.lookup.ends

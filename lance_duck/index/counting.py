@@ -1,0 +1,58 @@
+"""How many rows satisfy a query, without naming them."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from lance_duck.index.catalog import Index, Segment
+from lance_duck.index.kind import ScalarIndex
+from lance_duck.index.query import Query
+from lance_duck.index.reuse import reuse_entry
+from lance_duck.index.search import ask
+from lance_duck.snapshot import Snapshot
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """An open segment whose entries can be counted for less than they can be read.
+
+    Attributes:
+        num_entries: All that it has, those of rows among them that it does not answer for any more.
+    """
+
+    @property
+    def num_entries(self) -> int: ...  # noqa: D102
+
+    def count(self, query: Query) -> int:
+        """How many entries satisfy a query that the kind `answers`."""
+
+
+def count(snapshot: Snapshot, index: Index, query: Query) -> int | None:
+    """Return how many living rows of the table satisfy a query; None: they have to be looked at.
+
+    A segment has an entry for each row that it covers. Where it has as many as there are living rows, it has no other.
+    """
+    if sum(len(segment.fragments) for segment in index.segments) < len(snapshot.fragments):
+        return None
+    if reuse_entry(snapshot.indices) is not None:
+        return None
+    total = 0
+    for segment in index.segments:
+        found = _counted(snapshot, segment, query)
+        if found is None:
+            return None
+        total += found
+    return total
+
+
+def _counted(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
+    living = snapshot.derived(("living rows", segment.uuid), lambda: _living(snapshot, segment))
+
+    def counted(index: ScalarIndex) -> int | None:
+        return index.count(query) if isinstance(index, Counting) and index.num_entries == living else None
+
+    return ask(snapshot, segment, counted)
+
+
+def _living(snapshot: Snapshot, segment: Segment) -> int:
+    return sum(snapshot.num_rows(snapshot.fragment(int(fragment_id))) for fragment_id in segment.fragments)
