@@ -1,0 +1,106 @@
+"""What do 1,000 to 100,000 fragments cost whoever opens, plans and commits?
+
+The tables are manifests alone: their fragments are said to have a million rows each, so that 100,000 of them are
+100 billion rows; no data file is there to be read. Nothing is flushed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import lance
+import lance.optimize
+import numpy as np
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import OURS, Case, chosen, options, race, report
+from lance_duck.spark.stream_offsets import Offset, Walk
+from lance_duck.spark.stream_options import Limits, StreamOptions
+
+PEER = "pylance"
+ROWS = 1_000_000
+HASTY = {"fsync": "false"}
+GROUP = {"target_rows_per_fragment": 16 * ROWS}
+
+Action = Callable[[], object]
+
+
+def main() -> None:
+    """Make the tables, then ask."""
+    parser = options(__doc__ or "", rows=None, rounds=5)
+    parser.add_argument("--fragments", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    arguments = parser.parse_args()
+    cases: list[Case] = []
+    for count in arguments.fragments:
+        with tempfile.TemporaryDirectory() as folder:
+            path = str(Path(folder) / "t.lance")
+            make(path, count)
+            asked = questions(path)
+            names = chosen(asked, arguments.only)
+            cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds) for name in names]
+            cases.append(Case(f"{count:,} fragments: manifest", {OURS: [newest_manifest(path) / 1e6]}, "MB"))
+    report("Many fragments", cases, arguments.json)
+
+
+def make(path: str, count: int) -> None:
+    """Commit a table of fragments that have no files."""
+    rows = pa.table({"id": pa.array([0]), "word": ["w"], "v": pa.array([[0.0] * 128], pa.list_(pa.float32(), 128))})
+    made = ld.write_dataset(rows, path, storage_options=HASTY)
+    one = made.get_fragments()[0].metadata
+    files = (replace(one.files[0], path=f"{uuid4().hex}.lance", file_size_bytes=540 * ROWS) for _ in range(count))
+    fragments = [replace(one, physical_rows=ROWS, files=[file]) for file in files]
+    ld.LanceDataset.commit(made, ld.LanceOperation.Overwrite(made.schema, fragments), storage_options=HASTY)
+
+
+def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
+    """What is asked of ours, and of the peer where it has it."""
+    one = ld.dataset(path, 1).get_fragments()[0].metadata
+    theirs = lance.dataset(path, 1).get_fragments()[0].metadata
+    ours_open: Callable[[], Any] = lambda: ld.dataset(path, storage_options=HASTY)  # noqa: E731
+    return {
+        "open": {OURS: ours_open, PEER: lambda: lance.dataset(path)},
+        "open and count": {OURS: lambda: ours_open().count_rows(), PEER: lambda: lance.dataset(path).count_rows()},
+        "open and plan a scan": {
+            OURS: lambda: ours_open().scanner(columns=["id"], filter="id = 3").explain_plan(),
+            PEER: lambda: lance.dataset(path).scanner(columns=["id"], filter="id = 3").explain_plan(),
+        },
+        "commit an append": {
+            OURS: lambda: ld.LanceDataset.commit(
+                handle := ours_open(), ld.LanceOperation.Append([one]), handle.version
+            ),
+            PEER: lambda: append(path, theirs),
+        },
+        "a stream finds one append": {OURS: lambda: follow(ours_open())},
+        "plan compaction": {
+            OURS: lambda: ld.optimize.Compaction.plan(ours_open(), GROUP),
+            PEER: lambda: lance.optimize.Compaction.plan(lance.dataset(path), GROUP),
+        },
+    }
+
+
+def append(path: str, fragment: Any) -> None:
+    """Commit what the peer appends."""
+    table = lance.dataset(path)
+    lance.LanceDataset.commit(table, lance.LanceOperation.Append([fragment]), read_version=table.version)
+
+
+def follow(table: ld.LanceDataset) -> Offset:
+    """Look where a stream goes from the version before the newest."""
+    newest = table.version
+    return Walk(table, StreamOptions()).advance(Offset(newest), Offset(newest + 1), Limits())
+
+
+def newest_manifest(path: str) -> int:
+    """Bytes of the largest manifest."""
+    sizes: Sequence[int] = [file.stat().st_size for file in Path(path, "_versions").glob("*.manifest")]
+    return int(np.max(sizes))
+
+
+if __name__ == "__main__":
+    main()
