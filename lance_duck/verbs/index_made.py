@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
+from uuid import UUID
 
 import numpy as np
 
@@ -71,6 +72,37 @@ class MadeSegments:
             discard_segment(found.snapshot, found.segment)
         self._made[key] = _Made(snapshot, make())
         return self._made[key].segment
+
+    def keep(self, snapshot: Snapshot, key: Hashable, segments: Sequence[IndexMetadata]) -> list[IndexMetadata]:
+        """Take in segments of a version that were built elsewhere; returns them."""
+        for segment in segments:
+            self._made[key, segment.uuid] = _Made(snapshot, segment)
+        return list(segments)
+
+    def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:
+        """Return those of the segments kept under a key that cover in this version what they did; no others stay."""
+        found = []
+        for place, made in list(self._made.items()):
+            if isinstance(place, tuple) and place[0] == key and place[1] == made.segment.uuid:
+                now = narrowed(made.segment, made.snapshot, snapshot)
+                if len(fragment_ids(made.segment)) == len(fragment_ids(now)):
+                    found.append(made.segment)
+                else:
+                    self.forget([made.segment])
+        return found
+
+    def forget(self, segments: Iterable[IndexMetadata]) -> None:
+        """Remove segments that are not needed after all."""
+        gone = {segment.uuid for segment in segments}
+        for place, made in list(self._made.items()):
+            if made.segment.uuid in gone:
+                del self._made[place]
+                discard_segment(made.snapshot, made.segment)
+
+    @property
+    def uuids(self) -> set[UUID]:
+        """Of all segments that are kept."""
+        return {made.segment.uuid for made in self._made.values()}
 
     def commit(
         self,

@@ -125,6 +125,15 @@ def plan_jobs(snapshot: Snapshot, options: OptimizeOptions) -> list[Job]:
     return jobs
 
 
+def has_moved_rows(snapshot: Snapshot, fragment: Fragment) -> bool:
+    """Whether rows of a fragment of a table with stable row ids may have come from another one, or changed."""
+    created, updated = snapshot.created_at(fragment), snapshot.last_updated_at(fragment)
+    if created is None or updated is None:
+        return True
+    rows = snapshot.physical_rows(fragment)
+    return not np.array_equal(created.slice(0, rows), updated.slice(0, rows))
+
+
 def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: OptimizeOptions) -> Job | None:
     found = catalog(snapshot).named(name)
     if options.retrain:
@@ -211,21 +220,12 @@ def _may_hold(snapshot: Snapshot, segment: Segment, tail: Iterable[int]) -> bool
     fragments = [snapshot.fragment(i) for i in tail]
     if any(_has_changed_in_place(f) for f in fragments):
         return True
-    return segment.by_row_id and any(_has_moved_rows(snapshot, f) for f in fragments)
+    return segment.by_row_id and any(has_moved_rows(snapshot, f) for f in fragments)
 
 
 def _has_changed_in_place(fragment: Fragment) -> bool:
     """Whether columns may have got new files after the fragment was written."""
     return len(fragment.files) > 1 or any(_TAKEN_OVER in file.fields for file in fragment.files)
-
-
-def _has_moved_rows(snapshot: Snapshot, fragment: Fragment) -> bool:
-    """Whether rows may have come from another fragment, or changed."""
-    created, updated = snapshot.created_at(fragment), snapshot.last_updated_at(fragment)
-    if created is None or updated is None:
-        return True
-    rows = snapshot.physical_rows(fragment)
-    return not np.array_equal(created.slice(0, rows), updated.slice(0, rows))
 
 
 def _made(snapshot: Snapshot, job: Job, told: _Told, made: MadeSegments) -> IndexMetadata | None:

@@ -1,0 +1,172 @@
+"""Indexes that are built in parts, by any processes, and committed once.
+
+A part is a segment over neighbouring fragments. All parts of one change have uuids with the same first half, so that
+files of workers that died are found, and removed.
+
+_indices/{first half of the change}{second half of its own}/…
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from lance_duck.commit import run_again
+from lance_duck.index.build import builds_by_row_id
+from lance_duck.index.registry import kind_of
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.index_create import IndexWish, build, settle_name
+from lance_duck.verbs.index_describe import fragment_ids
+from lance_duck.verbs.index_kinds import check_indexable, kind_asked, one_column
+from lance_duck.verbs.index_made import MadeSegments
+from lance_duck.verbs.index_optimize import has_moved_rows
+from lance_duck.verbs.index_rows import column_path
+from lance_duck.verbs.index_vector import is_vector_kind, vector_wish
+from lance_duck.wire import paths
+from lance_duck.wire.index import IndexMetadata
+
+_HALF = 8
+_HALF_OF_TEXT = 18
+
+
+@dataclass(frozen=True)
+class PartOrder:
+    """A part to build; pickles.
+
+    Attributes:
+        version: Of the table.
+        path: Dotted path of the column.
+        name: Of the index.
+        kind: Type url of its kind.
+        fragments: Ids; the part covers them.
+        change: First half of the uuid.
+    """
+
+    version: int
+    path: str
+    name: str
+    kind: str
+    fragments: tuple[int, ...]
+    change: UUID = field(default_factory=uuid4)
+
+    def build(self, snapshot: Snapshot, parameters: Mapping[str, Any]) -> IndexMetadata:
+        """Write the segment, safe on the disk; see `index.build.build_segment`.
+
+        Args:
+            snapshot: The version.
+            parameters: Of the kind; centroids, bounds and a codebook are the same for all parts.
+        """
+        kind = kind_of(self.kind)
+        assert kind is not None
+        wish = IndexWish(self.path, kind, self.name, parameters=parameters)
+        made = build(snapshot, self.path, self.name, self.fragments, wish, part_uuid(self.change))
+        snapshot.store.sync()
+        return made
+
+
+Build = Callable[[Snapshot, IndexWish, PartOrder], Sequence[IndexMetadata]]
+
+
+def index_wish(
+    snapshot: Snapshot,
+    column: Any,
+    index_type: Any,
+    parameters: Mapping[str, Any],
+    name: str | None = None,
+    *,
+    replace: bool = False,
+    train: bool = True,
+) -> IndexWish:
+    """Return the index of any kind that a user asks for, checked against the table.
+
+    Raises:
+        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As `create_scalar_index` and
+            `create_index` do.
+    """
+    if is_vector_kind(index_type):
+        return vector_wish(snapshot, column, index_type, parameters, name, replace=replace, train=train)
+    kind, chosen = kind_asked(index_type, parameters)
+    path = column_path(snapshot.schema, one_column(column))
+    check_indexable(snapshot, path, kind)
+    return IndexWish(path, kind, name, replace, train, chosen)
+
+
+def create_in_parts(
+    snapshot: Snapshot, wish: IndexWish, build_parts: Build, properties: Mapping[str, str] | None = None
+) -> tuple[Snapshot, list[IndexMetadata]]:
+    """Have an index built in parts, and commit it.
+
+    After a lost race only fragments that are others by now are built again.
+
+    Args:
+        snapshot: Version to begin with.
+        wish: What is asked for.
+        build_parts: Builds an order, cut as it likes: called with the version, the wish, and an order over all
+            fragments that are to be covered.
+        properties: Kept with the transaction.
+
+    Returns:
+        The new version, and the segments.
+
+    Raises:
+        IndexExistsError: The name is taken; nothing is built then.
+        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+    """
+    change = uuid4()
+
+    def attempt(now: Snapshot) -> tuple[Snapshot, list[IndexMetadata]]:
+        path = column_path(now.schema, wish.column)
+        check_indexable(now, path, wish.kind)
+        name, replaced = settle_name(now, path, wish)
+        key = (name, now.schema.by_path(path).id)
+        parts = made.holding(now, key)
+        wanted = set(now.fragments.ids()) if wish.train else set()
+        left = sorted(wanted.difference(*map(fragment_ids, parts)))
+        if parts and builds_by_row_id(now, wish.kind) and any(has_moved_rows(now, now.fragment(i)) for i in left):
+            made.forget(parts)  # a reader that does not keep each segment to its fragments would find the old values
+            parts, left = [], sorted(wanted)
+        if left:
+            order = PartOrder(now.version, path, name, wish.kind.type_url, tuple(left), change)
+            parts += made.keep(now, key, build_parts(now, wish, order))
+        elif not parts:
+            parts = made.keep(now, key, [build(now, path, name, (), wish, part_uuid(change))])
+        return made.commit(now, parts, replaced, properties), parts
+
+    with MadeSegments(snapshot) as made:
+        try:
+            return run_again(snapshot, attempt)
+        finally:
+            sweep_parts(snapshot, change, made.uuids)
+
+
+def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tuple[int, ...]]:
+    """Cut fragments into runs of neighbours with about as many living rows each; at most `count`, none empty."""
+    ids = np.array(sorted(fragments), np.int64)
+    if not len(ids):
+        return []
+    of = dict(zip(snapshot.fragments.ids(), snapshot.row_counts(), strict=True))
+    ends = np.cumsum([of.get(i, 0) + 1 for i in ids.tolist()])  # those without rows count a little, too
+    place = np.minimum((ends - 1) * max(count, 1) // ends[-1], count - 1)
+    cuts = np.flatnonzero(np.diff(place)) + 1
+    return [tuple(run.tolist()) for run in np.split(ids, cuts)]
+
+
+def part_uuid(change: UUID) -> UUID:
+    """A new uuid of a part of a change."""
+    return UUID(bytes=change.bytes[:_HALF] + uuid4().bytes[_HALF:])
+
+
+def sweep_parts(snapshot: Snapshot, change: UUID, kept: Iterable[UUID]) -> None:
+    """Remove what workers wrote for a change, but for some segments. Never raises."""
+    begin = f"{paths.INDICES}/{str(change)[:_HALF_OF_TEXT]}"
+    stays = {paths.index_directory(uuid) for uuid in kept}
+    with suppress(Exception):  # what is left is what cleanup removes
+        found = [entry.path for entry in snapshot.store.walk(paths.INDICES) if entry.path.startswith(begin)]
+        gone = [path for path in found if path.rpartition("/")[0] not in stays]
+        if gone:
+            snapshot.store.delete(gone)
