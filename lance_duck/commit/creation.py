@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from lance_duck import versions
 from lance_duck.commit.committer import draft_of, new_transaction, publish
 from lance_duck.commit.manifest_builder import Draft, first_manifest
 from lance_duck.commit.operations import Clone, Overwrite
-from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError
+from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.snapshot import Location, Snapshot
 from lance_duck.store import Store
-from lance_duck.wire import flags
+from lance_duck.wire import flags, paths
 from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.paths import ManifestName
 from lance_duck.wire.pb import transaction_pb2
@@ -146,6 +147,9 @@ def _publish_first(
             return own
         if isinstance(error, StoreError):
             raise
+        with suppress(LanceDuckError):
+            file = paths.transaction_name(transaction.read_version, transaction.uuid)
+            location.store().delete([paths.transaction_file(file)])
         raise AlreadyExistsError(
             "another one has just created the table", where=location.uri, remedy="append or overwrite"
         ) from error

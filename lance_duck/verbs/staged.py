@@ -128,7 +128,7 @@ def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: Wri
 def staging_append(found: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> Staging:
     """How rows of some schema are written for a table that there is; see `stage_append`."""
     schema = fitting(snapshot.schema, without_pandas(found))
-    return Staging(schema, snapshot.location, snapshot.base_paths, settings, snapshot.data_storage_version)
+    return Staging(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
 
 
 def stage_new(
@@ -163,7 +163,7 @@ def staging_new(
     reserved = [name for name in schema.names if name in HIDDEN]
     if reserved:
         raise InvalidInputError(f"column {reserved[0]!r} has a reserved name", where="schema", remedy="rename it")
-    return Staging(schema, location, bases, settings, version, replaced is None)
+    return Staging(schema, location, dict(bases), settings, version, replaced is None)
 
 
 def commit_created(

@@ -141,6 +141,11 @@ def transaction_data(transaction: UUID) -> str:
     return f"{DATA}/{_spread(transaction)}-"
 
 
+def data_stem(path: str) -> str:
+    """What the path of a data file, also of one that is being written, and of a blob beside it have in common."""
+    return path.removeprefix(f"{DATA}/").partition("/")[0].partition(".")[0]
+
+
 def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
     """Path of a deletion file; `suffix` is "arrow" or "bin"."""
     return f"{DELETIONS}/{fragment_id}-{read_version}-{file_id}.{suffix}"
@@ -149,6 +154,11 @@ def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str
 def transaction_name(read_version: int, uuid: str) -> str:
     """Name of a new transaction, as manifests have it."""
     return f"{read_version}-{uuid}.txn"
+
+
+def is_transaction(name: str, uuid: str) -> bool:
+    """Whether a transaction, by its name in a manifest, has this name of its own."""
+    return name.removesuffix(".txn").partition("-")[2] == uuid
 
 
 def detached_version(number: int) -> int:
