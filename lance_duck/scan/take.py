@@ -77,6 +77,9 @@ class Taker:
         """
         ids, offsets = split_addresses(places(addresses, "row addresses").view(np.uint64))
         owners = self._owners(ids)
+        if len(owners) and _is_one(owners):
+            lives = self._lives(self._reader(int(owners[0])), offsets)
+            return self._take(*((owners, offsets) if lives.all() else (owners[lives], offsets[lives])), projection)
         lives = np.ones(len(offsets), np.bool_)
         for index in np.unique(owners).tolist():
             mine = owners == index
@@ -110,7 +113,7 @@ class Taker:
     def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
         """Rows `offsets` of the fragments at `owners`."""
         keys = row_addresses(0, offsets) | (owners.astype(np.uint64) << np.uint64(32))
-        ascending, back = np.unique(keys, return_inverse=True)
+        ascending, back = _ascending(keys)
         shares = self._shares(*split_addresses(ascending), projection)
         wanted = self._wanted(projection)
         columns: Columns = {}
@@ -119,9 +122,9 @@ class Taker:
             columns = _joined([columns, *found] if columns else found)
         if not shares:
             columns = _none(wanted, projection)
-        if len(back) != len(ascending) or not np.array_equal(back, np.arange(len(back))):
+        if back is not None:
             columns = {name: pick(array, back) for name, array in columns.items()}
-        return assemble(projection, columns, len(back))
+        return assemble(projection, columns, len(keys))
 
     def _wanted(self, projection: Projection) -> Sequence[Read]:
         """Columns to read for a projection; those of the last one are remembered."""
@@ -132,7 +135,7 @@ class Taker:
 
     def _shares(self, owners: Places, offsets: Places, projection: Projection) -> list[_Share]:
         """Cut rows that ascend by fragment and offset into fragments."""
-        edges = np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
+        edges = [0] if len(owners) and owners[0] == owners[-1] else np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
         numbered = any(path[0] in HIDDEN for path in projection.paths)
         return [
             _Share(
@@ -147,7 +150,10 @@ class Taker:
         """Places of fragments by their ids."""
         if self._index_of is None:
             self._index_of = {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
-        owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
+        if len(ids) and _is_one(ids):
+            owners = np.full(len(ids), self._index_of.get(int(ids[0]), -1), np.int64)
+        else:
+            owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
         if (owners < 0).any():
             raise InvalidInputError("row of a fragment that is not there", found=int(ids[owners < 0][0]))
         return owners
@@ -194,6 +200,24 @@ def places(values: Any, what: str) -> Places:
     if found.dtype == np.uint64:
         return found.view(np.int64)
     return found.astype(np.int64)
+
+
+def _is_one(numbers: Places) -> bool:
+    """Whether all numbers, at least one, are the same."""
+    return bool((numbers == numbers[0]).all())
+
+
+def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | None]:
+    """Keys in order, each once; and which of these each one was, None where they were just so."""
+    if (keys[1:] > keys[:-1]).all():
+        return keys, None
+    order = np.argsort(keys)
+    ordered = keys[order]
+    if not (ordered[1:] > ordered[:-1]).all():
+        return np.unique(keys, return_inverse=True)
+    back = np.empty(len(keys), np.int64)
+    back[order] = np.arange(len(keys))
+    return ordered, back
 
 
 def _check_range(wanted: Places, count: int) -> None:

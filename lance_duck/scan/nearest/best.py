@@ -93,6 +93,22 @@ class Best:
         return Found(np.nonzero(there)[0], self._distances[there], self._addresses[there])
 
 
+def in_order(found: Found, count: int, k: int) -> Found:
+    """The k nearest of each query, as `Best` gives them, of rows that one place found: by query, nearest first.
+
+    Args:
+        found: Of `count` queries, sorted but for rows of one distance.
+        count: Queries.
+        k: Rows of each.
+    """
+    distances, queries = found.distances, found.queries
+    if len(distances) <= count * k and ((distances[1:] > distances[:-1]) | (queries[1:] > queries[:-1])).all():
+        return found
+    best = Best(count, k)
+    best.add(found)
+    return best.found()
+
+
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
     """Places of finite distances up to a limit: the k smallest, and all that equal the largest of these."""
     places = np.flatnonzero(distances <= np.float32(min(limit, _LARGEST)))

@@ -20,7 +20,7 @@ from lance_duck.scan.bounds import Bounds
 from lance_duck.scan.choices import Choices
 from lance_duck.scan.execute import scan_batches
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.nearest.best import Best, Found
+from lance_duck.scan.nearest.best import Best, Found, in_order
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import covered
 from lance_duck.scan.nearest.exact import Exact
@@ -96,12 +96,17 @@ class Search:
         return np.flatnonzero(queries.any(axis=1))
 
     def _all(self, asked: NDArray[np.int64]) -> Found:
-        queries = self.nearest.queries[asked]
+        queries = self.nearest.queries
+        queries = queries if len(asked) == len(queries) else queries[asked]
         exact = Exact(self.table.snapshot, self.table.columns, self.nearest.column, self.workers)
         if not self.route.segments:
             if self.fast:
                 return NOTHING
             return exact.search(self.plan.fragments, self._rows, self._question(queries))
+        if self._is_plain:
+            found = self._segment(*self.route.segments[0], queries, None)
+            if found is not None:
+                return in_order(found, len(queries), self.k)
         rows = self._rows
         if rows is not None and len(rows) <= max(FEW, self.plan_rows // RARE):
             if self.fast:
@@ -109,6 +114,14 @@ class Search:
             self.log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
             return exact.search(self.plan.fragments, rows, self._question(queries))
         return self._beside(exact, queries, rows)
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether one segment answers for all rows, and its answer stands."""
+        nearest = self.nearest
+        ranked = nearest.refine_factor is not None or nearest.lower is not None or nearest.upper is not None
+        whole = self.fast or not self.route.open
+        return len(self.route.segments) == 1 and whole and not ranked and self.plan.filter is None
 
     def _beside(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None) -> Found:
         """Segments, and what they do not cover."""
@@ -170,7 +183,8 @@ class Search:
             wanted = min(self.k * (self.nearest.refine_factor or 1), count)
             hits = index.search(np.ascontiguousarray(queries, np.float32), wanted, allowed, self.probe)
             there = hits.positions >= 0
-            if self._must_fill and int(there.sum(axis=1).min()) < wanted:
+            is_full = bool(there.all())
+            if self._must_fill and not is_full and int(there.sum(axis=1).min()) < wanted:
                 return None
             self.log.append(f"segment {str(segment.uuid)[:8]}: {int(there.sum())} of {count} rows")
             return _found(hits, there, all_.addresses, segment)
@@ -226,11 +240,15 @@ class Search:
 
 
 def _found(hits: Hits, there: NDArray[np.bool_], addresses: NDArray[np.uint64], segment: Segment) -> Found:
-    there = there & np.isfinite(hits.distances)
-    queries, positions = np.nonzero(there)[0], hits.positions[there]
+    there &= np.isfinite(hits.distances)
+    if there.all():
+        queries, positions = np.repeat(np.arange(len(there)), there.shape[1]), hits.positions.ravel()
+        distances = hits.distances.ravel()
+    else:
+        queries, positions, distances = np.nonzero(there)[0], hits.positions[there], hits.distances[there]
     if len(positions) and int(positions.max()) >= len(addresses):
         raise CorruptError("position", where=segment, expected=f"< {len(addresses)}", found=int(positions.max()))
-    return Found(queries, hits.distances[there], addresses[positions])
+    return Found(queries, distances, addresses[positions])
 
 
 def chosen(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
