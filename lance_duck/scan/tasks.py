@@ -25,6 +25,9 @@ LONE: Final = 1024
 """So many rows of one fragment are read by themselves, fewer together with those of others."""
 
 MOST_TOGETHER: Final = 64
+MOST_COUNTED: Final = 1 << 20
+"""Rows of which nothing but their number is asked are taken together up to here."""
+
 RUN: Final = 256
 """Rows in runs as long as that, on average, are read as ranges."""
 
@@ -210,16 +213,18 @@ class _Cutting:
         """Hold few rows back to be read with others; many are cut."""
         if left is not self._held_filter:
             yield from self._flush()
-        if len(share.offsets) < LONE:
+        known = self._counting and left is None
+        if known or len(share.offsets) < LONE:
             self._held.append(share)
             self._held_filter = left
-            if len(self._held) >= MOST_TOGETHER or sum(len(s.offsets) for s in self._held) >= LONE:
+            rows = sum(len(s.offsets) for s in self._held)
+            if rows >= (MOST_COUNTED if known else LONE) or (len(self._held) >= MOST_TOGETHER and not known):
                 yield from self._flush()
             return
         yield from self._flush()
         start, rows = 0, len(share.offsets)
         while start < rows:
-            step = rows if self._counting and left is None else self._sizer.take()
+            step = self._sizer.take()
             stop = rows if rows - start <= step + step // 4 else start + step
             yield self._task(plan, [_cut(share, share.offsets[start:stop])])
             start = stop
