@@ -21,7 +21,9 @@ from lance_duck.index.vector.wish import VectorWish
 SEED: Final = 1234
 """Of the sample that centroids are trained with; that of codebooks has the next one."""
 
-_ROUNDS: Final = 20  # more change hardly anything
+ROUNDS: Final = 20
+"""Of training; more change hardly anything."""
+
 _LEAST_RANGE: Final = 1e-6
 _SMALL: Final = 1 << 30  # products of numbers in a round: threads would wait for each other longer
 
@@ -169,7 +171,7 @@ def _codebook(sample: NDArray[np.float32], model: Model, wish: VectorWish) -> ND
 
 
 def _settle(parameters: Any, wish: VectorWish, num_vectors: int) -> None:
-    parameters.niter = min(wish.max_iters, _ROUNDS)
+    parameters.niter = min(wish.max_iters, ROUNDS)
     parameters.seed = SEED
     parameters.min_points_per_centroid = 1
     parameters.max_points_per_centroid = max(num_vectors, 1)
