@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_duck.commit.manifest_builder import Draft
-from lance_duck.errors import InvalidInputError, NotFoundError, RetryableError
+from lance_duck.errors import IncompatibleError, InvalidInputError, NotFoundError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import flags
 
@@ -70,9 +70,9 @@ class StreamBatch:
         draft.manifest.writer_feature_flags |= flags.TABLE_CONFIG
 
     def guard(self, newest: Snapshot) -> None:
-        """Refuse to land on top of itself; a `guard` of `commit`. Raises RetryableError."""
+        """Refuse to land on top of itself; a `guard` of `commit`. Raises IncompatibleError."""
         if self.has_landed(newest):
-            raise RetryableError(f"batch {self.number} of stream {self.stream} has landed", where=newest.uri)
+            raise IncompatibleError(f"batch {self.number} of stream {self.stream} has landed", where=newest.uri)
 
 
 def _last_of(stream: str, snapshot: Snapshot) -> int:

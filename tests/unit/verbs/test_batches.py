@@ -6,7 +6,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.commit import commit
 from lance_duck.commit.operations import Append
-from lance_duck.errors import InvalidInputError, RetryableError
+from lance_duck.errors import IncompatibleError, InvalidInputError
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.verbs.batches import StreamBatch
 from lance_duck.wire import flags
@@ -36,7 +36,7 @@ def test_a_batch_has_landed_when_it_or_a_later_one_has(table: Snapshot) -> None:
 
 def test_a_batch_that_lands_elsewhere_meanwhile_is_refused(table: Snapshot) -> None:
     land(table, StreamBatch("q", 0))
-    with pytest.raises(RetryableError, match="batch 0 of stream q has landed"):
+    with pytest.raises(IncompatibleError, match="batch 0 of stream q has landed"):
         land(table, StreamBatch("q", 0))
     assert land(table, StreamBatch("q", 1)).version == 3
 
