@@ -39,7 +39,7 @@ _COLUMNS: Final = pa.schema(
 _ARGUMENTS: Final = ("nprobes", "ef", "refine_factor")
 
 Number = int | None
-Numbers = int | Sequence[int] | None
+Numbers = int | Sequence[int | None] | None
 Ids = list[NDArray[np.uint64]]
 
 
@@ -83,7 +83,9 @@ class RecallReport:
         return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw latency over recall with matplotlib, a line for each ef and refine_factor.
+        """Draw latency over recall with matplotlib: a point for each nprobes, a line for each ef and refine_factor.
+
+        Where nprobes is the same in all, a point for each ef, or refine_factor.
 
         Args:
             ax: Axes of matplotlib to draw on; None: new ones.
@@ -102,15 +104,16 @@ class RecallReport:
         axes = pyplot.subplots()[1] if ax is None else ax
         *rows, exact = self.table.to_pylist()
         lines: dict[str, list[dict[str, Any]]] = {}
+        along = next((name for name in _ARGUMENTS if len({row[name] for row in rows}) > 1), _ARGUMENTS[0])
         for row in rows:
-            named = ", ".join(f"{name} {row[name]}" for name in _ARGUMENTS[1:] if row[name] is not None)
-            lines.setdefault(named or "index", []).append(row)
+            named = (f"{name} {row[name]}" for name in _ARGUMENTS if name != along and row[name] is not None)
+            lines.setdefault(", ".join(named) or "index", []).append(row)
         for name, points in lines.items():
             line = axes.plot([p["recall"] for p in points], [p["latency_ms"] for p in points], "o-", label=name)[0]
             for point in points:
-                axes.annotate(_shown(point["nprobes"]), (point["recall"], point["latency_ms"]), color=line.get_color())
+                axes.annotate(_shown(point[along]), (point["recall"], point["latency_ms"]), color=line.get_color())
         axes.axhline(exact["latency_ms"], linestyle="--", color="grey", label="exact")
-        axes.set(xlabel="recall", ylabel="ms per query", yscale="log")
+        axes.set(xlabel=f"recall, by {along}", ylabel="ms per query", yscale="log")
         axes.set_title(self.title.replace(", ", ",\n", 1), fontsize="medium")
         axes.legend()
         return axes
@@ -306,7 +309,8 @@ def _title(ds: LanceDataset, way: Route, column: str, k: int, queries: int) -> s
     rows = ds.count_rows()
     snapshot = ds._snapshot
     left = sum(snapshot.num_rows(fragment) for fragment in snapshot.fragments if fragment.id in way.open)
-    text = f"recall of {k} neighbours by {column}: {kinds}, {way.metric}, {partitions} partitions, {rows:,} rows"
+    some = f"{partitions} partition{'' if partitions == '1' else 's'}"
+    text = f"recall of {k} neighbours by {column}: {kinds}, {way.metric}, {some}, {rows:,} rows"
     return text + (f" ({left:,} not in the index)" if left else "") + f", {queries} queries"
 
 

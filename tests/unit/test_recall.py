@@ -84,7 +84,7 @@ def test_graphs_are_walked_with_several_numbers_of_candidates(tmp_path: Path) ->
     dataset.create_index("vec", "IVF_HNSW_SQ", metric="cosine", num_partitions=1)
     report = ld.recall_report(dataset, "vec", sample=5, k=4)
     assert report.table["ef"].to_pylist() == [4, 8, 20, 40, None]
-    assert "IVF_HNSW_SQ, cosine, 1 partitions, 600 rows, 5 queries" in str(report)
+    assert "IVF_HNSW_SQ, cosine, 1 partition, 600 rows, 5 queries" in str(report)
 
 
 def test_a_row_just_as_far_may_stand_for_a_neighbour(tmp_path: Path) -> None:
@@ -147,6 +147,9 @@ def test_a_plot_has_a_line_for_each_way_and_one_for_the_exact_search(
     report = ld.recall_report(table, "vec", sample=2, nprobes=(1, 8), refine_factor=2)
     assert report.plot(axes) is axes
     assert drawn == [("refine_factor 2", 2), ("text", "1"), ("text", "8"), ("exact", None)]
+    drawn.clear()
+    ld.recall_report(table, "vec", sample=2, nprobes=1, ef=(10, 20), refine_factor=2).plot(axes)
+    assert drawn == [("nprobes 1, refine_factor 2", 2), ("text", "10"), ("text", "20"), ("exact", None)]
 
 
 def test_a_plot_without_matplotlib_says_what_to_install(
