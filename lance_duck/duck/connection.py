@@ -16,9 +16,12 @@ from lance_duck.duck.explain import explained, rows_as_statement
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.folder import Folder
 from lance_duck.duck.handle import TableHandle
-from lance_duck.duck.narrowing import Narrower
+from lance_duck.duck.names import Names
+from lance_duck.duck.narrowing import Narrowed, Narrower
+from lance_duck.duck.nearest_first import NearestFirst, Replaced
 from lance_duck.duck.rewrite import paths_in, rewrite
 from lance_duck.duck.scope import call_as_user
+from lance_duck.duck.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.table import DuckTable
 from lance_duck.errors import InvalidInputError
 
@@ -39,21 +42,23 @@ def connect(
             version, everything else at its newest.
         database: Database of DuckDB, as `duckdb.connect` takes it.
         read_only: Open that database for reading only.
-        config: Settings of DuckDB.
+        config: Settings of DuckDB, and those of `duck.search_settings` by the names that SET has for them:
+            `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`.
 
     Raises:
         NotFoundError: There is no such folder or table.
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     catalog = _catalog(tables)
-    native = duckdb.connect(os.fspath(database), read_only=read_only, config=dict(config or {}))
+    settings, config = split_config(config or {})
+    native = duckdb.connect(os.fspath(database), read_only=read_only, config=config)
     try:
         with own_errors():
             catalog.create(native)
     except BaseException:
         native.close()
         raise
-    return Connection(native, catalog)
+    return Connection(native, catalog, settings)
 
 
 class Connection:
@@ -62,10 +67,14 @@ class Connection:
     Made by `connect`. Whatever is not defined here is DuckDB's own (`fetchall`, `df`, `begin`, …).
     """
 
-    def __init__(self, native: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
+    def __init__(
+        self, native: duckdb.DuckDBPyConnection, catalog: Catalog, settings: SearchSettings | None = None
+    ) -> None:
         self._native = native
         self._catalog = catalog
+        self._session = Session(settings or SearchSettings())
         self._narrower = Narrower(native, catalog)
+        self._nearest = NearestFirst(native, catalog, Names(native, catalog), self._session)
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -118,7 +127,7 @@ class Connection:
         """Another connection to the same database and tables, for use in another thread."""
         native = self._native.cursor()
         self._catalog.prepare(native)
-        return Connection(native, self._catalog)
+        return Connection(native, self._catalog, self._session.settings)
 
     duplicate = cursor
 
@@ -159,10 +168,12 @@ class Connection:
         """
         if not isinstance(query, str):
             return self._with_new_tables(lambda: call_as_user(partial(method, query, **options), {}))
+        if self._session.takes(query):
+            return None
         text = rewrite(query, self._catalog.is_table)
         tables = {path: DuckTable(self._catalog.path_handle(path).current, hidden=False) for path in paths_in(text)}
 
-        def run(sql: str, more: Mapping[str, DuckTable]) -> Any:
+        def run(sql: str, more: Mapping[str, Any]) -> Any:
             return call_as_user(partial(method, sql, **options), {**tables, **more})
 
         if later is None:
@@ -172,7 +183,9 @@ class Connection:
 
     def _narrowed(self, sql: str, parameters: Any, run: Callable[..., Any], later: bool) -> Any:
         """Run a statement with smaller tables in place of large ones, where that is possible."""
-        found = self._narrower.narrowed(sql, parameters, later=later)
+        found: Replaced | Narrowed | None = self._nearest.replaced(sql, parameters, later=later)
+        if found is None:
+            found = self._narrower.narrowed(sql, parameters, later=later)
         if found is None:
             return run(sql, {})
         try:
@@ -194,7 +207,7 @@ class Connection:
                 raise self._catalog.explain(str(error)) or error from None
 
 
-def _explained(run: Callable[..., Any], method: Callable[..., Any], sql: str, tables: Mapping[str, DuckTable]) -> Any:
+def _explained(run: Callable[..., Any], method: Callable[..., Any], sql: str, tables: Mapping[str, Any]) -> Any:
     """Run a statement; to an EXPLAIN is added how Lance tables are read."""
     rows = explained(sql, lambda text: run(text, tables).fetchall())
     return run(sql, tables) if rows is None else method(rows_as_statement(rows))

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.duck.catalog import literal
+from lance_duck.duck.nearest_table import NearestTable
 from lance_duck.duck.table import ROWS, DuckTable
 from lance_duck.duck.watch import Watch, watching
 from lance_duck.errors import LanceDuckError
@@ -55,8 +56,10 @@ def rows_as_statement(rows: Rows) -> str:
 
 def _actual(watch: Watch) -> Iterator[str]:
     for scan in watch.scans:
-        columns = [name for name in scan.columns if name != ROWS]
-        text = scan.dataset.scanner(columns=columns, filter=scan.predicate).explain_plan()
+        text = scan.plan
+        if text is None:
+            columns = [name for name in scan.columns if name != ROWS]
+            text = scan.dataset.scanner(columns=columns, filter=scan.predicate).explain_plan()
         yield f"{text}  gave: {scan.rows} rows, {scan.batches} batches, in {scan.seconds * 1000:.1f} ms\n"
 
 
@@ -72,6 +75,8 @@ def _planned(watch: Watch) -> Iterator[str]:
 
 
 def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
+    if isinstance(table, NearestTable):
+        return table.explained()
     implied = table.condition
     conditions = [*([implied] if implied is not None else []), *parts]
     plan = table.dataset.scanner(columns=[], filter=all_of(*conditions) if conditions else None).explain_plan()

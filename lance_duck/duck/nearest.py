@@ -71,24 +71,35 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         return PushedScan(wanted, lambda: self._found(wanted).to_reader())
 
     def _found(self, wanted: pa.Schema) -> pa.Table:
-        """Search, and read columns."""
-        own = self._dataset.schema
-        if all(field.name == DISTANCE or own.field(field.name).type == field.type for field in wanted):
-            found = self._dataset.scan(columns=wanted.names, **self._asked).to_table()
-            return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
-        found = self._dataset.scan(columns=[DISTANCE], with_row_address=True, **self._asked).to_table()
-        return self._read(wanted, found.column(_ADDRESS).combine_chunks(), found.column(DISTANCE))
+        return found_rows(self._dataset, wanted, self._asked)
 
-    def _read(self, wanted: pa.Schema, addresses: pa.UInt64Array, distances: pa.ChunkedArray) -> pa.Table:
-        """Columns of rows in types that a search does not give."""
-        fields = [field for field in wanted if field.name != DISTANCE]
-        schema = pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())])
-        rows = self._dataset.duckdb_reader(schema, In((_ADDRESS,), addresses)).read_all()
-        order = np.argsort(rows.column(_ADDRESS).to_numpy())
-        places = order[np.searchsorted(rows.column(_ADDRESS).to_numpy()[order], addresses.to_numpy())]
-        rows = rows.take(pa.array(places))
-        columns = [distances if name == DISTANCE else rows.column(name) for name in wanted.names]
-        return pa.Table.from_arrays(columns, schema=wanted)
+
+def found_rows(dataset: LanceDataset, wanted: pa.Schema, asked: Mapping[str, Any]) -> pa.Table:
+    """Search, and read columns.
+
+    Args:
+        dataset: One version of a table.
+        wanted: Columns of the table in DuckDB's form, and `_distance`.
+        asked: nearest, filter and prefilter, as `LanceDataset.scanner` takes them.
+    """
+    own = dataset.schema
+    if all(field.name == DISTANCE or own.field(field.name).type == field.type for field in wanted):
+        found = dataset.scan(columns=wanted.names, **asked).to_table()
+        return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
+    found = dataset.scan(columns=[DISTANCE], with_row_address=True, **asked).to_table()
+    return _read(dataset, wanted, found.column(_ADDRESS).combine_chunks(), found.column(DISTANCE))
+
+
+def _read(dataset: LanceDataset, wanted: pa.Schema, addresses: pa.UInt64Array, distances: pa.ChunkedArray) -> pa.Table:
+    """Columns of rows in types that a search does not give."""
+    fields = [field for field in wanted if field.name != DISTANCE]
+    schema = pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())])
+    rows = dataset.duckdb_reader(schema, In((_ADDRESS,), addresses)).read_all()
+    order = np.argsort(rows.column(_ADDRESS).to_numpy())
+    places = order[np.searchsorted(rows.column(_ADDRESS).to_numpy()[order], addresses.to_numpy())]
+    rows = rows.take(pa.array(places))
+    columns = [distances if name == DISTANCE else rows.column(name) for name in wanted.names]
+    return pa.Table.from_arrays(columns, schema=wanted)
 
 
 def select_nearest(source: str, k: int) -> str:

@@ -48,7 +48,7 @@ class SearchSettings:
             return replace(self, **{name: _DEFAULTS[name]})
         if name == "nearest":
             return replace(self, nearest=_mode(value))
-        return replace(self, **{name: _whole(name, value)})
+        return replace(self, **{name: _whole(name, value)})  # type: ignore[arg-type]  # not the mode
 
 
 _DEFAULTS: Final[Mapping[str, Any]] = {

@@ -25,6 +25,7 @@ class Scan:
         rows: That came out so far.
         batches: In so many batches.
         seconds: That it took to give them.
+        plan: How they were found, in words; None: as a scan of these columns and this predicate finds them.
     """
 
     dataset: LanceDataset
@@ -33,6 +34,7 @@ class Scan:
     rows: int = 0
     batches: int = 0
     seconds: float = 0.0
+    plan: str | None = None
 
     def counted(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The same stream, which counts what comes through it."""

@@ -11,6 +11,7 @@ import pyarrow.dataset as pads
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.explain import analyze, explain
+from lance_duck.scan.nearest.extremes import Extremes
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
@@ -45,6 +46,16 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     def _plan(self) -> ScanPlan:
         assert self._scan is not None  # of a search there is none
         return self._scan
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rows are those that were asked for, and not what an index finds of the nearest."""
+        return self._nearest is None or self._nearest.is_exact
+
+    def extremes(self) -> Extremes:
+        """What vectors the column of a search has."""
+        assert self._nearest is not None  # what is no search has no such column
+        return self._nearest.extremes()
 
     @property
     def projected_schema(self) -> pa.Schema:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Final
+from copy import copy
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.nearest.best import Found
 from lance_duck.scan.nearest.explain import explain
+from lance_duck.scan.nearest.extremes import Extremes, extremes
 from lance_duck.scan.nearest.options import Nearest
+from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.nearest.result import Layout, layout
 from lance_duck.scan.nearest.search import Search
 from lance_duck.scan.options import ScanOptions
@@ -55,6 +59,37 @@ class NearestScan:
     def schema(self) -> pa.Schema:
         """Schema of the result."""
         return self._layout.schema
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no index is asked: all vectors that a filter leaves are compared."""
+        return not self._search.route.segments
+
+    def extremes(self) -> Extremes:
+        """What vectors the column has: see `scan.nearest.extremes`."""
+        return extremes(self._table, self._nearest.column)
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether several queries were meant."""
+        return self._nearest.is_batch
+
+    @property
+    def queries(self) -> Queries:
+        """What is searched for, (n, dim)."""
+        return self._nearest.queries
+
+    @property
+    def query_form(self) -> tuple[int, np.dtype[Any]]:
+        """Length and dtype of a query."""
+        return self._nearest.column.dim, self.queries.dtype
+
+    def asking(self, queries: Queries) -> NearestScan:
+        """The same for other queries, (n, dim) as `query_vectors` gives them for `query_form`."""
+        other = copy(self)
+        other._nearest = self._nearest.asking(queries)
+        other._search = self._search.asking(other._nearest)
+        return other
 
     def table(self) -> pa.Table:
         """Search, and read the result."""

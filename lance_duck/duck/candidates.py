@@ -1,0 +1,151 @@
+"""Rows of a table that may be among the nearest by DuckDB's own arithmetic.
+
+DuckDB computes with float32 where vectors are float32, and in an order of its own; a search computes each distance in
+float64. So the rows are all those that lie no farther than the last one wanted and the most that rounding may make of
+it: ties, and what DuckDB takes for ties, are among them. Rows that no search finds (NULL, NaN, infinite numbers; for
+the angle zero) come after all others where the smallest is first; where they might not, DuckDB does it alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.nearest import DISTANCE, found_rows
+from lance_duck.duck.search_settings import SearchSettings
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.duckdb_types import duckdb_arrow_schema
+from lance_duck.scan.nearest.extremes import Extremes
+from lance_duck.scan.scanner import LanceScanner
+
+MOST: Final = 10_000
+"""Rows from which on DuckDB does it alone."""
+_MORE: Final = 8
+_UNIT: Final = 2.0**-24
+_SHORT, _LONG = 1e-15, 1e15
+_FULL: Final = 1e37
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """What a statement asks for.
+
+    Attributes:
+        metric: "l2", "cosine" or "dot".
+        largest_first: Ordered by a similarity.
+        column: Name of the vectors.
+        vector: What they are compared with.
+        rough: How far the vector may lie from what DuckDB reads.
+        wanted: Rows.
+        where: The condition that they fulfil; None: none.
+        parameters: Of the condition.
+        columns: Names, in lower case; None: all.
+        settings: Of the connection.
+    """
+
+    metric: str
+    largest_first: bool
+    column: str
+    vector: NDArray[np.float32]
+    rough: float
+    wanted: int
+    where: str | None
+    parameters: tuple[Any, ...]
+    columns: frozenset[str] | None
+    settings: SearchSettings
+
+    def scanner(self, dataset: LanceDataset, k: int) -> LanceScanner:
+        """The search for so many rows."""
+        return dataset.scan(columns=[DISTANCE], **self.arguments(k))
+
+    def arguments(self, k: int) -> dict[str, Any]:
+        """Arguments of the search for so many rows."""
+        settings = self.settings
+        nearest = {"column": self.column, "q": self.vector, "k": k, "metric": self.metric}
+        nearest |= {"nprobes": settings.nprobes, "ef": settings.ef, "use_index": settings.nearest == "auto"}
+        filter_ = (self.where, list(self.parameters)) if self.parameters else self.where
+        return {"nearest": nearest, "filter": filter_}
+
+    def schema(self, dataset: LanceDataset) -> pa.Schema:
+        """The columns that the statement reads, as DuckDB sees them."""
+        whole = duckdb_arrow_schema(dataset.schema)
+        if self.columns is None:
+            return whole
+        return pa.schema([field for field in whole if field.name.lower() in self.columns])
+
+    @property
+    def first(self) -> int:
+        """Rows to look for at first."""
+        return self.wanted * (self.settings.refine_factor or 1) + max(_MORE, self.wanted // 4)
+
+
+class NotFoundHere(Exception):  # noqa: N818  # a sign between functions
+    """DuckDB does it alone; the text says why."""
+
+
+def candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
+    """Rows among which those are that the statement asks for.
+
+    Raises:
+        NotFoundHere: DuckDB has to look at all rows.
+    """
+    try:
+        return _candidates(dataset, ask)
+    except LanceDuckError as error:
+        raise NotFoundHere(str(error)) from error
+
+
+def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
+    k = ask.first
+    scanner = ask.scanner(dataset, k)
+    exact = scanner.is_exact
+    longest = _longest(scanner, ask, exact=exact)
+    schema = ask.schema(dataset)
+    while True:
+        found = found_rows(dataset, schema.append(pa.field(DISTANCE, pa.float32())), ask.arguments(k))
+        distances = found.column(DISTANCE).to_numpy()
+        if len(distances) < ask.wanted:
+            raise NotFoundHere(f"only {len(distances)} rows have a distance")
+        bound = _bound(ask, float(distances[ask.wanted - 1]), longest)
+        if exact and not bound < (_FULL if ask.metric != "cosine" else 1.999):
+            raise NotFoundHere("distances are at the end of what float32 holds")
+        if not exact or len(distances) < k or distances[-1] > bound:
+            return found.drop_columns([DISTANCE])
+        k *= 4
+        if k > MOST:
+            raise NotFoundHere(f"more than {k // 4} rows lie as near as the last one")
+
+
+def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
+    """A length that no vector exceeds, where it matters.
+
+    Raises:
+        NotFoundHere: There are vectors that may come first although no search finds them.
+    """
+    if not ask.largest_first and (not exact or ask.metric == "l2"):
+        return 0.0
+    seen: Extremes = scanner.extremes()
+    own = float(np.linalg.norm(ask.vector.astype(np.float64)))
+    if seen.odd or (seen.zero and ask.metric == "cosine" and ask.largest_first):
+        raise NotFoundHere("there are vectors with NaN or infinite numbers, or zero ones")
+    short = min(seen.least, own) < _SHORT or max(seen.greatest, own) > _LONG
+    if exact and (short if ask.metric == "cosine" else seen.greatest * own > _FULL):
+        raise NotFoundHere("there are vectors whose squared length float32 does not hold")
+    return seen.greatest
+
+
+def _bound(ask: Ask, last: float, longest: float) -> float:
+    """A distance such that what lies farther is farther in DuckDB's arithmetic, too, than what is at `last`."""
+    own = float(np.linalg.norm(ask.vector.astype(np.float64)))
+    error = 4 * (len(ask.vector) + 8) * _UNIT
+    if ask.metric == "l2":
+        near = last * (1 + error) + len(ask.vector) * 1e-37
+        return float((np.sqrt(near) + 2 * ask.rough) ** 2)
+    if ask.metric == "cosine":
+        return last + 2 * error + 4 * ask.rough / own
+    return last + error * own * longest + 2 * ask.rough * longest + 8 * _UNIT * (1 + own * longest)

@@ -1,0 +1,311 @@
+"""Which statements ask for the rows nearest to a vector, by ORDER BY and LIMIT: from their text alone.
+
+    SELECT … FROM t WHERE … ORDER BY array_distance(vec, [1, 2]::FLOAT[2]) LIMIT 5
+
+Such a statement gives the same when t holds only rows that come first. Known to be so is one SELECT from one table,
+with nothing that counts rows before they are sorted (windows, groups, DISTINCT, unnest), whose first key measures one
+column, and whose WHERE is simple, so that a search can apply it first. Whatever is not known is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lance_duck.duck.measures import Measure, cast_length, measure_of
+from lance_duck.duck.numbered import Numbered
+from lance_duck.duck.plain_sql import Node, is_plain_condition, is_plain_query, is_plain_table, sql_of
+
+Key = int | str
+"""A parameter: its position from 1, or its name."""
+
+LISTED: Final = "__lance_v"
+_MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
+_HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)
+_LIST: Final = re.compile(r"\[\s*[-+]?[\d.][-+\d.eE]*\s*(?:,\s*[-+]?[\d.][-+\d.eE]*\s*)+\]")
+_UNSURE: Final = re.compile(r"--|/\*|\$\$|\barray\s*\[", re.IGNORECASE)
+_START: Final = re.compile(
+    r"\s*(explain\s+(analyze\s+)?)?(create\s+(or\s+replace\s+)?(temp(orary)?\s+)?table\s+[\w.]+\s+as\s+"
+    r"|insert\s+into\s+[\w.]+\s+)?(?=(select|from)\b)",
+    re.I,
+)
+_LONGEST: Final = 20_000
+_PARTS: Final = frozenset({"kind", "expressions", "from_", "where", "order", "limit", "offset"})
+_REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp.Anonymous, exp.Lateral, exp.Columns)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A text whose long lists of numbers stand beside it, so that texts that differ in nothing else are one.
+
+    Attributes:
+        text: Has `$__lance_v0` and so on in their places.
+        lists: What stood there.
+    """
+
+    text: str
+    lists: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sql: str) -> Listed:
+        """Take the lists out of a text."""
+        if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
+            return cls(sql, ())
+        found: list[str] = []
+
+        def name(match: re.Match[str]) -> str:
+            before = match.string[: match.start()]
+            if before.count("'") % 2 or before.count('"') % 2:
+                return match[0]
+            found.append(match[0])
+            return f"${LISTED}{len(found) - 1}"
+
+        return cls(_LIST.sub(name, sql), tuple(found))
+
+    def back(self, text: str) -> str:
+        """A text with the lists in their places."""
+        if not self.lists:
+            return text
+        return re.sub(rf"\${LISTED}(\d+)", lambda match: self.lists[int(match[1])], text)
+
+
+@dataclass(frozen=True)
+class NearestSelect:
+    """A statement that asks for the nearest rows of a table.
+
+    Attributes:
+        start, end: Place of the table's name in the text.
+        alias: By what the statement calls it, to be added where the text does not say so; None where it does.
+        name: Parts of its name.
+        metric: "l2", "cosine" or "dot".
+        largest_first: Ordered by a similarity, largest first.
+        column: The vectors.
+        vector: What they are compared with: a parameter (a list of the text is one of the name `__lance_v…`), or a
+            query for it.
+        length: Of the array that the vector is cast to; None where it is not.
+        bare: Place and end of the vector where DuckDB would refuse it for not being cast to an array.
+        query_place: Place and end of the query in the text.
+        where: The condition of rows, with `?` for its parameters; None for all rows.
+        where_keys: Those parameters.
+        limit, offset: Numbers, or parameters.
+        columns: Names that the statement reads, in lower case; None: perhaps all.
+    """
+
+    start: int
+    end: int
+    alias: str | None
+    name: tuple[str, ...]
+    metric: str
+    largest_first: bool
+    column: str
+    vector: Key | str
+    is_query: bool
+    vector_keys: tuple[tuple[str, Key], ...]
+    length: int | None
+    bare: tuple[int, int] | None
+    where: str | None
+    where_keys: tuple[Key, ...]
+    limit: int | Parameter
+    offset: int | Parameter
+    columns: frozenset[str] | None
+    explained: bool
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that is given when the statement is run."""
+
+    key: Key
+
+
+def nearest_select(text: str) -> NearestSelect | None:
+    """What a statement asks for; None where it is no such statement; pure.
+
+    Args:
+        text: Without its long lists: see `Listed`.
+    """
+    if len(text) > _LONGEST or not _HINT.search(text) or not _MAYBE.search(text):
+        return None
+    return _known(text)
+
+
+@lru_cache(maxsize=512)
+def _known(text: str) -> NearestSelect | None:
+    start = _START.match(text)
+    if start is None:
+        return None
+    numbered = Numbered.of(text, start.end())
+    try:
+        trees = [tree for tree in sqlglot.parse(numbered.text, read="duckdb") if tree is not None]
+        if len(trees) != 1 or not isinstance(trees[0], exp.Select):
+            return None
+        return _Reader(trees[0], numbered, explained=bool(start[1])).found()
+    except (SqlglotError, RecursionError, KeyError, ValueError):
+        return None
+
+
+class _Reader:
+    def __init__(self, select: exp.Select, text: Numbered, *, explained: bool) -> None:
+        self._select = select
+        self._text = text
+        self._explained = explained
+
+    def found(self) -> NearestSelect | None:
+        select = self._select
+        from_, order = select.args.get("from_"), select.args.get("order")
+        if from_ is None or order is None or any(value and name not in _PARTS for name, value in select.args.items()):
+            return None
+        table = from_.this
+        if select.args.get("kind") or not is_plain_table(table) or any(table.args.get(n) for n in ("joins", "sample")):
+            return None
+        limit = _number(select.args.get("limit"))
+        offset = _number(select.args.get("offset"))
+        key = self._key(order)
+        if limit is None or offset is None or key is None or not self._is_plain():
+            return None
+        measure, largest_first = key
+        alias = table.alias_or_name.lower()
+        if measure.column.table.lower() not in ("", alias) or self._is_hidden(measure.column.name):
+            return None
+        return self._made(table, alias, measure, largest_first, limit, offset)
+
+    def _made(
+        self,
+        table: exp.Table,
+        alias: str,
+        measure: Measure,
+        largest_first: bool,
+        limit: int | Parameter,
+        offset: int | Parameter,
+    ) -> NearestSelect | None:
+        where = self._where(alias)
+        vector = self._vector(measure)
+        if where is None or vector is None:
+            return None
+        inner, length, bare = vector
+        is_query = isinstance(inner, exp.Subquery)
+        text = sql_of(inner.this) if is_query else ""
+        given = tuple(dict.fromkeys(re.findall(r"\$(\w+)", text)))
+        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
+        return NearestSelect(
+            self._text.before(start),
+            self._text.before(end - 1) + 1,
+            None if table.alias else table.name,
+            tuple(part.name for part in table.parts),
+            measure.metric,
+            largest_first,
+            measure.column.name,
+            text if is_query else _key(inner),
+            is_query,
+            tuple((name, _as_key(name)) for name in given),
+            length,
+            bare,
+            *where,
+            limit,
+            offset,
+            self._columns(alias),
+            self._explained,
+        )
+
+    def _key(self, order: exp.Order) -> tuple[Measure, bool] | None:
+        """The measure of the first key, and whether large ones come first."""
+        first = order.expressions[0]
+        if not isinstance(first, exp.Ordered) or first.args.get("nulls_first") or first.args.get("with_fill"):
+            return None
+        node, descending = first.this, bool(first.args.get("desc"))
+        if isinstance(node, exp.Column) and not node.table:
+            named = [each for each in self._select.expressions if each.alias.lower() == node.name.lower()]
+            node = named[0].this if len(named) == 1 and isinstance(named[0], exp.Alias) else node
+        measure = measure_of(node)
+        if measure is None or measure.similarity != descending:
+            return None
+        return measure, descending
+
+    def _is_plain(self) -> bool:
+        """Whether each row of the result is of one row of the table, and each key gives the same on every run."""
+        order = self._select.args["order"].expressions
+        for part in [*self._select.expressions, *(each.this for each in order)]:
+            for node in part.walk(prune=_is_measured):
+                if not _is_measured(node) and isinstance(node, _REFUSED):
+                    return False
+        return all(each.args.get("with_fill") is None for each in order)
+
+    def _is_hidden(self, name: str) -> bool:
+        """Whether something else of the statement has this name, which an expression may mean instead."""
+        return any(
+            each.alias.lower() == name.lower() and not (isinstance(each.this, exp.Column) and each.this.name == name)
+            for each in self._select.expressions
+            if isinstance(each, exp.Alias)
+        )
+
+    def _where(self, alias: str) -> tuple[str | None, tuple[Key, ...]] | None:
+        where = self._select.args.get("where")
+        if where is None:
+            return None, ()
+        condition = where.this.copy()
+        for column in list(condition.find_all(exp.Column)):
+            if column.args.get("db") or column.table.lower() not in ("", alias) or self._is_hidden(column.name):
+                return None
+            column.set("table", None)
+        if not is_plain_condition(condition, [""]):
+            return None
+        text = sql_of(condition)
+        keys = tuple(_as_key(name) for name in re.findall(r"\$(\w+)", text))
+        if len(keys) != sum(1 for _ in condition.find_all(exp.Placeholder)):
+            return None
+        return re.sub(r"\$\w+", "?", text), keys
+
+    def _vector(self, measure: Measure) -> tuple[Node, int | None, tuple[int, int] | None] | None:
+        """The vector, the length that it is cast to, and where it has to be cast."""
+        inner, length = cast_length(measure.vector)
+        if isinstance(inner, exp.Subquery):
+            return (inner, length, None) if is_plain_query(inner.this) and not inner.alias else None
+        if not isinstance(inner, exp.Placeholder) or not inner.this:
+            return None
+        if not measure.takes_arrays or inner is not measure.vector:
+            return inner, length, None
+        places = [match.span() for match in re.finditer(rf"\${inner.this}\b", self._text.text)]
+        if len(places) != 1:
+            return None
+        start = self._text.before(places[0][0])
+        is_mark = bool(self._text.places) and str(inner.this).isdigit()
+        return inner, length, (start, start + 1 if is_mark else self._text.before(places[0][1] - 1) + 1)
+
+    def _columns(self, alias: str) -> frozenset[str] | None:
+        if any(isinstance(node, exp.Star) for each in self._select.expressions for node in each.walk()):
+            return None
+        names = set()
+        for column in self._select.find_all(exp.Column):
+            parts = [part.name.lower() for part in column.parts]
+            names |= {*parts} if len(parts) > 2 or parts[0] != alias else {parts[-1], *parts[:-1]}
+        return frozenset(names)
+
+
+def _is_measured(node: Node) -> bool:
+    return measure_of(node) is not None
+
+
+def _number(clause: Node) -> int | Parameter | None:
+    """What LIMIT or OFFSET says; None where it is not simple. Without the clause nothing is left out."""
+    if clause is None:
+        return 0
+    node = clause.expression
+    if any(value for name, value in clause.args.items() if name not in ("expression", "this")):
+        return None
+    if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal():
+        return int(node.this)
+    return Parameter(_key(node)) if isinstance(node, exp.Placeholder) and node.this else None
+
+
+def _key(node: exp.Placeholder) -> Key:
+    return _as_key(str(node.this))
+
+
+def _as_key(name: str) -> Key:
+    return int(name) if name.isdigit() else name

@@ -1,0 +1,80 @@
+"""How long the vectors of a column are, and whether there are some that no search finds: one pass, kept by fragment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Final
+
+import numpy as np
+
+from lance_duck.scan.arrays import descend
+from lance_duck.scan.nearest.blocks import block_of
+from lance_duck.scan.nearest.options import VectorColumn
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.wire.fragment import Fragment
+
+_ROWS: Final = 8192
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """What vectors there are; those of deleted rows may be among them.
+
+    Attributes:
+        least: Length of the shortest that is not zero; infinite where there is none.
+        greatest: Length of the longest.
+        zero: Some are zero.
+        odd: Some have a NaN or an infinite number.
+    """
+
+    least: float = np.inf
+    greatest: float = 0.0
+    zero: bool = False
+    odd: bool = False
+
+    nbytes = 256
+
+    def __or__(self, other: Extremes) -> Extremes:
+        return Extremes(
+            min(self.least, other.least),
+            max(self.greatest, other.greatest),
+            self.zero or other.zero,
+            self.odd or other.odd,
+        )
+
+
+def extremes(table: TableScan, column: VectorColumn) -> Extremes:
+    """Those of a version of a table; fragments that were looked at before, in any version, are not again."""
+    snapshot = table.snapshot
+
+    def of_all() -> Extremes:
+        found = [
+            snapshot.shared(_key(fragment, column), partial(_of, table, column, fragment))
+            for fragment in snapshot.fragments
+        ]
+        return reduce(Extremes.__or__, found, Extremes())
+
+    return snapshot.derived(("vector extremes", column.path), of_all)
+
+
+def _key(fragment: Fragment, column: VectorColumn) -> tuple[object, ...]:
+    return "vector extremes", column.path, tuple((file.base_id, file.path) for file in fragment.files)
+
+
+def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
+    whole = TableScan(table.snapshot)  # also where the caller sees a part of it only
+    plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=_ROWS), fragment)
+    found = Extremes()
+    for batch in whole.reader(plan):
+        block = block_of(descend(batch.column(0), column.names[1:]), column)
+        values = block.values if block.there is None else block.values[block.there]
+        numbers = values.astype(np.float64)
+        lengths = np.sqrt(np.einsum("ij,ij->i", numbers, numbers))
+        there = np.isfinite(lengths)
+        longer = lengths[there & (lengths > 0)]
+        if len(longer):
+            found |= Extremes(float(longer.min()), float(longer.max()))
+        found |= Extremes(zero=bool((lengths == 0).any()), odd=not there.all())
+    return found
