@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -146,10 +147,11 @@ def update(
             _Share(place, snapshot.version, ids) for ids in _shares(snapshot, parallelism, where, *updates.values())
         ]
         given = dict(updates)
-        with Draft(snapshot) as draft:
+        with Draft(snapshot, transaction=uuid4()) as draft:
+            named = replace(options, transaction=draft.transaction)
             parts = run_jobs(
                 spark,
-                lambda job: _update(job, given, where, options),
+                lambda job: _update(job, given, where, named),
                 jobs,
                 progress=progress,
                 note=lambda part: _note(draft, part.deleted, part.fragments),

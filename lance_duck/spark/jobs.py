@@ -151,7 +151,7 @@ def _run(spark: SparkSession, tasks: _Tasks, numbers: list[int], parallelism: in
     try:
         return sorted(frame.collect(), key=lambda row: int(row.number))
     except Exception as error:
-        raise _of_spark(error) from None
+        raise of_spark(error) from None
 
 
 def _take(
@@ -192,7 +192,7 @@ def _foreign(error: Exception) -> JobError:
     return JobError(f"a job raised {type(error).__name__}: {error}", remedy=f"on the worker:\n{lines}")
 
 
-def _of_spark(error: Exception) -> LanceDuckError:
+def of_spark(error: Exception) -> LanceDuckError:
     """What Spark says when a worker died or could not begin, without the lines of the JVM."""
     said, _, _ = str(error).partition("\nDriver stacktrace")
     lines = [line for line in said.splitlines() if not line.lstrip().startswith(("at ", "... ", "Caused by: java."))]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -52,7 +52,7 @@ class MergeInsertBuilder:
         self._plan = MergePlan(_keys(handle._to_change.schema, on))
         self._said: dict[str, str] | None = None
 
-    def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
+    def when_matched_update_all(self, condition: str | None = None) -> Self:
         """Rows that match get the values of the source; columns that it does not have stay as they are.
 
         Args:
@@ -61,23 +61,23 @@ class MergeInsertBuilder:
         """
         return self._set(matched=UPDATE, condition=condition)
 
-    def when_matched_delete(self) -> MergeInsertBuilder:
+    def when_matched_delete(self) -> Self:
         """Rows that match are deleted."""
         return self._set(matched=DELETE, condition=None)
 
-    def when_matched_fail(self) -> MergeInsertBuilder:
+    def when_matched_fail(self) -> Self:
         """The merge fails if a row matches."""
         return self._set(matched=FAIL, condition=None)
 
-    def when_matched_do_nothing(self) -> MergeInsertBuilder:
+    def when_matched_do_nothing(self) -> Self:
         """Rows that match stay as they are; so it is unless another choice is made."""
         return self._set(matched=NOTHING, condition=None)
 
-    def when_not_matched_insert_all(self) -> MergeInsertBuilder:
+    def when_not_matched_insert_all(self) -> Self:
         """Source rows that match none are inserted; columns that the source does not have are null."""
         return self._set(insert=True)
 
-    def when_not_matched_by_source_delete(self, expr: str | None = None) -> MergeInsertBuilder:
+    def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
         """Rows of the table that no source row matches are deleted.
 
         Args:
@@ -85,25 +85,25 @@ class MergeInsertBuilder:
         """
         return self._set(by_source_delete=True, by_source_condition=expr)
 
-    def source_dedupe_behavior(self, behavior: str) -> MergeInsertBuilder:
+    def source_dedupe_behavior(self, behavior: str) -> Self:
         """What becomes of source rows whose key came before: "fail" refuses them, "first_seen" passes over them."""
         return self._set(dedupe=_one_of("source_dedupe_behavior", behavior, DEDUPES))
 
-    def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
+    def conflict_retries(self, max_retries: int) -> Self:
         """Times to run again on the newest version after another change came first; 10 unless given."""
         check_patience(max_retries, self._plan.timeout)
         return self._set(retries=max_retries)
 
-    def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
+    def retry_timeout(self, timeout: timedelta) -> Self:
         """Time after which it does not run again; 30 seconds unless given."""
         check_patience(self._plan.retries, timeout)
         return self._set(timeout=timeout)
 
-    def use_index(self, use_index: bool) -> MergeInsertBuilder:
+    def use_index(self, use_index: bool) -> Self:
         """Accepted: keys are always looked up by a scan."""
         return self
 
-    def write_mode(self, mode: str) -> MergeInsertBuilder:
+    def write_mode(self, mode: str) -> Self:
         """How updated rows are written: "rewrite_rows", also by "auto", or "rewrite_columns".
 
         "rewrite_columns" writes the columns of the source anew for all rows of the fragments that have matching rows,
@@ -111,25 +111,25 @@ class MergeInsertBuilder:
         """
         return self._set(write_mode=_one_of("write_mode", mode, MODES))
 
-    def data_storage_version(self, version: str) -> MergeInsertBuilder:
+    def data_storage_version(self, version: str) -> Self:
         """Version of the files that are written; that of the table unless given."""
         return self._set(data_storage_version=storage_version(version))
 
-    def commit_message(self, message: str) -> MergeInsertBuilder:
+    def commit_message(self, message: str) -> Self:
         """A message that is kept with the transaction."""
         self._said = transaction_properties(message, self._said)
         return self
 
-    def transaction_properties(self, properties: Mapping[str, str]) -> MergeInsertBuilder:
+    def transaction_properties(self, properties: Mapping[str, str]) -> Self:
         """Texts by name that are kept with the transaction."""
         self._said = transaction_properties(None, {**(self._said or {}), **properties})
         return self
 
-    def target_bases(self, bases: list[str]) -> MergeInsertBuilder:
+    def target_bases(self, bases: list[str]) -> Self:
         """New fragments go to these base paths, by name or URI, in turn; the URI of the table is its root."""
         return self._set(target_bases=tuple(bases), target_all_bases=None)
 
-    def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
+    def target_all_bases(self, include_primary: bool = True) -> Self:
         """New fragments go to all base paths of the table in turn, its root among them unless told otherwise."""
         return self._set(target_bases=None, target_all_bases=include_primary)
 
@@ -236,7 +236,7 @@ class MergeInsertBuilder:
             committed_here=True,
         )
 
-    def _set(self, **choices: Any) -> MergeInsertBuilder:
+    def _set(self, **choices: Any) -> Self:
         self._plan = replace(self._plan, **choices)
         return self
 

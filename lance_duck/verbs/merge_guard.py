@@ -17,11 +17,11 @@ class InsertGuard:
 
     Args:
         base: That version.
-        keys: Keys that are inserted.
+        keys: Keys that are inserted; None: they are not known, any of those rows may have one.
         on: Key columns.
     """
 
-    def __init__(self, base: Snapshot, keys: KeyIndex, on: Sequence[str]) -> None:
+    def __init__(self, base: Snapshot, keys: KeyIndex | None, on: Sequence[str]) -> None:
         self._keys = keys
         self._on = list(on)
         self._seen = {_identity(fragment) for fragment in base.fragments}
@@ -30,21 +30,27 @@ class InsertGuard:
         """Look into the fragments that no version before had.
 
         Raises:
-            RetryableError: One of the keys is there now.
+            RetryableError: One of the keys is there now, or may be.
         """
         fresh = [fragment for fragment in newer.fragments if _identity(fragment) not in self._seen]
         if not fresh:
             return
+        if self._keys is None:
+            raise _same_key(newer)
         table = TableScan(newer, self._keys.sieve([(name,) for name in self._on]))
         options = ScanOptions(columns=self._on, fragments=[fragment.id for fragment in fresh])
         for batch in table.reader(table.plan(options)):
             if (self._keys.find(batch.columns) >= 0).any():
-                raise RetryableError(
-                    "another change inserted a row with the same key",
-                    where=f"{newer.uri} version {newer.version}",
-                    remedy="run the merge again",
-                )
+                raise _same_key(newer)
         self._seen |= {_identity(fragment) for fragment in fresh}
+
+
+def _same_key(newer: Snapshot) -> RetryableError:
+    return RetryableError(
+        "another change inserted a row with the same key",
+        where=f"{newer.uri} version {newer.version}",
+        remedy="run the merge again",
+    )
 
 
 def _identity(fragment: Fragment) -> tuple[int, tuple[DataFile, ...]]:

@@ -80,6 +80,29 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
         """Several as one; no fragment is in two."""
         return cls({fragment_id: bitmap for part in parts for fragment_id, bitmap in part._bitmaps.items()})
 
+    @classmethod
+    def united(cls, parts: Iterable[Offsets]) -> tuple[Offsets, int | None]:
+        """Several as one; and the address of a row that is in two of them, None where none is."""
+        by_fragment: dict[int, list[tuple[int, bytes]]] = {}
+        for part in parts:
+            for fragment_id, bitmap in part._bitmaps.items():
+                by_fragment.setdefault(fragment_id, []).append(bitmap)
+        found, repeated = {}, None
+        for fragment_id, bitmaps in sorted(by_fragment.items()):
+            found[fragment_id] = bitmaps[0]
+            if len(bitmaps) == 1:
+                continue
+            each = Offsets.joined(cls({i: bitmap}) for i, bitmap in enumerate(bitmaps))
+            rows, counts = np.unique(np.concatenate(list(each.values())), return_counts=True)
+            found[fragment_id] = len(rows), roaring_bytes(rows)
+            if counts.max(initial=0) > 1 and repeated is None:
+                repeated = fragment_id << 32 | int(rows[counts > 1][0])
+        return cls(found), repeated
+
+    def only(self, fragments: Iterable[int]) -> Offsets:
+        """Those of some of its fragments."""
+        return Offsets({fragment_id: self._bitmaps[fragment_id] for fragment_id in fragments})
+
     @property
     def count(self) -> int:
         """Rows of all fragments."""
@@ -104,7 +127,17 @@ def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Draft) -> 
         addresses: In any order, each once.
         draft: Notes the files.
     """
-    affected = offsets_by_fragment(addresses)
+    return delete_offsets(snapshot, offsets_by_fragment(addresses), draft)
+
+
+def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]], draft: Draft) -> Deleted:
+    """Write the deletion files for rows that live.
+
+    Args:
+        snapshot: The version in which they live.
+        affected: Their offsets by the id of their fragment, ascending, each once.
+        draft: Notes the files.
+    """
 
     def write(item: tuple[int, NDArray[np.uint32]]) -> Fragment | None:
         fragment = snapshot.fragment(item[0])
