@@ -10,7 +10,7 @@ from typing import Any
 
 from lance_duck.commit import ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
-from lance_duck.maintenance.follow import Followed, amend_reuse, follow_indexes
+from lance_duck.maintenance.follow import Follow, Followed, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
@@ -21,8 +21,8 @@ from lance_duck.write import discard_fragments
 
 Progress = Callable[[int, int], Any]
 
-# After any other error of a commit nobody knows whether it went through.
-_KNOWN = (CommitConflictError, InvalidInputError, UnsupportedError)
+KNOWN = (CommitConflictError, InvalidInputError, UnsupportedError)
+"""Errors of a commit after which there surely is no new version."""
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
@@ -64,13 +64,13 @@ def compact(
             return current, []
         done = list(_rewrite_all(current, groups, options, progress))
         try:
-            prepared = _prepared(current, done, options)
+            prepared = prepare(current, done, options)
         except BaseException:
             _discard(current, done)
             raise
         try:
             return prepared.commit(properties), done
-        except _KNOWN:
+        except KNOWN:
             _discard(current, done)
             raise
 
@@ -107,11 +107,11 @@ def commit_rewrites(
     if len(set(ids)) != len(ids):
         raise InvalidInputError("a fragment in two rewrites", where="compaction", found=sorted(ids))
     read = snapshot.checkout(read_versions.pop())
-    return _prepared(read, rewrites, options).commit(properties)
+    return prepare(read, rewrites, options).commit(properties)
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     """All that there is to commit.
 
     Attributes:
@@ -129,17 +129,27 @@ class _Prepared:
         operation = Rewrite(self.groups, self.followed.rewritten)
         try:
             return commit(self.read, operation, amend=amend_reuse(self.read, self.followed), properties=properties)
-        except _KNOWN:
+        except KNOWN:
             self.followed.discard(self.read)
             raise
 
 
-def _prepared(read: Snapshot, rewrites: Sequence[Rewritten], options: CompactionOptions) -> _Prepared:
+def prepare(
+    read: Snapshot, rewrites: Sequence[Rewritten], options: CompactionOptions, follow: Follow | None = None
+) -> Prepared:
+    """Reserve ids for the new fragments, and let index segments follow.
+
+    Args:
+        read: Version that the old fragments are of.
+        rewrites: What was written.
+        options: What becomes of indices.
+        follow: Writes their segments; None: here.
+    """
     count = sum(len(r.new) for r in rewrites)
     reserved = commit(read, ReserveFragments(count)) if count else read
     first = (reserved.manifest.max_fragment_id or 0) - count + 1
     groups = tuple(_numbered(rewrites, first))
-    return _Prepared(read, groups, follow_indexes(read, groups, options))
+    return Prepared(read, groups, follow_indexes(read, groups, options, follow))
 
 
 def _discard(snapshot: Snapshot, rewrites: Iterable[Rewritten]) -> None:

@@ -52,7 +52,26 @@ class Followed:
             discard_segment(snapshot, metadata)
 
 
-def follow_indexes(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions) -> Followed:
+Follow = Callable[[Snapshot, Sequence[Segment], Sequence[RewriteGroup]], Sequence["Fate"]]
+"""Writes segments anew, in any process, each as `written_anew` does."""
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a segment that was to be written anew.
+
+    Attributes:
+        new: It; None: it was not written.
+        broken: Why it is left uncovered.
+    """
+
+    new: IndexMetadata | None = None
+    broken: str | None = None
+
+
+def follow_indexes(
+    snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions, follow: Follow | None = None
+) -> Followed:
     """Let index segments follow the rows of fragments that were written anew.
 
     A segment that is broken is left uncovered, with a warning.
@@ -61,6 +80,7 @@ def follow_indexes(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: 
         snapshot: Version that the old fragments are of.
         groups: With the ids of the new fragments.
         options: Which way.
+        follow: Writes segments; None: here, one after the other.
 
     Raises:
         StoreError: The disk or the service failed; nothing is left behind.
@@ -74,7 +94,7 @@ def follow_indexes(snapshot: Snapshot, groups: Sequence[RewriteGroup], options: 
         found.deferred += groups
         return found
     try:
-        broken = _rewrite(snapshot, mine, groups, found)
+        broken = _rewrite(snapshot, mine, groups, found, follow or _one_by_one)
     except BaseException:
         found.discard(snapshot)
         raise
@@ -117,41 +137,75 @@ def amend_reuse(read: Snapshot, followed: Followed) -> Callable[[Snapshot, Draft
     return amend if groups or any(i.name == FRAGMENT_REUSE for i in read.indices) else None
 
 
+def written_anew(
+    snapshot: Snapshot, segment: Segment, groups: Sequence[RewriteGroup], uuid: UUID | None = None
+) -> Fate:
+    """Write a segment with the new addresses of the rows of fragments that were written anew.
+
+    Raises:
+        StoreError: The disk or the service failed; nothing is left behind.
+    """
+    return _moved(snapshot, segment, _address_map(snapshot, groups), uuid)
+
+
 def _rewrite(
-    snapshot: Snapshot, mine: Sequence[IndexMetadata], groups: Sequence[RewriteGroup], found: Followed
+    snapshot: Snapshot,
+    mine: Sequence[IndexMetadata],
+    groups: Sequence[RewriteGroup],
+    found: Followed,
+    follow: Follow,
 ) -> set[UUID]:
     """Write segments anew; returns those that are broken."""
-    broken = set()
     wanted = {s.uuid for s in mine}
-    moved = AddressMap([moved_group(snapshot, g.old_fragments, g.new_fragments) for g in groups])
-    for segment in (s for index in catalog(snapshot) for s in index.segments):
-        if segment.uuid not in wanted or segment.by_row_id or not segment.kind.can_follow():
-            continue
-        if not np.array_equal(segment.fragments, _present(snapshot, segment)):
-            continue  # it shares fragments with another segment, and only one of them answers for them
-        try:
-            new = _rewritten(snapshot, segment, moved)
-        except UnsupportedError:  # a layout that is not read
-            continue
-        if new is None:
+    segments = [
+        segment
+        for segment in (s for index in catalog(snapshot) for s in index.segments)
+        if segment.uuid in wanted
+        and not segment.by_row_id
+        and segment.kind.can_follow()
+        # else it shares fragments with another segment, and only one of them answers for them
+        and np.array_equal(segment.fragments, _present(snapshot, segment))
+    ]
+    broken = set()
+    for segment, fate in zip(segments, follow(snapshot, segments, groups), strict=True):
+        if fate.broken is not None:
             broken.add(segment.uuid)
-        else:
-            found.written.append(new)
-            found.rewritten.append(_in_place_of(segment.metadata, new))
+            text = f"{segment} is not rewritten, what it covered is scanned: {fate.broken}"
+            warnings.warn(text, IndexWarning, stacklevel=2)
+        elif fate.new is not None:
+            found.written.append(fate.new)
+            found.rewritten.append(_in_place_of(segment.metadata, fate.new))
     return broken
 
 
-def _rewritten(snapshot: Snapshot, segment: Segment, moved: AddressMap) -> IndexMetadata | None:
+def _one_by_one(snapshot: Snapshot, segments: Sequence[Segment], groups: Sequence[RewriteGroup]) -> list[Fate]:
+    moved = _address_map(snapshot, groups)
+    fates: list[Fate] = []
+    try:
+        for segment in segments:
+            fates.append(_moved(snapshot, segment, moved))  # noqa: PERF401  those before a failure are removed
+    except BaseException:
+        for fate in fates:
+            if fate.new is not None:
+                discard_segment(snapshot, fate.new)
+        raise
+    return fates
+
+
+def _address_map(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> AddressMap:
+    return AddressMap([moved_group(snapshot, g.old_fragments, g.new_fragments) for g in groups])
+
+
+def _moved(snapshot: Snapshot, segment: Segment, moved: AddressMap, uuid: UUID | None = None) -> Fate:
     covers = moved.coverage(segment.fragments).tolist()
     try:
-        return merge_segments(snapshot, [segment], translate=moved.follow, covers=covers)
+        return Fate(merge_segments(snapshot, [segment], translate=moved.follow, covers=covers, uuid=uuid))
     except StoreError:
         raise
     except LanceDuckError as error:
         if isinstance(error, UnsupportedError) and is_deferrable(segment.metadata):
-            raise
-        warnings.warn(f"{segment} is not rewritten, what it covered is scanned: {error}", IndexWarning, stacklevel=2)
-        return None
+            return Fate()  # a layout that is not read
+        return Fate(broken=str(error))
 
 
 def _is_concerned(snapshot: Snapshot, segment: IndexMetadata, groups: Iterable[RewriteGroup]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -48,13 +49,16 @@ class Rewritten:
         return sum(len(f.files) for f in self.new)
 
 
-def rewrite(snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions) -> Rewritten:
+def rewrite(
+    snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions, transaction: UUID | None = None
+) -> Rewritten:
     """Write the live rows of fragments into new ones, in order.
 
     Args:
         snapshot: The version they are of.
         fragments: Neighbours.
         options: Sizes.
+        transaction: In the names of the files, where many processes write for one change.
 
     Raises:
         FormatError: A file cannot be read; what was written is removed.
@@ -64,6 +68,7 @@ def rewrite(snapshot: Snapshot, fragments: Sequence[Fragment], options: Compacti
     if not live:
         return Rewritten(snapshot.version, tuple(fragments), ())
     write_options = _write_options(snapshot, options, -(-live // fragments_for(live, options)))
+    write_options = replace(write_options, transaction=transaction)
     new = write_fragments(snapshot.store, snapshot.schema, _batches(snapshot, fragments, options), write_options)
     try:
         return Rewritten(snapshot.version, tuple(fragments), tuple(_with_lineage(snapshot, fragments, new)))

@@ -1,15 +1,12 @@
 """Indexes that are built in parts, by any processes, and committed once.
 
-A part is a segment over neighbouring fragments. All parts of one change have uuids with the same first half, so that
-files of workers that died are found, and removed.
-
-_indices/{first half of the change}{second half of its own}/…
+A part is a segment over neighbouring fragments. Files of workers that died are found by the uuids of all parts of a
+change: see `index.parts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,6 +15,7 @@ import numpy as np
 
 from lance_duck.commit import run_again
 from lance_duck.index.build import builds_by_row_id
+from lance_duck.index.parts import part_uuid, sweep_parts
 from lance_duck.index.registry import kind_of
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.index_create import IndexWish, build, settle_name
@@ -27,11 +25,7 @@ from lance_duck.verbs.index_made import MadeSegments
 from lance_duck.verbs.index_optimize import has_moved_rows
 from lance_duck.verbs.index_rows import column_path
 from lance_duck.verbs.index_vector import is_vector_kind, vector_wish
-from lance_duck.wire import paths
 from lance_duck.wire.index import IndexMetadata
-
-_HALF = 8
-_HALF_OF_TEXT = 18
 
 
 @dataclass(frozen=True)
@@ -154,19 +148,3 @@ def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tu
     place = np.minimum((ends - 1) * max(count, 1) // ends[-1], count - 1)
     cuts = np.flatnonzero(np.diff(place)) + 1
     return [tuple(run.tolist()) for run in np.split(ids, cuts)]
-
-
-def part_uuid(change: UUID) -> UUID:
-    """A new uuid of a part of a change."""
-    return UUID(bytes=change.bytes[:_HALF] + uuid4().bytes[_HALF:])
-
-
-def sweep_parts(snapshot: Snapshot, change: UUID, kept: Iterable[UUID]) -> None:
-    """Remove what workers wrote for a change, but for some segments. Never raises."""
-    begin = f"{paths.INDICES}/{str(change)[:_HALF_OF_TEXT]}"
-    stays = {paths.index_directory(uuid) for uuid in kept}
-    with suppress(Exception):  # what is left is what cleanup removes
-        found = [entry.path for entry in snapshot.store.walk(paths.INDICES) if entry.path.startswith(begin)]
-        gone = [path for path in found if path.rpartition("/")[0] not in stays]
-        if gone:
-            snapshot.store.delete(gone)
