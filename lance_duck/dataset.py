@@ -20,6 +20,7 @@ from lance_duck.optimize import Upkeep
 from lance_duck.scan.blob_reads import BlobReads
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.indexed import indexed_columns
+from lance_duck.scan.nearest.again import search_table
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.nearest.options import only_vector_column
 from lance_duck.scan.nodes import predicate_from_node
@@ -266,6 +267,9 @@ class LanceDataset(
         **options: Any,
     ) -> pa.Table:
         """Read into memory; the arguments are those of `scanner`."""
+        if options.get("nearest") is not None:
+            chosen = {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
+            return search_table(self._table, options | chosen)
         return self.scan(columns, filter, limit, offset, **options).to_table()
 
     def to_batches(
@@ -299,7 +303,7 @@ class LanceDataset(
         chosen = only_vector_column(self._snapshot.schema) if column is None else column
         nearest = {"column": chosen, "q": q, "k": k}
         nearest |= {name: options.pop(name) for name in NEAREST_ARGUMENTS & options.keys()}
-        return self.scan(nearest=nearest, **options).to_table()
+        return self.to_table(nearest=nearest, **options)
 
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
         """Number of rows; without a filter from metadata alone."""

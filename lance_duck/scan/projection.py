@@ -69,6 +69,11 @@ class Projection:
         return tuple(dict.fromkeys(path for output in self.outputs for path in output.paths))
 
     @cached_property
+    def roots(self) -> frozenset[str]:
+        """Top-level columns of these."""
+        return frozenset(path[0] for path in self.paths)
+
+    @cached_property
     def kept(self) -> dict[object, Any]:
         """What follows from this projection and a key, for who scans with it again; made by whoever asks."""
         return {}

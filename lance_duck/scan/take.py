@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from lance_duck.rows import row_addresses, split_addresses
 from lance_duck.scan.arrays import pick
 from lance_duck.scan.assemble import assemble
 from lance_duck.scan.fragment_reader import ColumnCache, Columns, FragmentReader
+from lance_duck.scan.held import HeldColumns, is_few
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import Request, gather, run
@@ -112,19 +114,50 @@ class Taker:
 
     def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
         """Rows `offsets` of the fragments at `owners`."""
+        wanted = self._wanted(projection)
+        held = self._of_held(wanted, owners, offsets)
+        if held and len(held) == len(projection.roots):
+            return assemble(projection, held, len(offsets))
+        wanted = [read for read in wanted if read.name not in held] if held else wanted
+        columns = self._read_of_files(wanted, owners, offsets, projection)
+        return assemble(projection, columns | held, len(offsets))
+
+    def _of_held(self, wanted: Sequence[Read], owners: Places, offsets: Places) -> Columns:
+        """Those columns that are in memory."""
+        found = [(read.name, self._held.find(read)) for read in wanted] if is_few(len(offsets)) else ()
+        held = {name: column for name, column in found if column is not None}
+        if not held:
+            return {}
+        rows = self._physical_bounds[owners] + offsets
+        return {name: column.take(rows) for name, column in held.items()}
+
+    @cached_property
+    def _held(self) -> HeldColumns:
+        return HeldColumns(self._snapshot, self._whole)
+
+    def _whole(self, read: Read) -> list[pa.Array]:
+        """A column of all fragments, deleted rows among it."""
+        readers = [self._reader(index) for index in range(len(self._fragments))]
+        return [run(reader.read([read], slice(0, reader.num_rows)))[read.name] for reader in readers]
+
+    @cached_property
+    def _physical_bounds(self) -> Places:
+        counts = np.array([self._snapshot.physical_rows(fragment) for fragment in self._fragments], np.int64)
+        return np.cumsum(counts) - counts
+
+    def _read_of_files(
+        self, wanted: Sequence[Read], owners: Places, offsets: Places, projection: Projection
+    ) -> Columns:
         keys = row_addresses(0, offsets) | (owners.astype(np.uint64) << np.uint64(32))
         ascending, back = _ascending(keys)
         shares = self._shares(*split_addresses(ascending), projection)
-        wanted = self._wanted(projection)
         columns: Columns = {}
         for first in range(0, len(shares), _MOST_AT_ONCE):
             found = run(gather([_read(share, wanted, projection) for share in shares[first : first + _MOST_AT_ONCE]]))
             columns = _joined([columns, *found] if columns else found)
         if not shares:
             columns = _none(wanted, projection)
-        if back is not None:
-            columns = {name: pick(array, back) for name, array in columns.items()}
-        return assemble(projection, columns, len(keys))
+        return columns if back is None else {name: pick(array, back) for name, array in columns.items()}
 
     def _wanted(self, projection: Projection) -> Sequence[Read]:
         """Columns to read for a projection; those of the last one are remembered."""

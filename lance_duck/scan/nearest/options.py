@@ -114,6 +114,12 @@ class Nearest:
             upper,
         )
 
+    def asking(self, queries: Queries) -> Nearest:
+        """The same for other queries of the same form."""
+        other = object.__new__(Nearest)
+        other.__dict__.update(self.__dict__, queries=queries)
+        return other
+
     @property
     def default_metric(self) -> str:
         """What is computed where neither caller nor index says."""

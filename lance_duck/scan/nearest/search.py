@@ -75,6 +75,13 @@ class Search:
             found = replace(found, queries=asked[found.queries])
         return found if self.post is None else self._passing(self.post, found)
 
+    def asking(self, nearest: Nearest) -> Search:
+        """The same for other queries: what is known stays known, but for the rows of a filter."""
+        other = object.__new__(Search)
+        other.__dict__.update(self.__dict__, nearest=nearest, log=[])
+        other.__dict__.pop("_rows", None)
+        return other
+
     @cached_property
     def route(self) -> Route:
         """Which way it goes."""

@@ -1,0 +1,59 @@
+"""Searches that differ in their queries only: all else is decided once for a version of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.scan.nearest.queries import query_vectors
+from lance_duck.scan.nearest.scan import NearestScan
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.sql_constants import asks_for_the_time
+from lance_duck.scan.table_scan import TableScan
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_APART: Final = frozenset({"nearest", "columns"})
+
+
+def search_table(table: TableScan, given: Mapping[str, Any]) -> pa.Table:
+    """Search, and read the result.
+
+    Args:
+        table: Where.
+        given: Arguments of `ScanOptions`, `nearest` among them.
+
+    Raises:
+        InvalidInputError: What was asked makes no sense for this table.
+        UnsupportedError: It is known, and not supported with a search.
+    """
+    key = _key(given)
+    if key is None:
+        return NearestScan(table, ScanOptions(**given)).table()
+    kept: dict[bool, NearestScan] = table.known.layout(key, dict)
+    for scan in kept.values():  # any of them knows what queries have to be
+        queries, is_batch = query_vectors(given["nearest"]["q"], *scan.query_form)
+        if is_batch in kept:
+            return kept[is_batch].asking(queries).table()
+        break
+    scan = NearestScan(table, ScanOptions(**given))
+    found = scan.table()
+    kept[scan.is_batch] = scan.asking(scan.queries[:1])
+    return found
+
+
+def _key(given: Mapping[str, Any]) -> object | None:
+    """All that was asked but the queries; None where it is not known to mean the same again."""
+    nearest, columns, filter_ = given["nearest"], given.get("columns"), given.get("filter")
+    if type(nearest) is not dict or "q" not in nearest or (columns is not None and type(columns) is not list):
+        return None
+    if filter_ is not None and (type(filter_) is not str or asks_for_the_time(filter_)):
+        return None
+    names = None if columns is None else tuple(columns)
+    options = [(name, value) for name, value in given.items() if name not in _APART]
+    looks = [(name, value) for name, value in nearest.items() if name != "q"]
+    types = [type(value) for _, value in options + looks]
+    if not _PLAIN.issuperset(types) or (names is not None and not all(type(name) is str for name in names)):
+        return None
+    return "searches", names, tuple(options), tuple(looks), tuple(types)
