@@ -1,0 +1,118 @@
+"""Kinds, metrics and types of vectors, built by each, searched by both: each finds as much as the other."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.index.vector.metric import distances
+
+ROWS, DIM, QUERIES, K = 3000, 32, 40, 10
+AS_FAR = 0.02
+BUILDERS: dict[str, Any] = {"lance_duck": ld, "pylance": lance}
+KINDS: dict[str, dict[str, Any]] = {
+    "IVF_FLAT": {},
+    "IVF_SQ": {},
+    "IVF_PQ": {"num_sub_vectors": 16},
+    "IVF_PQ 4 bits": {"num_sub_vectors": 32, "num_bits": 4},
+    "IVF_HNSW_FLAT": {"ef_construction": 60},
+    "IVF_HNSW_SQ": {"ef_construction": 60},
+    "IVF_HNSW_PQ": {"num_sub_vectors": 16, "ef_construction": 60},
+    "IVF_HNSW_PQ 4 bits": {"num_sub_vectors": 32, "num_bits": 4, "ef_construction": 60},
+}
+METRICS = ("l2", "cosine", "dot")
+TYPES = ("float16", "float32", "float64")  # pylance searches no bfloat16
+WHOLE = list(itertools.product(BUILDERS, KINDS, METRICS, TYPES))
+CROSS_SECTION = (  # each kind, metric and type, by each builder
+    ("lance_duck", "IVF_FLAT", "cosine", "float64"),
+    ("pylance", "IVF_SQ", "dot", "float16"),
+    ("lance_duck", "IVF_PQ", "dot", "float32"),
+    ("pylance", "IVF_PQ 4 bits", "cosine", "float32"),
+    ("pylance", "IVF_HNSW_FLAT", "l2", "float64"),
+    ("lance_duck", "IVF_HNSW_SQ", "cosine", "float16"),
+    ("pylance", "IVF_HNSW_PQ", "dot", "float32"),
+    ("lance_duck", "IVF_HNSW_PQ 4 bits", "l2", "float16"),
+)
+
+
+@cache
+def made(type_: str) -> tuple[np.ndarray, np.ndarray, pa.Array]:
+    """Vectors as the type has them, queries, and the column."""
+    random = np.random.default_rng(11)
+    centres = 1.5 * random.normal(size=(60, DIM))
+    values = centres[random.integers(60, size=ROWS + QUERIES)] + 0.8 * random.normal(size=(ROWS + QUERIES, DIM))
+    queries = values[ROWS:].astype(np.float16).astype(np.float32)
+    typed = values[:ROWS].astype(type_)
+    return typed.astype(np.float32), queries, pa.FixedSizeListArray.from_arrays(pa.array(typed.ravel()), DIM)
+
+
+def searched(library: Any, uri: str, queries: np.ndarray, **options: Any) -> np.ndarray:
+    """Rows of the nearest."""
+    dataset = library.dataset(uri)
+    found = []
+    for query in queries:
+        nearest = {"column": "v", "q": query, "k": K, **options}
+        found.append(dataset.to_table(columns=["id", "_distance"], nearest=nearest)["id"].to_numpy())
+    return np.stack(found)
+
+
+def recall(found: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.mean([len(np.intersect1d(a, b)) / K for a, b in zip(found, truth, strict=True)]))
+
+
+@pytest.mark.parametrize(
+    ("builder", "kind", "metric", "type_"),
+    [pytest.param(*case, marks=() if case in CROSS_SECTION else pytest.mark.slow) for case in WHOLE],
+)
+def test_each_finds_as_much_as_the_other(builder: str, kind: str, metric: str, type_: str, tmp_path: Path) -> None:
+    values, queries, column = made(type_)
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(pa.table({"id": np.arange(ROWS), "v": column}), uri)
+    given = {"metric": metric, "num_partitions": 4, "max_iters": 10, **KINDS[kind]}
+    BUILDERS[builder].dataset(uri).create_index("v", kind.partition(" ")[0], **given)
+    truth = np.argsort(distances(metric, queries, values), axis=1)[:, :K]
+    look = {"nprobes": 2, "metric": metric, **({"ef": 40} if "HNSW" in kind else {})}
+    ours, theirs = (recall(searched(library, uri, queries, **look), truth) for library in (ld, lance))
+    assert abs(ours - theirs) <= AS_FAR
+    assert ours > 0.7
+
+
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_each_finds_as_much_as_the_other_by_different_bits(builder: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    centres = random.integers(0, 256, (40, DIM)).astype(np.uint8)
+    noise = np.packbits(random.random((ROWS + QUERIES, 8 * DIM)) < 0.15, axis=1)
+    values = centres[random.integers(40, size=ROWS + QUERIES)] ^ noise
+    uri = str(tmp_path / "t.lance")
+    column = pa.FixedSizeListArray.from_arrays(pa.array(values[:ROWS].ravel()), DIM)
+    lance.write_dataset(pa.table({"id": np.arange(ROWS), "v": column}), uri)
+    BUILDERS[builder].dataset(uri).create_index("v", "IVF_FLAT", metric="hamming", num_partitions=4)
+    measured = distances("hamming", values[ROWS:], values[:ROWS])
+    furthest = np.sort(measured, axis=1)[:, K - 1 : K]  # many are just as far
+    shares = []
+    for library in (ld, lance):
+        found = searched(library, uri, values[ROWS:], nprobes=2, metric="hamming")
+        shares.append(float(np.mean(np.take_along_axis(measured, found, axis=1) <= furthest)))
+    assert abs(shares[0] - shares[1]) <= AS_FAR
+    assert shares[0] > 0.7
+
+
+def test_graphs_of_bits_are_left_aside(tmp_path: Path) -> None:
+    """pylance builds them; they are not read, and every vector is compared."""
+    values = np.random.default_rng(5).integers(0, 256, (400, 4)).astype(np.uint8)
+    uri = str(tmp_path / "t.lance")
+    column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), 4)
+    ds = lance.write_dataset(pa.table({"id": np.arange(400), "v": column}), uri)
+    ds.create_index("v", "IVF_HNSW_FLAT", metric="hamming", num_partitions=1)
+    with pytest.warns(ld.errors.IndexWarning, match="graphs of bits"):
+        found = ld.dataset(uri).search(values[7], k=5, columns=["id"])
+    nearest = np.sort(distances("hamming", values[7:8], values)[0])[:5]
+    np.testing.assert_array_equal(found["_distance"].to_numpy(), nearest)
