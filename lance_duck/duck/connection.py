@@ -192,8 +192,11 @@ class Connection:
             return run(found.sql, found.tables)
         except duckdb.InterruptException:
             raise
-        except duckdb.Error:
-            return run(sql, {})  # errors speak of the statement as it was given
+        except duckdb.Error as error:
+            try:
+                return run(sql, {})  # errors speak of the statement as it was given
+            except duckdb.TransactionException:
+                raise error from None  # which ended the transaction
 
     def _with_new_tables(self, call: Callable[[], Any]) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""

@@ -10,8 +10,16 @@ from lance_duck.duck.tokens import tokens_of
 
 @dataclass(frozen=True)
 class Numbered:
-    """A text whose `?` have numbers: $1, $2, …; and where its characters were before."""
+    """A text whose `?` have numbers: $1, $2, …; and where its characters were before.
 
+    Attributes:
+        sql: The text as it was.
+        text: From one of its characters on, with numbers.
+        places: Where the numbers end.
+        first: That character.
+    """
+
+    sql: str
     text: str
     places: tuple[int, ...]
     first: int
@@ -21,7 +29,7 @@ class Numbered:
         """Number the marks of a statement, from one of its characters on."""
         marks = [token.start for token in tokens_of(sql) if token.text == "?"] if "?" in sql else []
         if not marks:
-            return cls(sql[first:], (), first)
+            return cls(sql, sql[first:], (), first)
         pieces, places, at, size = [], [], first, 0
         for number, mark in enumerate(marks, 1):
             pieces += [sql[at:mark], f"${number}"]
@@ -29,7 +37,7 @@ class Numbered:
             places.append(size)
             at = mark + 1
         # After each mark the text is longer by the digits of its number.
-        return cls("".join(pieces) + sql[at:], tuple(places), first)
+        return cls(sql, "".join(pieces) + sql[at:], tuple(places), first)
 
     def before(self, place: int) -> int:
         """Where a place of the text was."""

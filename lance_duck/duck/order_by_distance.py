@@ -21,6 +21,7 @@ from sqlglot.errors import SqlglotError
 from lance_duck.duck.measures import Measure, cast_length, measure_of
 from lance_duck.duck.numbered import Numbered
 from lance_duck.duck.plain_sql import Node, is_plain_condition, is_plain_query, is_plain_table, sql_of
+from lance_duck.duck.tokens import tokens_of
 
 Key = int | str
 """A parameter: its position from 1, or its name."""
@@ -90,11 +91,14 @@ class NearestSelect:
             query for it.
         length: Of the array that the vector is cast to; None where it is not.
         bare: Place and end of the vector where DuckDB would refuse it for not being cast to an array.
-        query_place: Place and end of the query in the text.
+        query_place: Place and end of the query, without its parentheses; None where the vector is no query.
+        vector_keys: What the query needs of the parameters: the name that it has for each, the parameter, and how the
+            text spells it; in the order of the text.
         where: The condition of rows, with `?` for its parameters; None for all rows.
         where_keys: Those parameters.
         limit, offset: Numbers, or parameters.
         columns: Names that the statement reads, in lower case; None: perhaps all.
+        explained: It is an EXPLAIN.
     """
 
     start: int
@@ -104,9 +108,9 @@ class NearestSelect:
     metric: str
     largest_first: bool
     column: str
-    vector: Key | str
-    is_query: bool
-    vector_keys: tuple[tuple[str, Key], ...]
+    vector: Key
+    query_place: tuple[int, int] | None
+    vector_keys: tuple[tuple[str, Key, str], ...]
     length: int | None
     bare: tuple[int, int] | None
     where: str | None
@@ -146,7 +150,7 @@ def _known(text: str) -> NearestSelect | None:
         if len(trees) != 1 or not isinstance(trees[0], exp.Select):
             return None
         return _Reader(trees[0], numbered, explained=bool(start[1])).found()
-    except (SqlglotError, RecursionError, KeyError, ValueError):
+    except (SqlglotError, RecursionError, LookupError, ValueError, StopIteration):
         return None
 
 
@@ -189,9 +193,9 @@ class _Reader:
         if where is None or vector is None:
             return None
         inner, length, bare = vector
-        is_query = isinstance(inner, exp.Subquery)
-        text = sql_of(inner.this) if is_query else ""
-        given = tuple(dict.fromkeys(re.findall(r"\$(\w+)", text)))
+        query_place = self._place(inner) if isinstance(inner, exp.Subquery) else None
+        text = sql_of(inner.this) if query_place else ""
+        given = re.findall(r"\$(\w+)", text)
         start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
         return NearestSelect(
             self._text.before(start),
@@ -201,9 +205,9 @@ class _Reader:
             measure.metric,
             largest_first,
             measure.column.name,
-            text if is_query else _key(inner),
-            is_query,
-            tuple((name, _as_key(name)) for name in given),
+            text if query_place else _key(inner),
+            query_place,
+            tuple((name, _as_key(name), "?" if self._text.places else f"${name}") for name in given),
             length,
             bare,
             *where,
@@ -276,6 +280,23 @@ class _Reader:
         start = self._text.before(places[0][0])
         is_mark = bool(self._text.places) and str(inner.this).isdigit()
         return inner, length, (start, start + 1 if is_mark else self._text.before(places[0][1] - 1) + 1)
+
+    def _place(self, query: exp.Subquery) -> tuple[int, int]:
+        """Place and end of what stands between the parentheses of a query."""
+        within = query.this.find(exp.Column, exp.Table)
+        first = self._text.before(next(p.meta["start"] for p in within.walk() if "start" in p.meta))
+        tokens = tokens_of(self._text.sql)
+        at = next(i for i, token in enumerate(tokens) if token.start == first)
+        start = end = at
+        depth = 1
+        while depth:
+            start -= 1
+            depth += {")": 1, "(": -1}.get(tokens[start].text, 0)
+        depth = 1
+        while depth:
+            end += 1
+            depth += {"(": 1, ")": -1}.get(tokens[end].text, 0)
+        return tokens[start].end, tokens[end].start
 
     def _columns(self, alias: str) -> frozenset[str] | None:
         if any(isinstance(node, exp.Star) for each in self._select.expressions for node in each.walk()):

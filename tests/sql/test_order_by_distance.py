@@ -1,0 +1,321 @@
+"""ORDER BY distance LIMIT k through `connect` gives what DuckDB gives on a table of its own."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.duck import nearest_first
+from lance_duck.duck.order_by_distance import Listed, nearest_select
+
+STATEMENTS = 3000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 120
+DIM = 3
+NAN = float("nan")
+TABLES = ("plain", "indexed", "odd", "double", "tiny")
+
+
+def _table(vectors: list[list[float] | None], seed: int, type_: pa.DataType | None = None) -> pa.Table:
+    rng = random.Random(seed)
+    rows = len(vectors)
+    return pa.table(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "label": pa.array([rng.choice([0, 1, 2, None]) for _ in range(rows)], pa.int32()),
+            "name": pa.array([rng.choice(["a", "b", None]) for _ in range(rows)], pa.string()),
+            "vec": pa.array(vectors, pa.list_(type_ or pa.float32(), DIM)),
+        }
+    )
+
+
+def _data() -> dict[str, pa.Table]:
+    rng = np.random.default_rng(3)
+    grid = rng.integers(-2, 3, (400, DIM)).astype(np.float32)
+    smooth = rng.standard_normal((600, DIM)).astype(np.float32)
+    odd: list[list[float] | None] = [row.tolist() for row in grid[:120]]
+    odd[3], odd[50], odd[7], odd[60] = None, None, [0.0] * DIM, [0.0] * DIM
+    odd[9], odd[70], odd[11] = [NAN, 1.0, 2.0], [math.inf, 0.0, 1.0], [-math.inf, 1.0, 1.0]
+    odd[13], odd[14] = [1e30, 1e30, 0.0], [1e-30, 0.0, 1e-30]
+    some: list[list[float] | None] = [row.tolist() for row in grid]
+    for i in range(0, 400, 37):
+        some[i] = None
+    nonzero = [row if row is None or any(row) else [1.0, 1.0, 1.0] for row in some]
+    return {
+        "plain": _table(nonzero, 1),
+        "indexed": _table(smooth.tolist(), 2),
+        "odd": _table(odd, 3),
+        "double": _table(rng.standard_normal((200, DIM)).tolist(), 4, pa.float64()),
+        "tiny": _table([[1.0, 2.0, 3.0], None], 5),
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ordered")
+    for name, table in _data().items():
+        dataset = ld.write_dataset(table, path / f"{name}.lance", max_rows_per_file=150)
+        if name == "indexed":
+            dataset.delete("id >= 500")
+            dataset.create_index("vec", "IVF_FLAT", num_partitions=4)
+            dataset.create_scalar_index("label", "BITMAP")
+            dataset.insert(table[500:])
+    return path
+
+
+@pytest.fixture(scope="module")
+def pair(folder: Path) -> Iterator[tuple[ld.Connection, duckdb.DuckDBPyConnection]]:
+    """Lance tables, and the same as tables of DuckDB."""
+    with ld.connect(folder) as ours, duckdb.connect() as theirs:
+        for name, table in _data().items():
+            theirs.register("source", table)
+            theirs.execute(f"CREATE TABLE {name} AS FROM source")
+            theirs.unregister("source")
+        for connection in (ours, theirs):
+            connection.execute("CREATE TABLE q AS SELECT range AS n, [range, 1.5, -1]::FLOAT[3] AS v FROM range(3)")
+        yield ours, theirs
+
+
+@pytest.fixture
+def con(pair: tuple[ld.Connection, duckdb.DuckDBPyConnection]) -> Iterator[ld.Connection]:
+    yield pair[0]
+    pair[0].execute("RESET lance_nearest")
+    pair[0].execute("RESET lance_nprobes")
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Rows of each table that stands in the place of another."""
+    seen: list[int] = []
+    candidates = nearest_first.candidates
+
+    def noted(*arguments: Any) -> pa.Table:
+        found = candidates(*arguments)
+        seen.append(found.num_rows)
+        return found
+
+    monkeypatch.setattr(nearest_first, "candidates", noted)
+    return seen
+
+
+def same(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> bool:
+    return repr(found) == repr(expected)
+
+
+MEASURES = [
+    "array_distance(vec, {a}) {o}",
+    "list_distance(vec, {l}) {o}",
+    "vec <-> {l} {o}",
+    "array_cosine_distance({a}, vec) {o}",
+    "vec <=> {l}",
+    "1 - array_cosine_similarity(vec, {a})",
+    "array_cosine_similarity(vec, {a}) DESC",
+    "array_inner_product(vec, {a}) DESC",
+    "array_negative_inner_product(vec, {a})",
+    "-list_dot_product(vec, {l})",
+    "list_inner_product({l}, vec) DESC NULLS LAST",
+]
+CONDITIONS = [
+    "",
+    "",
+    "WHERE label = 1",
+    "WHERE label IN (0, 2) AND name = 'a'",
+    "WHERE name IS NULL OR id < 40",
+    "WHERE id BETWEEN 20 AND {n}",
+    "WHERE NOT (label = 1)",
+    "WHERE id = 5",
+]
+
+
+def _statement(rng: random.Random, table: str) -> str:
+    vector = rng.choice(["[1, 2, -1]", "[0.5, 0.25, 2.5]", "[0, 0, 1]", "[1e-3, 7.5, -2]", "[0, 0, 0]"])
+    kind = "DOUBLE" if table == "double" else "FLOAT"
+    array = rng.choice([f"{vector}::{kind}[3]", f"CAST({vector} AS {kind}[3])", "(SELECT v FROM q WHERE n = 2)"])
+    measure = rng.choice(MEASURES).format(a=array, l=f"{vector}::{kind}[]", o=rng.choice(["", "ASC"]))
+    where = rng.choice(CONDITIONS).format(n=rng.randrange(30, 300))
+    key = measure.removesuffix(" NULLS LAST").removesuffix(" ASC").removesuffix(" DESC").strip()
+    tail = measure.strip()[len(key) :]
+    columns = rng.choice(["id", "*", "t.id, label", f"id, {key} AS d", "id, vec"])
+    order = f"d{tail}" if "AS d" in columns and rng.random() < 0.5 else measure
+    limit = rng.choice(["LIMIT 1", "LIMIT 5", "LIMIT 7 OFFSET 3", "LIMIT 300", "LIMIT 0"])
+    return f"SELECT {columns} FROM {table} AS t {where} ORDER BY {order}, id {limit}"
+
+
+@pytest.mark.parametrize("mode", ["exact", "auto", "off"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_results_are_those_of_duckdb(
+    con: ld.Connection, pair: tuple[Any, duckdb.DuckDBPyConnection], mode: str, searches: list[int]
+) -> None:
+    con.execute(f"SET lance_nearest = {mode}")
+    con.execute("SET lance_nprobes = 1000")  # all partitions: nothing is left to chance
+    rng = random.Random(mode)
+    for i in range(STATEMENTS):
+        sql = _statement(rng, TABLES[i % len(TABLES)])
+        try:
+            expected = pair[1].execute(sql).fetchall()
+        except duckdb.InvalidInputException as error:
+            assert "NULL values" in str(error)  # lists are refused where a vector is null, wherever it would come
+            continue
+        method = con.execute if i % 4 else con.sql
+        found = method(sql).fetchall()
+        assert same(found, expected), sql
+    assert bool(searches) == (mode != "off")
+
+
+def test_parameters_of_all_kinds(con: ld.Connection, pair: tuple[Any, Any], searches: list[int]) -> None:
+    vector = [0.5, -1.0, 2.0]
+    cases: list[tuple[str, Any, Any]] = [
+        ("SELECT id FROM indexed ORDER BY array_distance(vec, ?::FLOAT[3]), id LIMIT ?", [vector, 4], None),
+        ("SELECT id FROM indexed WHERE label = ? ORDER BY vec <-> ?, id LIMIT 3", [1, vector], None),
+        (
+            "SELECT id FROM indexed WHERE id > $low ORDER BY array_distance(vec, $v::FLOAT[3]), id LIMIT $k OFFSET $o",
+            {"v": vector, "k": 2, "o": 3, "low": 10},
+            None,
+        ),
+        ("SELECT id FROM plain ORDER BY array_distance(vec, (SELECT v FROM q WHERE n = ?)), id LIMIT ?", [1, 4], None),
+        (
+            "SELECT id FROM indexed ORDER BY array_distance(vec, ?), id LIMIT 3",
+            [np.array(vector, np.float32)],
+            "SELECT id FROM indexed ORDER BY array_distance(vec, ?::FLOAT[3]), id LIMIT 3",
+        ),
+        (
+            "SELECT id FROM double ORDER BY array_distance(vec, $v), id LIMIT 3",
+            {"v": vector},
+            "SELECT id FROM double ORDER BY array_distance(vec, $v::DOUBLE[3]), id LIMIT 3",
+        ),
+    ]
+    con.execute("SET lance_nprobes = 1000")
+    for n, (sql, parameters, theirs) in enumerate(cases, 1):
+        expected = pair[1].execute(theirs or sql, parameters).fetchall()
+        assert con.execute(sql, parameters).fetchall() == expected, sql
+        assert len(searches) == n
+        if "q WHERE" not in sql:
+            assert con.sql(sql, params=parameters).fetchall() == expected
+
+
+def test_a_bare_list_is_taken_for_an_array_also_where_nothing_is_searched_for(con: ld.Connection) -> None:
+    sql = "SELECT id FROM plain ORDER BY array_distance(vec, ?), id LIMIT 2"
+    expected = con.execute(sql, [[1.0, 1.0, 1.0]]).fetchall()
+    con.execute("SET lance_nearest = 'off'")
+    assert con.execute(sql, [[1.0, 1.0, 1.0]]).fetchall() == expected
+    assert (
+        con.execute("SELECT id FROM plain ORDER BY array_distance(vec, [1, 1.0, 1]), id LIMIT 2").fetchall() == expected
+    )
+
+
+def test_an_index_is_asked_as_the_settings_say(con: ld.Connection, folder: Path) -> None:
+    sql = "SELECT id FROM indexed ORDER BY array_distance(vec, [0.1, 0.2, 0.3]) LIMIT 5"
+    plan = "EXPLAIN " + sql
+    assert "VectorIndexQuery: vec_idx" in con.execute(plan).fetchall()[-1][1]
+    con.execute("SET lance_nprobes = 3")
+    assert "partitions probed: 3" in con.execute(plan).fetchall()[-1][1]
+    con.execute("set LANCE_NEAREST to 'exact'")
+    assert "use_index is false" in con.execute(plan).fetchall()[-1][1]
+    assert "gave:" in con.execute(f"EXPLAIN ANALYZE {sql}").fetchall()[-1][1]
+    con.execute("SET lance_nearest = off")
+    assert "LanceNearest" not in con.execute(plan).fetchall()[-1][1]
+    con.execute("RESET lance_nearest")
+    assert "VectorIndexQuery" in con.cursor().execute(plan).fetchall()[-1][1]
+    with ld.connect(folder, config={"lance_nearest": "exact", "threads": 1}) as other:
+        assert "use_index is false" in other.execute(plan).fetchall()[-1][1]
+
+
+@pytest.mark.parametrize(
+    "sql", ["SET lance_nearest = maybe", "SET lance_nprobes = 0", "SET lance_ef = 'x'", "SET lance_nope = 1"]
+)
+def test_settings_that_make_no_sense_are_refused(con: ld.Connection, sql: str) -> None:
+    with pytest.raises(ld.InvalidInputError):
+        con.execute(sql)
+
+
+def test_relations_search_when_they_are_read(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    dataset = ld.write_dataset(_table([[5.0, 0.0, 0.0], [9.0, 0.0, 0.0]], 0), tmp_path / "t.lance")
+    con = connect(tmp_path)
+    relation = con.sql("SELECT vec[1] AS x FROM t ORDER BY array_distance(vec, [0, 0, 0]::FLOAT[3]) LIMIT 1")
+    prepared = "SELECT vec[1] FROM t ORDER BY array_distance(vec, ?) LIMIT 1"
+    assert relation.filter("x > 0").fetchall() == [(5.0,)]
+    assert con.execute(prepared, [[0.0] * 3]).fetchall() == [(5.0,)]
+    dataset.insert(_table([[2.0, 0.0, 0.0]], 0))
+    assert con.execute(prepared, [[0.0] * 3]).fetchall() == [(2.0,)]
+    con.execute("BEGIN")
+    assert con.execute(prepared, [[0.0] * 3]).fetchall() == [(2.0,)]
+    con.execute("ROLLBACK")
+
+
+def test_names_that_mean_something_else_and_orders_that_are_not_usual(
+    folder: Path, connect: Callable[..., ld.Connection], searches: list[int]
+) -> None:
+    con = connect(folder)
+    sql = "SELECT id FROM plain ORDER BY array_distance(vec, [1, 1, 1]::FLOAT[3]), id LIMIT 2"
+    con.execute(sql)
+    con.execute("CREATE TEMP TABLE plain AS SELECT 77 AS id, [0, 0, 0]::FLOAT[3] AS vec")
+    assert con.execute(sql).fetchall() == [(77,)]
+    con.execute("DROP TABLE temp.plain")
+    con.native.execute("SET default_null_order = 'nulls_first'")
+    assert con.execute(sql).fetchall() == [(0,), (37,)]
+    assert len(searches) == 1
+
+
+LEFT_ALONE = [
+    "SELECT DISTINCT label FROM t ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id, count(*) OVER () FROM t ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id, row_number() OVER () AS n FROM t QUALIFY n > 3 ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT unnest([1, 2]) FROM t ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT max(id), array_distance(any_value(vec), {v}) AS d FROM t ORDER BY d LIMIT 2",
+    "SELECT label FROM t GROUP BY ALL ORDER BY array_distance(any_value(vec), {v}) LIMIT 2",
+    "SELECT id FROM t ORDER BY array_distance(vec, {v}) DESC LIMIT 2",
+    "SELECT id FROM t ORDER BY array_distance(vec, {v}) NULLS FIRST LIMIT 2",
+    "SELECT id FROM t ORDER BY array_cosine_similarity(vec, {v}) LIMIT 2",
+    "SELECT id FROM t ORDER BY label, array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM t ORDER BY array_distance(vec, {v})",
+    "SELECT id FROM t ORDER BY array_distance(vec, {v}) LIMIT 10%",
+    "SELECT id FROM t ORDER BY array_distance(vec, vec) LIMIT 2",
+    "SELECT id FROM t ORDER BY round(array_distance(vec, {v})) LIMIT 2",
+    "SELECT id FROM t ORDER BY 1 - array_distance(vec, {v}) DESC LIMIT 2",
+    "SELECT id, label AS vec FROM t ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id, -label AS label FROM t WHERE label = 1 ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM t WHERE random() < 0.5 ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM t WHERE id IN (SELECT id FROM u) ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM t, u ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM t TABLESAMPLE 10% ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM t x(id, vec) ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM (SELECT * FROM t) ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM t ORDER BY array_distance(vec, {v}) LIMIT 2 UNION ALL SELECT 1",
+    "WITH t AS (SELECT 1) SELECT id FROM t ORDER BY array_distance(vec, {v}) LIMIT 2",
+    "SELECT id FROM t ORDER BY array_distance(vec, {v}) LIMIT 2; SELECT 1",
+]
+
+
+@pytest.mark.parametrize("sql", LEFT_ALONE)
+def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
+    assert nearest_select(Listed.of(sql.format(v="[1, 2]::FLOAT[2]")).text) is None
+
+
+def test_lists_in_strings_and_comments_are_no_lists() -> None:
+    for sql in ("SELECT '[1, 2]'", "SELECT 1 -- [1, 2]", 'SELECT "[1, 2]"', "SELECT ARRAY[1, 2]", "SELECT $$ [1, 2]$$"):
+        assert Listed.of(sql).text == sql
+    listed = Listed.of("SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]")
+    assert listed.lists == ("[1,-2.5e3]", "[ 3 , 4 ]")
+    assert listed.back(listed.text) == "SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]"
+
+
+def test_errors_are_those_of_duckdb(con: ld.Connection) -> None:
+    for sql in (
+        "SELECT nope FROM plain ORDER BY array_distance(vec, [1, 2, 3]::FLOAT[3]) LIMIT 2",
+        "SELECT id FROM plain ORDER BY array_distance(vec, [1, 2]::FLOAT[2]) LIMIT 2",
+        "SELECT id FROM plain ORDER BY array_distance(vec, ?) LIMIT 2",
+    ):
+        with pytest.raises(duckdb.Error):
+            con.execute(sql, [[1.0, 2.0]] if "?" in sql else None)
+    con.execute("BEGIN")
+    with pytest.raises(duckdb.BinderException, match="nope"):
+        con.execute("SELECT nope FROM plain ORDER BY array_distance(vec, [1, 2, 3]::FLOAT[3]) LIMIT 2")
+    con.execute("ROLLBACK")
