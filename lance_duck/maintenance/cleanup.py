@@ -6,7 +6,7 @@ Manifests go first, then files: a version that is there is whole, whenever the p
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -21,6 +21,7 @@ from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest
 
 _BATCH: Final = 1000
+_MANIFEST: Final = "manifest"
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def cleanup(
     delete_rate_limit: int | None = None,
     delete_concurrency: int | None = None,
     current: int | None = None,
+    remove: Callable[[Sequence[str]], int] | None = None,
 ) -> CleanupStats:
     """Remove old versions and what only they refer to.
 
@@ -84,6 +86,8 @@ def cleanup(
         delete_rate_limit: Files a second at most.
         delete_concurrency: Accepted; the store decides how many deletions run at once.
         current: Version that stays in place of that of the snapshot.
+        remove: Deletes files, in any processes, and returns how many stayed: all but manifests, which are gone by then.
+            None: they are deleted here.
 
     Raises:
         ReferencedError: A tagged version is among them, and the policy says that this is an error.
@@ -93,9 +97,14 @@ def cleanup(
             raise InvalidInputError(f"{name} must be greater than 0", where="cleanup", found=value)
     old, files, _ = _plan(snapshot, policy, snapshot.version if current is None else current)
     store = snapshot.store
-    failed = 0
-    for batch in _batches([f.path for f in _manifests_first(files)], delete_rate_limit):
-        failed += _delete(store, batch)
+    here = [f.path for f in _manifests_first(files)]
+    elsewhere: list[str] = []
+    if remove is not None:
+        count = sum(f.kind == _MANIFEST for f in files)
+        here, elsewhere = here[:count], here[count:]
+    failed = sum(delete_files(store, batch) for batch in _batches(here, delete_rate_limit))
+    if remove is not None and elsewhere:
+        failed += remove(elsewhere)
     return _stats(old, files, failed)
 
 
@@ -191,11 +200,11 @@ def _manifest_files(
         folder, _, name = entry.path.rpartition("/")
         parsed = paths.parse_manifest_name(name) if folder == paths.VERSIONS else None
         if parsed is not None and parsed.naming and parsed.version in gone:
-            yield CleanupCandidateFile(entry.path, "manifest", False, entry.size)
+            yield CleanupCandidateFile(entry.path, _MANIFEST, False, entry.size)
 
 
 def _manifests_first(files: Sequence[CleanupCandidateFile]) -> list[CleanupCandidateFile]:
-    return sorted(files, key=lambda f: f.kind != "manifest")
+    return sorted(files, key=lambda f: f.kind != _MANIFEST)
 
 
 def _batches(names: Sequence[str], rate: int | None) -> Iterator[Sequence[str]]:
@@ -207,7 +216,7 @@ def _batches(names: Sequence[str], rate: int | None) -> Iterator[Sequence[str]]:
             time.sleep(max(0.0, size / rate - (time.monotonic() - began)))
 
 
-def _delete(store: Store, names: Sequence[str]) -> int:
+def delete_files(store: Store, names: Sequence[str]) -> int:
     """Delete files; returns how many stayed."""
     try:
         store.delete(names)

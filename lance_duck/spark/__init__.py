@@ -1,6 +1,23 @@
 """Lance tables in Spark, without a jar: what PySpark users call."""
 
 from lance_duck.spark.change_jobs import delete, update
+from lance_duck.spark.cleanup_jobs import cleanup
+from lance_duck.spark.compact_jobs import CompactionFigures, compact
+from lance_duck.spark.index_jobs import IndexFigures, create_index, optimize_indices
 from lance_duck.spark.merge_jobs import SparkMerge, merge_insert
+from lance_duck.spark.upkeep import UpkeepFigures, optimize
 
-__all__ = ["SparkMerge", "delete", "merge_insert", "update"]
+__all__ = [
+    "CompactionFigures",
+    "IndexFigures",
+    "SparkMerge",
+    "UpkeepFigures",
+    "cleanup",
+    "compact",
+    "create_index",
+    "delete",
+    "merge_insert",
+    "optimize",
+    "optimize_indices",
+    "update",
+]

@@ -141,7 +141,7 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
     index = found[0]
     if len(found) != 1 or index.kind is None or index.path is None or index.ignored:
         reasons = [ignored.reason for index in found for ignored in index.ignored]
-        _leave_alone(name, reasons[0] if reasons else "its segments do not belong together")
+        leave_alone(name, reasons[0] if reasons else "its segments do not belong together")
         return None
     tail = sorted(set(snapshot.fragments.ids()).difference(index.fragments.tolist()))
     built = replace(index, segments=tuple(s for s in index.segments if s.metadata.files or len(s.fragments)))
@@ -155,7 +155,7 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
         try:
             open_index(snapshot, segment)
         except (FormatError, NotFoundError) as error:
-            _leave_alone(name, str(error))
+            leave_alone(name, str(error))
             return None
     removed = tuple(s.metadata for s in merged)
     if index.kind is VECTOR and not _made_alike([open_index(snapshot, s) for s in merged]):
@@ -181,7 +181,7 @@ def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> 
     named = catalog(snapshot).named(name)
     path = next((index.path for index in named), None)
     if kind is None or path is None:
-        _leave_alone(name, f"an index of kind {first.details_type!r} over {path!r} cannot be built")
+        leave_alone(name, f"an index of kind {first.details_type!r} over {path!r} cannot be built")
         return None
     return Job(name, path, kind, (), tuple(all_), tuple(snapshot.fragments.ids()))
 
@@ -236,7 +236,7 @@ def _made(snapshot: Snapshot, job: Job, told: _Told, made: MadeSegments) -> Inde
     except (FormatError, NotFoundError) as error:
         if not job.merged and not isinstance(error, UnsupportedError):
             raise
-        _leave_alone(job.name, str(error))
+        leave_alone(job.name, str(error))
         return None
 
 
@@ -247,14 +247,14 @@ def _make(snapshot: Snapshot, job: Job, told: _Told) -> IndexMetadata:
             options = BuildOptions(progress=told.next())
             return merge_segments(snapshot, [job.model], rows, job.fragments, takes_entries=False, options=options)
         if not job.merged:
-            options = BuildOptions(_parameters(snapshot, job), progress=told.next())
+            options = BuildOptions(parameters_of_job(snapshot, job), progress=told.next())
             return build_segment(snapshot, job.path, job.kind, rows, job.fragments, name=job.name, options=options)
         options = BuildOptions(progress=told.next())
         new = rows if job.fragments else None
         return merge_segments(snapshot, job.merged, new, job.fragments, options=options)
 
 
-def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
+def parameters_of_job(snapshot: Snapshot, job: Job) -> dict[str, object]:
     """Parameters that a segment of an index was built with, as far as its details or its figures tell."""
     if job.kind is VECTOR:
         for metadata in reversed(job.removed):
@@ -272,7 +272,8 @@ def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
     return {}
 
 
-def _leave_alone(name: str, reason: str) -> None:
+def leave_alone(name: str, reason: str) -> None:
+    """Say, with an IndexWarning, that an index is not changed."""
     warnings.warn(f"index {name!r} is left as it is: {reason}", IndexWarning, stacklevel=6)
 
 
