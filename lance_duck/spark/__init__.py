@@ -4,6 +4,7 @@ from lance_duck.spark.change_jobs import delete, update
 from lance_duck.spark.cleanup_jobs import cleanup
 from lance_duck.spark.compact_jobs import CompactionFigures, compact
 from lance_duck.spark.index_jobs import IndexFigures, create_index, optimize_indices
+from lance_duck.spark.knn_join import knn_join
 from lance_duck.spark.merge_jobs import SparkMerge, merge_insert
 from lance_duck.spark.upkeep import UpkeepFigures, optimize
 
@@ -16,6 +17,7 @@ __all__ = [
     "compact",
     "create_index",
     "delete",
+    "knn_join",
     "merge_insert",
     "optimize",
     "optimize_indices",

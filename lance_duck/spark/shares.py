@@ -14,7 +14,10 @@ _SHARES: Final = 64
 
 
 def shares(
-    snapshot: Snapshot, parallelism: int | None = None, fragments: Iterable[int] | None = None
+    snapshot: Snapshot,
+    parallelism: int | None = None,
+    fragments: Iterable[int] | None = None,
+    fewest_rows: int = FEWEST_ROWS,
 ) -> list[tuple[int, ...]]:
     """Cut the fragments of a version into runs of about as many rows each; no fragment is cut.
 
@@ -22,6 +25,7 @@ def shares(
         snapshot: The version.
         parallelism: Runs to aim at; None: as many as suit the size of the table.
         fragments: Ids of those to take; None: all.
+        fewest_rows: Of a run, where `parallelism` does not say otherwise.
 
     Returns:
         Ids of fragments, run by run, in the order of the table; none where there are no fragments.
@@ -30,7 +34,7 @@ def shares(
     rows = [(f.id, snapshot.num_rows(f)) for f in snapshot.fragments if chosen is None or f.id in chosen]
     total = sum(count for _, count in rows)
     if parallelism is None:
-        most = min(max(total // _SHARES, FEWEST_ROWS), MOST_ROWS)
+        most = max(min(total // _SHARES, MOST_ROWS), fewest_rows)
     else:
         most = -(-total // check_parallelism(parallelism))
     found: list[list[int]] = []

@@ -103,8 +103,14 @@ class NearestScan:
         return sort_table(rows, pa.table(keys, names), self._options.orderings).slice(skip, most)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Search, and yield the batches of the result."""
-        yield from self.table().to_batches(self._options.batch_size)
+        """Search, and yield the batches of the result; columns are fetched for a batch at a time."""
+        size = self._options.batch_size
+        if size is None or self._options.orderings:
+            yield from self.table().to_batches(size)
+            return
+        found = _cut(self._search.run(), self._options.offset or 0, self._options.limit)
+        for start in range(0, len(found), size):
+            yield self._layout.batch(self._table.taker, _cut(found, start, size))
 
     def count(self) -> int:
         """Search, and count the rows of the result."""
