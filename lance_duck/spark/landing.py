@@ -10,7 +10,7 @@ it is the one, so that a commit whose answer was lost is not made again, nor tak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
@@ -112,6 +112,7 @@ class Landing:
         *,
         guard: Guard | None = None,
         amend: Amend | None = None,
+        config: Mapping[str, str] | None = None,
     ) -> Snapshot:
         """Commit what the tasks wrote, on the driver, unless it has been; then delete what failed attempts left.
 
@@ -119,6 +120,7 @@ class Landing:
             fragments: What counts, in the order of the rows.
             guard: Called with each version that the change is put on top of; raises to refuse.
             amend: See `commit.commit`; both are of no use for the first version of a table.
+            config: What a table that is made begins with in its config.
 
         Returns:
             The version that has the rows.
@@ -129,7 +131,7 @@ class Landing:
             StoreError: The disk or the service failed; whether there is a new version is what `landed` tells.
         """
         made = self.landed()
-        after = self._commit(fragments, guard, amend) if made is None else made
+        after = self._commit(fragments, guard, amend, config) if made is None else made
         with suppress(Exception):  # there is a new version, whatever becomes of leftovers
             self.sweep(fragments if made is None else made.fragments)
             auto_cleanup(after)
@@ -162,11 +164,17 @@ class Landing:
         if left := [path for path in found if paths.data_stem(path) not in stems]:
             store.delete(left)
 
-    def _commit(self, fragments: Sequence[Fragment], guard: Guard | None, amend: Amend | None) -> Snapshot:
+    def _commit(
+        self,
+        fragments: Sequence[Fragment],
+        guard: Guard | None,
+        amend: Amend | None,
+        config: Mapping[str, str] | None,
+    ) -> Snapshot:
         staged = self.staging.staged(fragments)
         settings = self.staging.settings
         if self.base == 0:
-            return commit_created(staged, settings, self._joined)
+            return commit_created(staged, settings, self._joined, config)
         current = self._version(self.base) or newest(self.place)
         if current is None:
             raise NotFoundError("the table is gone", where=self.place.uri)

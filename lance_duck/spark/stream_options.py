@@ -97,7 +97,7 @@ class StreamOptions:
         return found
 
 
-NAMES: Final = frozenset(
+SOURCE_NAMES: Final = frozenset(
     {
         "failondataloss",
         "ignoredeletes",
@@ -109,7 +109,15 @@ NAMES: Final = frozenset(
         "startingversion",
     }
 )
-"""Options of streams, in lower case and without underscores."""
+"""Options of the source of a stream, in lower case and without underscores."""
+SINK_NAMES: Final = frozenset({"txnappid"})
+"""Those of the sink of one."""
+
+
+def stream_name(given: Mapping[str, str]) -> str | None:
+    """What names a stream in place of the id of its query: the option txnAppId."""
+    found: str | None = _Given(given).get("txnappid", str.strip)
+    return found or None
 
 
 class _Given:

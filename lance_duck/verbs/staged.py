@@ -167,7 +167,10 @@ def staging_new(
 
 
 def commit_created(
-    staged: Staged, settings: WriteSettings, other: Callable[[], Snapshot | None] | None = None
+    staged: Staged,
+    settings: WriteSettings,
+    other: Callable[[], Snapshot | None] | None = None,
+    config: Mapping[str, str] | None = None,
 ) -> Snapshot:
     """Make a table of what was written.
 
@@ -175,12 +178,13 @@ def commit_created(
         staged: What was written.
         settings: Of the table.
         other: Where another one was faster: the table that the rows go to instead, or None.
+        config: More settings that the table begins with.
 
     Raises:
         AlreadyExistsError: There is a table.
     """
-    config = auto_cleanup_config(settings)
-    operation = Overwrite(staged.schema, staged.fragments, config, staged.initial)
+    begun = {**auto_cleanup_config(settings), **(config or {})}
+    operation = Overwrite(staged.schema, staged.fragments, begun, staged.initial)
 
     def create(uuid: str | None) -> Snapshot:
         try:
