@@ -24,6 +24,7 @@ from lance_duck.encoding.levels import LEVEL_BITS, narrow_levels
 from lance_duck.encoding.page import Leaf, Page
 from lance_duck.encoding.variable import Variable
 from lance_duck.errors import CorruptError
+from lance_duck.store.mapped import look
 
 _Pick = Callable[[Bytes, Int64s, Int64s, Int64s, Int64s], Block]
 """From data, places, values of each chunk, starts and sizes of buffers to the value at each place."""
@@ -43,7 +44,6 @@ class FewValues:
         self._source = page.source
         self._extent = page.buffers[1]
         self._chunk_bytes = self._extent[1] // table.num_chunks
-        self._chunks: Bytes | None = None
         self._layout = layout
         self._dictionary = dictionary
         self._where = page.where
@@ -84,13 +84,8 @@ class FewValues:
         return Leaf(block, None, def_, self._layout.layers, len(rows), len(rows))
 
     def _data(self, rows: int) -> Bytes:
-        """All chunks; the source is told how much of them is about to be looked at."""
-        offset, size = self._extent
-        if self._chunks is None:
-            (self._chunks,) = self._source.read([(offset, size)])
-        else:
-            self._source.read([(offset, min(size, rows * self._chunk_bytes))])
-        return self._chunks
+        """All chunks, few of which are going to be looked at."""
+        return look(self._source, *self._extent, rows * self._chunk_bytes)
 
 
 def _pick_of(codec: Codec) -> _Pick | None:

@@ -4,6 +4,8 @@ A read is a view of the map: nothing is copied, and the page cache is shared wit
 read count as memory of the process until they are given back, so all maps share one budget (`residency`): when the
 pages touched since the last release exceed it, the longest unused maps give theirs back. A view stays valid; it reads
 from the page cache again.
+
+The system reads nothing ahead on its own, for it cannot know what a query skips: what is asked for it is told of.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.store.base import check_range
-from lance_duck.store.request import Bytes
+from lance_duck.store.request import Bytes, ByteSource
 
 try:
     import resource
@@ -34,6 +36,7 @@ RESIDENT_BUDGET = 64 << 20
 
 _MOST_FILES = 65_536
 _CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap.mmap, "madvise")
+_CAN_PLAN = hasattr(mmap, "MADV_RANDOM") and hasattr(mmap, "MADV_WILLNEED")
 _EMPTY = np.empty(0, np.uint8)
 _EMPTY.setflags(write=False)
 
@@ -67,8 +70,17 @@ class MappedFile:
                 check_range(self.path, end, offset, length)
             found.append(data[offset : offset + length])
             touched += length
+            start = offset - offset % mmap.PAGESIZE
+            if offset + length - start > mmap.PAGESIZE and _CAN_PLAN:
+                self._map.madvise(mmap.MADV_WILLNEED, start, offset + length - start)  # type: ignore[union-attr]
         residency.touch(self, touched)
         return found
+
+    def look(self, offset: int, size: int, touched: int) -> Bytes:
+        """Return a view of which only about `touched` bytes are going to be read, who knows which."""
+        check_range(self.path, self.size, offset, size)
+        residency.touch(self, min(size, touched))
+        return self._bytes[offset : offset + size]
 
     def release(self, offset: int = 0, size: int | None = None) -> None:
         """Hint that a range will not be read soon, so that its pages need not stay resident. Views of it stay valid."""
@@ -128,6 +140,13 @@ class Residency:
 residency = Residency(RESIDENT_BUDGET)
 
 
+def look(source: ByteSource, offset: int, size: int, touched: int) -> Bytes:
+    """Return bytes of which only about `touched` are going to be read: all of them where the source is not mapped."""
+    if isinstance(source, MappedFile):
+        return source.look(offset, size, touched)
+    return source.read([(offset, size)])[0]
+
+
 def open_regular(path: str) -> BinaryIO:
     """Open a file for reading that is one, and not a pipe or device. Raises OSError, and StoreError for others."""
     if not stat.S_ISREG(os.stat(path).st_mode):  # to open a named pipe would wait for its writer
@@ -151,7 +170,12 @@ def translated(where: str) -> Iterator[None]:
 def _map_file(path: str) -> tuple[int, mmap.mmap | None]:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        return size, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else None
+        if not size:
+            return 0, None
+        found = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        if _CAN_PLAN:
+            found.madvise(mmap.MADV_RANDOM)
+        return size, found
 
 
 def _raise_file_limit() -> bool:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ctypes
 import gc
+import mmap
 import os
 from pathlib import Path
 
@@ -10,7 +12,27 @@ import pytest
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store import Entry, local_path, open_store
 from lance_duck.store.local import LocalStore
-from lance_duck.store.mapped import MappedFile, Residency
+from lance_duck.store.mapped import MappedFile, Residency, look
+
+
+def _forget(path: Path) -> None:
+    """Have the system drop what it has of a file, where it can."""
+    if not hasattr(os, "posix_fadvise"):
+        pytest.skip("no posix_fadvise")
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _cached(path: Path) -> int:
+    """Bytes of a file that the system has in memory."""
+    pages = -(-path.stat().st_size // mmap.PAGESIZE)
+    found = (ctypes.c_ubyte * pages)()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as map_:
+        start = ctypes.addressof(ctypes.c_char.from_buffer(map_))
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.mincore(ctypes.c_void_p(start), ctypes.c_size_t(len(map_)), found) == 0
+    return sum(page & 1 for page in found) * mmap.PAGESIZE
 
 
 def test_reads_are_views_of_the_file(tmp_path: Path) -> None:
@@ -23,11 +45,27 @@ def test_reads_are_views_of_the_file(tmp_path: Path) -> None:
     assert not found[0].flags.writeable
 
 
+def test_a_file_is_looked_at_without_being_read(tmp_path: Path) -> None:
+    size = 32 << 20
+    (tmp_path / "f").write_bytes(bytes(range(256)) * (size // 256))
+    file = open_store(tmp_path).open("f")
+    _forget(tmp_path / "f")
+    if _cached(tmp_path / "f"):
+        pytest.skip("files here stay in memory")
+    assert look(file, 512, size - 512, 10)[1_000_001] == (512 + 1_000_001) % 256
+    assert _cached(tmp_path / "f") <= 1 << 20
+    (found,) = file.read([(1 << 20, 8 << 20)])
+    assert found[-1] == 255
+    assert not found.flags.writeable
+
+
 @pytest.mark.parametrize("wanted", [(0, 11), (11, 0), (-1, 2), (5, -1), (2**62, 2**62), (10, 1)])
 def test_a_read_beyond_the_end_is_corrupt(tmp_path: Path, wanted: tuple[int, int]) -> None:
     (tmp_path / "f").write_bytes(b"0123456789")
     with pytest.raises(CorruptError, match="beyond the end"):
         open_store(tmp_path).open("f").read([wanted])
+    with pytest.raises(CorruptError, match="beyond the end"):
+        look(open_store(tmp_path).open("f"), *wanted, 1)
 
 
 def test_an_empty_file_reads_as_nothing(tmp_path: Path) -> None:
