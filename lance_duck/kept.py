@@ -37,6 +37,11 @@ class Kept(Generic[_T]):
                 self._found.popitem(last=False)
         return made
 
+    def drop(self, key: Hashable) -> None:
+        """Keep the thing of a key no longer."""
+        with self._lock:
+            self._found.pop(key, None)
+
 
 class KeptBySize(Generic[_T]):
     """The last things used, by key, each made once however many threads ask for it at the same time.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.kept import Kept
 
 OPENED = 16
 """Versions of tables that a worker keeps open."""
@@ -39,14 +39,37 @@ class Place:
         """
         return dataset(self.uri, version, storage_options=dict(self.storage_options))
 
-    def pinned(self, version: int) -> LanceDataset:
-        """A version, opened once in each worker and kept with all that it has read; not to be changed."""
-        return _pinned(self, version)
+    def pinned(self, version: int | tuple[str, int]) -> LanceDataset:
+        """A version, opened once in each worker and kept with all that it has read; not to be changed.
+
+        Args:
+            version: A number, or a branch and a number.
+
+        Raises:
+            NotFoundError: There is no table, or no such version.
+        """
+        kept = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
+        if kept.is_replaced():  # by a new table at the same place
+            _opened.drop((self, version))
+            kept = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
+        return kept.table
 
 
-@lru_cache(maxsize=OPENED)
-def _pinned(place: Place, version: int) -> LanceDataset:
-    return place.dataset(version)
+class _Opened:
+    """A table, and how to tell that its manifest is still the one that was read."""
+
+    def __init__(self, table: LanceDataset) -> None:
+        snapshot = table._snapshot
+        self.table = table
+        self._store = snapshot.store
+        self._path = snapshot.manifest.path.removeprefix(f"{self._store.uri}/")
+        self._stamp = self._store.stamp(self._path)
+
+    def is_replaced(self) -> bool:
+        return self._store.stamp(self._path) != self._stamp
+
+
+_opened: Kept[_Opened] = Kept(OPENED)
 
 
 def _absolute(uri: str) -> str:

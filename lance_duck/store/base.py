@@ -92,6 +92,9 @@ class Store(Protocol):
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
 
+    def stamp(self, path: str) -> str | None:
+        """What tells a file from another one that has taken its name; None where there is no such file."""
+
     def folders(self) -> list[str] | None:
         """Names of the directories directly below the root, in order; None when the root does not exist."""
 

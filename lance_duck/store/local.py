@@ -93,6 +93,16 @@ class LocalStore:
         """See `Store.exists`."""
         return os.path.isfile(self._place(path))
 
+    def stamp(self, path: str) -> str | None:
+        """See `Store.stamp`."""
+        place = self._place(path)
+        try:
+            with translated(place):
+                found = os.stat(place)
+        except NotFoundError:
+            return None
+        return f"{found.st_ino} {found.st_mtime_ns} {found.st_size}"
+
     def folders(self) -> list[str] | None:
         """See `Store.folders`."""
         try:

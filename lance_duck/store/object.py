@@ -137,6 +137,15 @@ class ObjectStore:
             return False
         return True
 
+    def stamp(self, path: str) -> str | None:
+        """See `Store.stamp`."""
+        key = self._key(path)
+        try:
+            found = call(self._where(path), lambda: obstore.head(self._client, key))
+        except NotFoundError:
+            return None
+        return f"{found['e_tag']} {found['last_modified']} {found['size']}"
+
     def folders(self) -> list[str] | None:
         """See `Store.folders`; a bucket's root exists even when it holds nothing."""
         found = call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))

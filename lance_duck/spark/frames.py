@@ -1,0 +1,191 @@
+"""Tables as frames, and frames as tables: with what the options of a data source cannot say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.spark.datasource import LanceDataSource, LanceDuckDataSource
+from lance_duck.spark.failures import as_ours
+from lance_duck.spark.options import SAVE_MODES, columns_text, storage_text
+from lance_duck.spark.place import Place
+from lance_duck.spark.views import refresh_views
+
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("lance")` and `format("lance_duck")` known to a session; once is enough, more does no harm.
+
+    Where another library is called "lance" already, it stays so.
+    """
+    spark.dataSource.register(LanceDuckDataSource)
+    with suppress(PySparkException):
+        spark.dataSource.register(LanceDataSource)
+    _registered.add(spark)
+
+
+def read(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    *,
+    columns: Iterable[str] | Mapping[str, str] | None = None,
+    filter: str | None = None,  # noqa: A002 - the name of the option
+    version: int | str | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
+    timestamp: datetime | date | str | None = None,
+    limit: int | None = None,
+    row_id: bool = False,
+    row_address: bool = False,
+    batch_size: int | None = None,
+    blob_handling: str | None = None,
+    use_scalar_index: bool = True,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> DataFrame:
+    """A table as a frame: the version that is the newest now, whatever is committed later.
+
+    Spark does not tell a source which columns and rows a query needs. What is said here is read alone; indexes help
+    the filter.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table.
+        columns: Names, or SQL expressions by name; None: all.
+        filter: SQL, as for `LanceDataset.scanner`: other rows are left out.
+        version: Number of a version, or name of a tag.
+        tag: Name of a tag.
+        branch: Name of a branch.
+        timestamp: The newest version that was committed before.
+        limit: Rows at most.
+        row_id: Add `_rowid`.
+        row_address: Add `_rowaddr`.
+        batch_size: Rows of a batch at most.
+        blob_handling: "all_binary" gives the bytes of blobs, in place of descriptions.
+        use_scalar_index: Whether indexes help the filter.
+        storage_options: Settings of the object store.
+        options: Others of `ReadOptions`.
+
+    Raises:
+        NotFoundError: There is no table, version, tag or branch.
+        InvalidInputError: Unknown columns or options, or a bad filter.
+        UnsupportedError: Columns of types that Spark does not have.
+    """
+    known(spark)
+    given: dict[str, Any] = {
+        "columns": None if columns is None else columns_text(columns),
+        "filter": filter,
+        "version": version,
+        "tag": tag,
+        "branch": branch,
+        "timestamp": timestamp.isoformat() if isinstance(timestamp, date) else timestamp,
+        "limit": limit,
+        "row_id": row_id or None,
+        "row_address": row_address or None,
+        "batch_size": batch_size,
+        "blob_handling": blob_handling,
+        "use_scalar_index": None if use_scalar_index else False,
+        **storage_text(storage_options),
+        **options,
+    }
+    with as_ours():
+        return spark.read.format(LanceDuckDataSource.name()).options(**_texts(given)).load(Place.of(uri).uri)
+
+
+def write(
+    df: DataFrame,
+    uri: str | os.PathLike[str],
+    mode: str = "error",
+    *,
+    vector_columns: Mapping[str, int | str] | None = None,
+    blob_columns: Iterable[str] | None = None,
+    max_rows_per_file: int | None = None,
+    max_bytes_per_file: int | None = None,
+    data_storage_version: str | None = None,
+    enable_stable_row_ids: bool | None = None,
+    commit_message: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> None:
+    """Write a frame as one version of a table, each partition into files of its own.
+
+    Columns go to those of the same names; a column of the table that the frame lacks becomes nulls. An array becomes
+    a vector where the table has one; for a new table its length must be known. Other threads and other programs may
+    write at the same time.
+
+    Args:
+        df: The rows; of a classic session or Connect.
+        uri: The table.
+        mode: "error" refuses a table that is there, "ignore" leaves it as it is, "append" adds rows to it, "overwrite"
+            replaces rows and columns by a new version; all of them make a table that is not there.
+        vector_columns: For a new table: by column the length of its vectors, as in {"v": 128}, or with their items,
+            as in "float16[128]"; 0: lists of any length.
+        blob_columns: For a new table: columns of bytes that are stored aside.
+        max_rows_per_file: Rows of a data file at most, which are those of a fragment.
+        max_bytes_per_file: Size after which a file is ended.
+        data_storage_version: "2.2", which is the default, "2.1" or "2.0".
+        enable_stable_row_ids: For a new table: let rows keep their `_rowid` when they move.
+        commit_message: What the history of the table shows.
+        storage_options: Settings of the object store.
+        options: Others of `WriteOptions`.
+
+    Raises:
+        AlreadyExistsError: There is a table, and the mode is "error".
+        InvalidInputError: The rows do not fit the table, or options that make no sense.
+        UnsupportedError: A type that no table has.
+        CommitConflictError: The table was changed meanwhile so that the rows do not fit.
+        StoreError: It cannot be written. Whatever fails, there is no new version and no file is left.
+    """
+    mode = {"errorifexists": "error", "create": "error"}.get(mode.lower(), mode.lower())
+    if mode not in SAVE_MODES:
+        raise InvalidInputError("unknown mode", where="mode", expected=", ".join(SAVE_MODES), found=repr(mode))
+    spark = df.sparkSession
+    known(spark)
+    place = Place.of(uri, storage_options)
+    given: dict[str, Any] = {
+        "save_mode": mode,
+        "vector_columns": None
+        if vector_columns is None
+        else columns_text({k: str(v) for k, v in vector_columns.items()}),
+        "blob_columns": None if blob_columns is None else columns_text(blob_columns),
+        "max_rows_per_file": max_rows_per_file,
+        "max_bytes_per_file": max_bytes_per_file,
+        "data_storage_version": data_storage_version,
+        "enable_stable_row_ids": enable_stable_row_ids,
+        "commit_message": commit_message,
+        **storage_text(storage_options),
+        **options,
+    }
+    writer = df.write.format(LanceDuckDataSource.name()).options(**_texts(given))
+    with as_ours():
+        writer.mode("overwrite" if mode == "overwrite" else "append").save(place.uri)
+    refresh_views(spark, place)
+
+
+def known(spark: SparkSession) -> None:
+    """Register the source with a session, unless it is; and let a thread of a classic session find it.
+
+    Spark looks for a sink in the active session alone, which a thread of Python does not have before it is told.
+    """
+    if spark not in _registered:
+        register(spark)
+    java, machine = getattr(spark, "_jsparkSession", None), getattr(spark, "_jvm", None)
+    if java is not None and machine is not None:
+        machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(java)
+
+
+def _texts(given: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(value) for name, value in given.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,5 @@
+"""What makes `spark.read.format("lance")` work without being asked: pyspark looks into modules named `pyspark_*`."""
+
+from lance_duck.spark.datasource import LanceDataSource as DefaultSource
+
+__all__ = ["DefaultSource"]
