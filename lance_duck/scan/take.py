@@ -237,7 +237,7 @@ def places(values: Any, what: str) -> Places:
 
 def _is_one(numbers: Places) -> bool:
     """Whether all numbers, at least one, are the same."""
-    return bool((numbers == numbers[0]).all())
+    return bool(np.logical_and.reduce(numbers == numbers[0]))
 
 
 def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | None]:

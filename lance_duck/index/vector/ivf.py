@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import faiss
@@ -116,10 +117,9 @@ class IvfIndex:
         selector = None if allowed is None else Selector(allowed, self.num_rows)
         coarse, partitions = self._nearest_partitions(vectors, width)
         distances, positions = self._scan(vectors, k, coarse, partitions, selector, probe)
-        if width < most:
+        if width < most and is_short(positions):
             short = np.flatnonzero(positions[:, -1] < 0)
-            if len(short):
-                self._widen(vectors, k, short, allowed, selector, probe, width, most, distances, positions)
+            self._widen(vectors, k, short, allowed, selector, probe, width, most, distances, positions)
         return distances, positions
 
     def _widen(
@@ -182,10 +182,7 @@ class IvfIndex:
         loaded = self._lists.with_lists(partitions)
         distances = np.empty((len(vectors), k), np.float32)
         positions = np.empty((len(vectors), k), np.int64)
-        parameters = faiss.SearchParametersIVF()
-        parameters.nprobe = partitions.shape[1]
-        if selector is not None:
-            parameters.sel = selector.faiss
+        parameters = _parameters(partitions.shape[1]) if selector is None else selector.parameters(partitions.shape[1])
         loaded.index.search_preassigned_c(
             len(vectors),
             faiss.swig_ptr(vectors),
@@ -203,7 +200,7 @@ class IvfIndex:
             distances *= np.float32(0.5)
         if probe.upper is not None:
             positions[distances >= np.float32(probe.upper)] = -1
-        if positions[:, -1].min() < 0:
+        if is_short(positions):
             distances[positions < 0] = np.inf
         return distances, positions
 
@@ -223,7 +220,27 @@ class Selector:
         if allowed.shape != (num_rows,):
             raise InvalidInputError("allowed positions", expected=num_rows, found=allowed.shape)
         self._bits = np.packbits(allowed, bitorder="little")
-        self.faiss = faiss.IDSelectorBitmap(num_rows, faiss.swig_ptr(self._bits))
+        self._selector = faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))
+
+    def parameters(self, nprobe: int) -> Any:
+        """Of a search in so many partitions."""
+        made = faiss.SearchParametersIVF()
+        made.nprobe = nprobe
+        made.sel = self._selector
+        return made
+
+
+@lru_cache(256)
+def _parameters(nprobe: int) -> Any:
+    """Of a search in so many partitions for any vectors; made once, only read."""
+    made = faiss.SearchParametersIVF()
+    made.nprobe = nprobe
+    return made
+
+
+def is_short(positions: _Places) -> bool:
+    """Whether some query has less than k neighbours."""
+    return bool(np.minimum.reduce(positions[:, -1]) < 0)
 
 
 def _nothing(queries: int, k: int) -> Hits:

@@ -14,7 +14,7 @@ from lance_duck.scan.sql_constants import asks_for_the_time
 from lance_duck.scan.table_scan import TableScan
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
-_APART: Final = frozenset({"nearest", "columns"})
+_TEXT: Final = frozenset({str})
 
 
 def search_table(table: TableScan, given: Mapping[str, Any]) -> pa.Table:
@@ -45,15 +45,15 @@ def search_table(table: TableScan, given: Mapping[str, Any]) -> pa.Table:
 
 def _key(given: Mapping[str, Any]) -> object | None:
     """All that was asked but the queries; None where it is not known to mean the same again."""
-    nearest, columns, filter_ = given["nearest"], given.get("columns"), given.get("filter")
-    if type(nearest) is not dict or "q" not in nearest or (columns is not None and type(columns) is not list):
+    nearest, columns, filter_ = given["nearest"], given["columns"], given["filter"]
+    if type(nearest) is not dict or "q" not in nearest or not (columns is None or type(columns) is list):
         return None
     if filter_ is not None and (type(filter_) is not str or asks_for_the_time(filter_)):
         return None
-    names = None if columns is None else tuple(columns)
-    options = [(name, value) for name, value in given.items() if name not in _APART]
-    looks = [(name, value) for name, value in nearest.items() if name != "q"]
-    types = [type(value) for _, value in options + looks]
-    if not _PLAIN.issuperset(types) or (names is not None and not all(type(name) is str for name in names)):
+    if columns is not None and not _TEXT.issuperset(map(type, columns)):
         return None
-    return "searches", names, tuple(options), tuple(looks), tuple(types)
+    options = {**given, **nearest, "nearest": None, "columns": None, "q": None}
+    types = tuple(map(type, options.values()))
+    if not _PLAIN.issuperset(types) or len(options) != len(given) + len(nearest):
+        return None
+    return "searches", None if columns is None else tuple(columns), tuple(options.items()), types

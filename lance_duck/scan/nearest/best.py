@@ -102,7 +102,10 @@ def in_order(found: Found, count: int, k: int) -> Found:
         k: Rows of each.
     """
     distances, queries = found.distances, found.queries
-    if len(distances) <= count * k and ((distances[1:] > distances[:-1]) | (queries[1:] > queries[:-1])).all():
+    ascending = distances[1:] > distances[:-1]
+    if count > 1:
+        ascending |= queries[1:] > queries[:-1]
+    if len(distances) <= count * k and np.logical_and.reduce(ascending):
         return found
     best = Best(count, k)
     best.add(found)

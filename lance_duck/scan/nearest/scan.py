@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from copy import copy
 from typing import Any, Final
 
 import numpy as np
@@ -86,7 +85,8 @@ class NearestScan:
 
     def asking(self, queries: Queries) -> NearestScan:
         """The same for other queries, (n, dim) as `query_vectors` gives them for `query_form`."""
-        other = copy(self)
+        other = object.__new__(NearestScan)
+        other.__dict__.update(self.__dict__)
         other._nearest = self._nearest.asking(queries)
         other._search = self._search.asking(other._nearest)
         return other

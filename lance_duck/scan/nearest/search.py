@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -189,12 +190,11 @@ class Search:
                 return NOTHING
             wanted = min(self.k * (self.nearest.refine_factor or 1), count)
             hits = index.search(np.ascontiguousarray(queries, np.float32), wanted, allowed, self.probe)
-            there = hits.positions >= 0
-            is_full = bool(there.all())
-            if self._must_fill and not is_full and int(there.sum(axis=1).min()) < wanted:
+            found = _found(hits, all_.addresses, segment)
+            if self._must_fill and len(found) < hits.positions.size and _least(hits) < wanted:
                 return None
-            self.log.append(f"segment {str(segment.uuid)[:8]}: {int(there.sum())} of {count} rows")
-            return _found(hits, there, all_.addresses, segment)
+            self.log.append(f"segment {str(segment.uuid)[:8]}: {len(found)} of {count} rows")
+            return found
 
         return ask(self.table.snapshot, segment, search)
 
@@ -246,16 +246,23 @@ class Search:
         return Question(self.route.metric, typed, self.k, self.nearest.lower, self.nearest.upper)
 
 
-def _found(hits: Hits, there: NDArray[np.bool_], addresses: NDArray[np.uint64], segment: Segment) -> Found:
-    there &= np.isfinite(hits.distances)
-    if there.all():
-        queries, positions = np.repeat(np.arange(len(there)), there.shape[1]), hits.positions.ravel()
-        distances = hits.distances.ravel()
-    else:
-        queries, positions, distances = np.nonzero(there)[0], hits.positions[there], hits.distances[there]
-    if len(positions) and int(positions.max()) >= len(addresses):
-        raise CorruptError("position", where=segment, expected=f"< {len(addresses)}", found=int(positions.max()))
+def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Found:
+    positions, distances = hits.positions.ravel(), hits.distances.ravel()
+    if not len(positions):
+        return NOTHING
+    queries = np.repeat(np.arange(len(hits.positions)), hits.positions.shape[1])
+    least, most = int(np.minimum.reduce(positions)), int(np.maximum.reduce(positions))
+    if most >= len(addresses):
+        raise CorruptError("position", where=segment, expected=f"< {len(addresses)}", found=most)
+    if least < 0 or not (math.isfinite(np.maximum.reduce(distances)) and math.isfinite(np.minimum.reduce(distances))):
+        there = (positions >= 0) & np.isfinite(distances)
+        queries, positions, distances = queries[there], positions[there], distances[there]
     return Found(queries, distances, addresses[positions])
+
+
+def _least(hits: Hits) -> int:
+    """Neighbours of the query that has fewest."""
+    return int((hits.positions >= 0).sum(axis=1).min())
 
 
 def chosen(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
