@@ -2,17 +2,21 @@
 
 from lance_duck.spark.change_jobs import delete, update
 from lance_duck.spark.cleanup_jobs import cleanup
+from lance_duck.spark.column_jobs import ColumnFigures, add_columns
 from lance_duck.spark.compact_jobs import CompactionFigures, compact
+from lance_duck.spark.frames import read, register, write
 from lance_duck.spark.index_jobs import IndexFigures, create_index, optimize_indices
 from lance_duck.spark.knn_join import knn_join
 from lance_duck.spark.merge_jobs import SparkMerge, merge_insert
 from lance_duck.spark.upkeep import UpkeepFigures, optimize
 
 __all__ = [
+    "ColumnFigures",
     "CompactionFigures",
     "IndexFigures",
     "SparkMerge",
     "UpkeepFigures",
+    "add_columns",
     "cleanup",
     "compact",
     "create_index",
@@ -21,5 +25,8 @@ __all__ = [
     "merge_insert",
     "optimize",
     "optimize_indices",
+    "read",
+    "register",
     "update",
+    "write",
 ]

@@ -10,7 +10,7 @@ match as they do on one machine, whatever Spark makes of their types.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 from uuid import UUID, uuid4
@@ -146,7 +146,7 @@ class SparkMerge(MergeInsertBuilder):
     def _attempt(self, snapshot: Snapshot, source: _Source) -> tuple[Snapshot, MergeResult]:
         plan, place, version = self._plan, self._place, snapshot.version
         source.check(snapshot)
-        pairs = source.joined(self._spark, _Table(place, version, plan), snapshot, self._parallelism)
+        pairs = source.joined(self._spark, TableKeys(place, version, plan), snapshot, self._parallelism)
         names = source.names
         with Draft(snapshot, transaction=uuid4()) as draft:
             storage, transaction = plan.data_storage_version, draft.transaction
@@ -186,7 +186,7 @@ class _Source:
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                yield batch.append_column(KEY, _keys(batch, schema, on))
+                yield batch.append_column(KEY, frame_keys(batch, schema, on))
 
         ordered = df.withColumn(ORDER, F.monotonically_increasing_id())
         return cls(ordered.mapInArrow(run, StructType(fields)), names, schema)
@@ -199,7 +199,7 @@ class _Source:
                 "the key columns were changed meanwhile", where=snapshot.uri, remedy="begin the merge again"
             )
 
-    def joined(self, spark: SparkSession, table: _Table, snapshot: Snapshot, parallelism: int | None) -> DataFrame:
+    def joined(self, spark: SparkSession, table: TableKeys, snapshot: Snapshot, parallelism: int | None) -> DataFrame:
         """Pairs of source rows and rows of the table, cut and ordered as `merge_parts` wants them."""
         plan = table.plan
         few = None if plan.by_source_delete else self._few()
@@ -222,8 +222,8 @@ class _Source:
 
 
 @dataclass(frozen=True)
-class _Table:
-    """The table that is merged into; pickles."""
+class TableKeys:
+    """Rows of a table that are joined by their keys; pickles."""
 
     place: Place
     version: int
@@ -259,7 +259,14 @@ class _Table:
             yield pa.record_batch(chosen, names=[KEY, ADDRESS, LOST])
 
 
-def _keys(batch: pa.RecordBatch, schema: Schema, on: tuple[str, ...]) -> pa.Array:
+def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.Array:
+    """Keys of rows of a frame, as bytes.
+
+    Args:
+        batch: The rows.
+        schema: Key columns of the table.
+        on: Their names, in the order that counts.
+    """
     if not batch.num_rows:
         return pa.nulls(0, pa.binary())
     (typed,) = coerce([batch.select([field.name for field in schema.fields])], schema)

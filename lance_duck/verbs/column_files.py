@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -132,12 +133,20 @@ class ColumnFiles:
         schema: The new columns only.
         version: Of the data files.
         earlier: What is left of other attempts.
+        transaction: Of which the files are, see `WriteOptions.transaction`.
     """
 
-    def __init__(self, snapshot: Snapshot, schema: Schema, version: str, earlier: Earlier | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        schema: Schema,
+        version: str,
+        earlier: Earlier | None = None,
+        transaction: UUID | None = None,
+    ) -> None:
         self._snapshot = snapshot
         self._schema = schema
-        self._options = WriteOptions(data_storage_version=version)
+        self._options = WriteOptions(data_storage_version=version, transaction=transaction)
         self._earlier = earlier
         self._usable = {} if earlier is None else earlier.take(snapshot.schema, schema)
         self._written: dict[Fragment, DataFile] = {}
