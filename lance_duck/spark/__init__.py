@@ -5,7 +5,9 @@ from lance_duck.spark.cleanup_jobs import cleanup
 from lance_duck.spark.column_jobs import ColumnFigures, add_columns
 from lance_duck.spark.compact_jobs import CompactionFigures, compact
 from lance_duck.spark.frames import read, register, write
+from lance_duck.spark.frames import read, register, write
 from lance_duck.spark.index_jobs import IndexFigures, create_index, optimize_indices
+from lance_duck.spark.java import ensure_java
 from lance_duck.spark.knn_join import knn_join
 from lance_duck.spark.merge_jobs import SparkMerge, merge_insert
 from lance_duck.spark.upkeep import UpkeepFigures, optimize
@@ -21,6 +23,7 @@ __all__ = [
     "compact",
     "create_index",
     "delete",
+    "ensure_java",
     "knn_join",
     "merge_insert",
     "optimize",
