@@ -21,6 +21,7 @@ _SPARK = Path(pyspark.__file__).parent
 @contextmanager
 def cluster(folder: Path, hosts: Sequence[str] = HOSTS, cores: int = 1, memory: str = "1g") -> Iterator[str]:
     """Start a cluster; yields the URL of its master. All its processes are ended."""
+    folder.mkdir(parents=True, exist_ok=True)
     log = folder / "master.log"
     started: list[subprocess.Popen[bytes]] = []
     try:

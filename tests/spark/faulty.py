@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from lance_duck.spark.datasource import LanceDataSource
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from lance_duck.commit import committer
 from lance_duck.errors import StoreError
+from lance_duck.spark.datasource import LanceDataSource
 from lance_duck.spark.stream_sink import DataSourceStreamArrowWriter
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
