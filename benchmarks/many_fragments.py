@@ -6,6 +6,9 @@ The tables are manifests alone: their fragments are said to have a million rows 
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,11 +18,13 @@ from uuid import uuid4
 
 import lance
 import lance.optimize
-import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
 from benchmarks._harness import OURS, Case, chosen, options, race, report
+from lance_duck.spark.options import ReadOptions
+from lance_duck.spark.place import Place
+from lance_duck.spark.source import partitions
 from lance_duck.spark.stream_offsets import Offset, Walk
 from lance_duck.spark.stream_options import Limits, StreamOptions
 
@@ -27,6 +32,18 @@ PEER = "pylance"
 ROWS = 1_000_000
 HASTY = {"fsync": "false"}
 GROUP = {"target_rows_per_fragment": 16 * ROWS}
+
+HELD = """
+import sys, lance_duck as ld
+def held():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6
+ld.dataset(sys.argv[1], 1).count_rows()
+begin = held()
+table = ld.dataset(sys.argv[1])
+opened = held()
+fragments = list(table._snapshot.fragments)
+print(opened - begin, held() - opened)
+"""
 
 Action = Callable[[], object]
 
@@ -44,7 +61,8 @@ def main() -> None:
             asked = questions(path)
             names = chosen(asked, arguments.only)
             cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds) for name in names]
-            cases.append(Case(f"{count:,} fragments: manifest", {OURS: [newest_manifest(path) / 1e6]}, "MB"))
+            figures = sizes(path)
+            cases += [Case(f"{count:,} fragments: {name}", {OURS: [mb]}, "MB") for name, mb in figures.items()]
     report("Many fragments", cases, arguments.json)
 
 
@@ -77,6 +95,7 @@ def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
             PEER: lambda: append(path, theirs),
         },
         "a stream finds one append": {OURS: lambda: follow(ours_open())},
+        "plan a scan of Spark": {OURS: lambda: plan(ours_open())},
         "plan compaction": {
             OURS: lambda: ld.optimize.Compaction.plan(ours_open(), GROUP),
             PEER: lambda: lance.optimize.Compaction.plan(lance.dataset(path), GROUP),
@@ -96,10 +115,21 @@ def follow(table: ld.LanceDataset) -> Offset:
     return Walk(table, StreamOptions()).advance(Offset(newest), Offset(newest + 1), Limits())
 
 
-def newest_manifest(path: str) -> int:
-    """Bytes of the largest manifest."""
-    sizes: Sequence[int] = [file.stat().st_size for file in Path(path, "_versions").glob("*.manifest")]
-    return int(np.max(sizes))
+def plan(table: ld.LanceDataset) -> Sequence[object]:
+    """Cut the table into what tasks of Spark read."""
+    return partitions(table, ReadOptions(Place.of(table.uri)), table.schema.names)
+
+
+def sizes(path: str) -> dict[str, float]:
+    """Megabytes of what grows with fragments."""
+    manifests = [file.stat().st_size for file in Path(path, "_versions").glob("*.manifest")]
+    held = subprocess.run([sys.executable, "-c", HELD, path], capture_output=True, text=True, check=True).stdout
+    return {
+        "manifest": max(manifests) / 1e6,
+        "partitions of Spark, pickled": len(pickle.dumps(plan(ld.dataset(path)))) / 1e6,
+        "memory of a version": float(held.split()[0]),
+        "memory of all its fragments, besides": float(held.split()[1]),
+    }
 
 
 if __name__ == "__main__":

@@ -1,0 +1,212 @@
+"""How fast does Spark write, scan, index, compact and search Lance tables, beside its own Parquet and its own join?
+
+Rows are (int64, string, vector of float32), read from a Parquet file that pyarrow wrote: writing includes reading that.
+Scans go to Spark's `noop` sink. Nothing is flushed, as Parquet is not. `nearestByJoin` compares each query with each
+row, and runs once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everywhere
+
+import lance_duck as ld
+import lance_duck.spark as ls
+from benchmarks._harness import OURS, Case, chosen, options, race, report
+
+PARQUET, BRUTE = "Spark's Parquet", "nearestByJoin"
+HASTY = {"fsync": "false"}
+GROUP = 100_000
+Action = Callable[[], object]
+
+
+def main() -> None:
+    """Make the data, then ask."""
+    parser = options(__doc__ or "", rows=500_000, rounds=3)
+    parser.add_argument("--dimension", type=int, default=128, help="of the vectors")
+    parser.add_argument("--queries", type=int, default=100, help="of a join")
+    parser.add_argument("--near-rows", type=int, default=100_000, help="rows that queries are joined with")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--memory", default="1g", help="heap of the driver")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCHMARK_DIR")) as folder:
+        spark = session(arguments.master, arguments.memory)
+        try:
+            cases = run(spark, Path(folder), arguments)
+        finally:
+            spark.stop()
+    report(f"Spark, {arguments.rows:,} rows of (int64, string, {arguments.dimension} floats)", cases, arguments.json)
+
+
+def session(master: str, memory: str) -> SparkSession:
+    """A session as users have it."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("benchmark").config("spark.driver.memory", memory)
+    for key in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(key, "false")
+    for key in ("spark.driver.host", "spark.driver.bindAddress"):
+        builder = builder.config(key, "127.0.0.1")
+    made: SparkSession = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    ls.register(made)
+    return made
+
+
+def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
+    """All cases that are asked for, each with what it needs before."""
+    make(folder / "raw", arguments.rows, arguments.dimension)
+    raw = spark.read.parquet(str(folder / "raw"))
+    tables = Tables(spark, folder, raw, arguments.dimension)
+    tables.write()
+    tables.write_parquet()
+    cases = [race(name, tables.cases()[name], arguments.rounds) for name in chosen(tables.cases(), arguments.only)]
+    if arguments.only in "knn_join":
+        cases += near(spark, folder, raw, arguments)
+    return cases
+
+
+def make(folder: Path, rows: int, dimension: int) -> None:
+    """Write raw Parquet, in pieces as two tasks like them."""
+    random = np.random.default_rng(0)
+    folder.mkdir()
+    for number, start in enumerate(range(0, rows, GROUP)):
+        count = min(GROUP, rows - start)
+        values = pa.array(random.random((count, dimension), np.float32).ravel())
+        vectors = pa.ListArray.from_arrays(pa.array(np.arange(0, count * dimension + 1, dimension, np.int32)), values)
+        ids = np.arange(start, start + count)
+        columns = {"id": ids, "s": [f"text of row {i}" for i in ids], "v": vectors}
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", compression="none", use_dictionary=False)
+
+
+class Tables:
+    """The same rows as a Lance table and as Parquet."""
+
+    def __init__(self, spark: SparkSession, folder: Path, raw: DataFrame, dimension: int) -> None:
+        self.spark, self.raw, self.dimension = spark, raw, dimension
+        self.lance, self.parquet = str(folder / "t.lance"), str(folder / "t.parquet")
+        self.small = str(folder / "small.lance")
+
+    def cases(self) -> Mapping[str, Mapping[str, Action]]:
+        """Who does what."""
+        return {
+            "write": {OURS: self.write, PARQUET: self.write_parquet},
+            "full scan": {OURS: lambda: drain(self.read()), PARQUET: lambda: drain(self.read_parquet())},
+            "scan of columns=id": {
+                OURS: lambda: drain(self.read(columns=["id"])),
+                PARQUET: lambda: drain(self.read_parquet().select("id")),
+            },
+            "1 % of the rows, by filter": {
+                OURS: lambda: drain(self.read(filter="id % 100 = 7")),
+                PARQUET: lambda: drain(self.read_parquet().filter("id % 100 = 7")),
+            },
+            "BTREE over id": {OURS: self.index},
+            "IVF_PQ over v": {OURS: self.index_vectors},
+            "compact 20 files": {OURS: self.compact},
+        }
+
+    def write(self) -> None:
+        """Write the Lance table."""
+        vectors = {"v": self.dimension}
+        ls.write(self.raw, self.lance, "overwrite", vector_columns=vectors, storage_options=HASTY)
+
+    def write_parquet(self) -> None:
+        """Write the same rows as Parquet."""
+        self.raw.write.mode("overwrite").parquet(self.parquet)
+
+    def read(self, **asked: object) -> DataFrame:
+        """Read the Lance table."""
+        return ls.read(self.spark, self.lance, **asked)  # type: ignore[arg-type]
+
+    def read_parquet(self) -> DataFrame:
+        """Read the same rows from Parquet."""
+        return self.spark.read.parquet(self.parquet)
+
+    def index(self) -> None:
+        """Index the numbers."""
+        ls.create_index(self.spark, self.lance, "id", "BTREE", replace=True, storage_options=HASTY)
+
+    def index_vectors(self) -> None:
+        """Index the vectors."""
+        ls.create_index(
+            self.spark,
+            self.lance,
+            "v",
+            "IVF_PQ",
+            num_partitions=256,
+            num_sub_vectors=self.dimension // 8,
+            replace=True,
+            storage_options=HASTY,
+        )
+
+    def compact(self) -> None:
+        """Make small files of the table, and join them; the making is most of it, and timed as well."""
+        rows = -(-ld.dataset(self.lance).count_rows() // 20)
+        shutil.rmtree(self.small, ignore_errors=True)
+        ld.write_dataset(ld.dataset(self.lance), self.small, max_rows_per_file=rows, storage_options=HASTY)
+        ls.compact(self.spark, self.small, storage_options=HASTY)
+
+
+def drain(frame: DataFrame) -> None:
+    """Compute all of a frame, and keep nothing."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def near(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace) -> list[Case]:
+    """Queries joined with their nearest rows: exact, through an index, and as Spark does it."""
+    path, k = str(folder / "near.lance"), 10
+    rows = raw.filter(F.col("id") < arguments.near_rows)
+    ls.write(rows, path, vector_columns={"v": arguments.dimension}, storage_options=HASTY)
+    frame = spark.read.parquet(str(folder / "raw")).filter(F.col("id") < arguments.near_rows)
+    queries = raw.filter(F.col("id") < arguments.queries).selectExpr("id AS number", "v AS q")
+    queries.persist().count()
+
+    def ours(**asked: object) -> DataFrame:
+        return ls.knn_join(spark, queries, path, "v", "q", k, columns=["id"], **asked)  # type: ignore[arg-type]
+
+    distance = F.expr("vector_l2_distance(q, v)")
+    joined = queries.nearestByJoin(frame.select("id", "v"), distance, k, "exact", "distance")
+    begin = time.perf_counter()
+    expected = found(joined)
+    seconds = [time.perf_counter() - begin]
+    exact = race("", {OURS: lambda: found(ours(use_index=False))}, arguments.rounds)
+    name = f"knn_join, {arguments.queries} queries by {arguments.near_rows:,} rows"
+    cases = [beside(f"{name}, exact (recall {recall(found(ours(use_index=False)), expected):.3f})", exact, seconds)]
+    ls.create_index(spark, path, "v", "IVF_PQ", num_partitions=64, num_sub_vectors=16, storage_options=HASTY)
+    asked = {"nprobes": 64, "refine_factor": 5}
+    through = race("", {OURS: lambda: found(ours(**asked))}, arguments.rounds)
+    cases.append(beside(f"{name}, IVF_PQ (recall {recall(found(ours(**asked)), expected):.3f})", through, seconds))
+    return cases
+
+
+def beside(name: str, ours: Case, theirs: list[float]) -> Case:
+    """A case whose peer ran once."""
+    mine = ours.seconds[OURS]
+    return Case(name, {OURS: mine, BRUTE: theirs * len(mine)})
+
+
+def found(frame: DataFrame) -> dict[int, set[int]]:
+    """Rows by query."""
+    answers: dict[int, set[int]] = {}
+    for row in frame.select("number", "id").collect():
+        answers.setdefault(row.number, set()).add(row.id)
+    return answers
+
+
+def recall(answers: Mapping[int, set[int]], expected: Mapping[int, set[int]]) -> float:
+    return float(np.mean([len(answers[query] & rows) / len(rows) for query, rows in expected.items()]))
+
+
+if __name__ == "__main__":
+    main()
