@@ -17,9 +17,10 @@ from lance_duck.duck.failures import own_errors
 from lance_duck.duck.folder import Folder
 from lance_duck.duck.handle import TableHandle
 from lance_duck.duck.names import Names
-from lance_duck.duck.narrowing import Narrowed, Narrower
-from lance_duck.duck.nearest_first import NearestFirst, Replaced
+from lance_duck.duck.narrowing import Narrower
+from lance_duck.duck.nearest_first import NearestFirst
 from lance_duck.duck.rewrite import paths_in, rewrite
+from lance_duck.duck.rows_first import RowsFirst
 from lance_duck.duck.scope import call_as_user
 from lance_duck.duck.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.table import DuckTable
@@ -74,7 +75,9 @@ class Connection:
         self._catalog = catalog
         self._session = Session(settings or SearchSettings())
         self._narrower = Narrower(native, catalog)
-        self._nearest = NearestFirst(native, catalog, Names(native, catalog), self._session)
+        names = Names(native, catalog)
+        self._nearest = NearestFirst(native, catalog, names, self._session)
+        self._rows = RowsFirst(native, catalog, names)
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -173,8 +176,9 @@ class Connection:
         text = rewrite(query, self._catalog.is_table)
         tables = {path: DuckTable(self._catalog.path_handle(path).current, hidden=False) for path in paths_in(text)}
 
-        def run(sql: str, more: Mapping[str, Any]) -> Any:
-            return call_as_user(partial(method, sql, **options), {**tables, **more})
+        def run(sql: Any, more: Mapping[str, Any], given: Any = None) -> Any:
+            chosen = options if given is None else {**options, "parameters": given}
+            return call_as_user(partial(method, sql, **chosen), {**tables, **more})
 
         if later is None:
             return self._with_new_tables(lambda: run(text, {}))
@@ -183,13 +187,15 @@ class Connection:
 
     def _narrowed(self, sql: str, parameters: Any, run: Callable[..., Any], later: bool) -> Any:
         """Run a statement with smaller tables in place of large ones, where that is possible."""
-        found: Replaced | Narrowed | None = self._nearest.replaced(sql, parameters, later=later)
+        found = self._nearest.replaced(sql, parameters, later=later)
+        if found is None and not later:
+            found = self._rows.replaced(sql, parameters)
         if found is None:
             found = self._narrower.narrowed(sql, parameters, later=later)
         if found is None:
             return run(sql, {})
         try:
-            return run(found.sql, found.tables)
+            return run(found.sql, found.tables, found.parameters)
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
@@ -210,10 +216,14 @@ class Connection:
                 raise self._catalog.explain(str(error)) or error from None
 
 
-def _explained(run: Callable[..., Any], method: Callable[..., Any], sql: str, tables: Mapping[str, Any]) -> Any:
+def _explained(
+    run: Callable[..., Any], method: Callable[..., Any], sql: Any, tables: Mapping[str, Any], given: Any = None
+) -> Any:
     """Run a statement; to an EXPLAIN is added how Lance tables are read."""
-    rows = explained(sql, lambda text: run(text, tables).fetchall())
-    return run(sql, tables) if rows is None else method(rows_as_statement(rows))
+    rows = None
+    if isinstance(sql, str):
+        rows = explained(sql, lambda text: run(text, tables, given).fetchall())
+    return run(sql, tables, given) if rows is None else method(rows_as_statement(rows))
 
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from lance_duck.duck.catalog import Catalog
 from lance_duck.duck.handle import TableHandle
 from lance_duck.duck.key_joins import KeyJoin, key_joins
 from lance_duck.duck.key_values import keys_as
+from lance_duck.duck.replaced import Replaced
 from lance_duck.duck.scope import call_as_user, user_variable
 from lance_duck.duck.table import ROWS, DuckTable
 from lance_duck.errors import LanceDuckError
@@ -32,19 +33,6 @@ SELECTIVE: Final = 8
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
 """By how much DuckDB's number of transactions grows with each statement, and from one to what runs within the next."""
 _FRAMES: Final = ("pandas", "polars")
-
-
-@dataclass(frozen=True)
-class Narrowed:
-    """A statement with tables in place of larger ones.
-
-    Attributes:
-        sql: The statement.
-        tables: What its new names stand for.
-    """
-
-    sql: str
-    tables: Mapping[str, DuckTable]
 
 
 class NarrowedTable(DuckTable):
@@ -91,7 +79,7 @@ class Narrower:
         self._native = native
         self._catalog = catalog
 
-    def narrowed(self, sql: str, parameters: Any, *, later: bool) -> Narrowed | None:
+    def narrowed(self, sql: str, parameters: Any, *, later: bool) -> Replaced | None:
         """Narrow what can be narrowed; None where nothing is.
 
         Args:
@@ -116,7 +104,7 @@ class Narrower:
         table = handle.current()
         return table.count_rows() >= LARGE and _column(table, join.column) is not None
 
-    def _narrow(self, sql: str, joins: Sequence[KeyJoin], parameters: Any, later: bool) -> Narrowed | None:
+    def _narrow(self, sql: str, joins: Sequence[KeyJoin], parameters: Any, later: bool) -> Replaced | None:
         run = _Runner(self._native, _Clock(), later)
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
         objects = _Objects.of(run, names, self._catalog.name)
@@ -135,7 +123,7 @@ class Narrower:
         for _, (join, name) in sorted(places.items(), reverse=True):
             alias = "" if join.alias is None else ' AS "' + join.alias.replace('"', '""') + '"'
             sql = f'{sql[: join.start]}(SELECT * EXCLUDE ("{ROWS}") FROM "{name}"){alias}{sql[join.end :]}'  # noqa: S608
-        return Narrowed(sql, tables) if tables else None
+        return Replaced(sql, tables) if tables else None
 
     def _table(self, join: KeyJoin, run: _Runner, objects: _Objects, parameters: Any) -> DuckTable | None:
         handle = self._catalog.find(join.name[-1])

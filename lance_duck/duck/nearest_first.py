@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -21,28 +20,16 @@ from lance_duck.duck.handle import TableHandle
 from lance_duck.duck.names import Names
 from lance_duck.duck.nearest_table import NearestTable
 from lance_duck.duck.order_by_distance import Listed, NearestSelect, nearest_select
+from lance_duck.duck.replaced import Replaced
 from lance_duck.duck.scope import call_as_user
 from lance_duck.duck.search_settings import SearchSettings, Session
 from lance_duck.duck.table import DuckTable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb_types import duckdb_arrow_type
 
-_ALL: Final = (1 << 63) - 1
+ALL_ROWS: Final = (1 << 63) - 1
 _ROUNDING: Final = 2.0**-22
 _NUMBERS: Final = count()
-
-
-@dataclass(frozen=True)
-class Replaced:
-    """A statement with tables in place of others.
-
-    Attributes:
-        sql: The statement.
-        tables: What its new names stand for.
-    """
-
-    sql: str
-    tables: Mapping[str, DuckTable | pa.Table]
 
 
 class NearestFirst:
@@ -123,7 +110,7 @@ class _Work:
         self.tables[name] = NearestTable(self.handle.current, ask) if later else candidates(self.dataset, ask)
         columns = ", ".join(quoted(each) for each in ask.schema(self.dataset).names)
         # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
-        inner = f'(SELECT {columns} FROM "{name}" LIMIT {_ALL})'  # noqa: S608
+        inner = f'(SELECT {columns} FROM "{name}" LIMIT {ALL_ROWS})'  # noqa: S608
         place = inner if asked.alias is None else f"{inner} AS {quoted(asked.alias)}"
         self.edits.append((asked.start, asked.end, place))
 
@@ -189,7 +176,7 @@ class _Work:
         name = f"__lance_vector_{next(_NUMBERS)}"
         self.tables[name] = rows
         # The parameters of the query stay, for DuckDB refuses values that nothing asks for.
-        kept = "".join(f" AND ({mark}::VARCHAR IS NULL OR true)" for _, _, mark in self.asked.vector_keys)
+        kept = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.asked.vector_keys)
         self.edits.append((*place, f'SELECT v FROM "{name}" WHERE true{kept}'))  # noqa: S608
         return numbers(rows.column(0)[0].as_py())
 

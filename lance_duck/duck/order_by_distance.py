@@ -10,6 +10,7 @@ column, and whose WHERE is simple, so that a search can apply it first. Whatever
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -213,7 +214,7 @@ class _Reader:
             *where,
             limit,
             offset,
-            self._columns(alias),
+            columns_of(self._select, alias),
             self._explained,
         )
 
@@ -252,12 +253,9 @@ class _Reader:
         where = self._select.args.get("where")
         if where is None:
             return None, ()
-        condition = where.this.copy()
-        for column in list(condition.find_all(exp.Column)):
-            if column.args.get("db") or column.table.lower() not in ("", alias) or self._is_hidden(column.name):
-                return None
-            column.set("table", None)
-        if not is_plain_condition(condition, [""]):
+        hidden = [each.alias.lower() for each in self._select.expressions if self._is_hidden(each.alias)]
+        condition = without_table(where.this, alias, hidden)
+        if condition is None or not is_plain_condition(condition, [""]):
             return None
         text = sql_of(condition)
         keys = tuple(_as_key(name) for name in re.findall(r"\$(\w+)", text))
@@ -298,14 +296,37 @@ class _Reader:
             depth += {"(": 1, ")": -1}.get(tokens[end].text, 0)
         return tokens[start].end, tokens[end].start
 
-    def _columns(self, alias: str) -> frozenset[str] | None:
-        if any(isinstance(node, exp.Star) for each in self._select.expressions for node in each.walk()):
+
+def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
+    """Names that a statement may mean columns of a table by, in lower case; None: perhaps all.
+
+    Args:
+        select: Reads this one table.
+        alias: By what it calls the table.
+    """
+    if any(isinstance(node, exp.Star | exp.Columns) for each in select.expressions for node in each.walk()):
+        return None
+    names: set[str] = set()
+    for column in select.find_all(exp.Column):
+        parts = [part.name.lower() for part in column.parts]
+        names.update(parts[1:] if len(parts) == 2 and parts[0] == alias else parts)
+    return frozenset(names)
+
+
+def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node | None:
+    """A condition with the bare names of its columns; None where one may be of something else.
+
+    Args:
+        condition: Of a statement that reads one table.
+        alias: By what it calls the table.
+        hidden: Names that mean something else there, in lower case.
+    """
+    bare = condition.copy()
+    for column in list(bare.find_all(exp.Column)):
+        if column.args.get("db") or column.table.lower() not in ("", alias) or column.name.lower() in hidden:
             return None
-        names = set()
-        for column in self._select.find_all(exp.Column):
-            parts = [part.name.lower() for part in column.parts]
-            names |= {*parts} if len(parts) > 2 or parts[0] != alias else {parts[-1], *parts[:-1]}
-        return frozenset(names)
+        column.set("table", None)
+    return bare
 
 
 def _is_measured(node: Node) -> bool:

@@ -1,0 +1,137 @@
+"""Reading few rows of a table by an index first, and the statement over these alone.
+
+DuckDB calls Python from several threads, each of which waits for the others, and binds a view on the way to a table:
+more work than finding a row. Rows that an index finds are therefore read before the statement is run, and given to it
+as values of parameters where their types are plain, so that it scans nothing of Python's; its text is then the same
+each time, and is parsed once. Types of other kinds come as a table of Arrow's.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.candidates import NotFoundHere
+from lance_duck.duck.catalog import Catalog, quoted
+from lance_duck.duck.given import Given
+from lance_duck.duck.names import Names
+from lance_duck.duck.nearest_first import ALL_ROWS
+from lance_duck.duck.plain_where import PlainWhere, plain_where
+from lance_duck.duck.replaced import Replaced
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.duckdb_types import duckdb_arrow_schema
+from lance_duck.scan.sql_tree import tree_from_sql
+
+FEW: Final = 8192
+"""Rows up to which they are read first."""
+_AS_VALUES: Final = 128
+_KEPT: Final = 256
+_TYPES: Final = {
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.uint8(): "UTINYINT",
+    pa.uint16(): "USMALLINT",
+    pa.uint32(): "UINTEGER",
+    pa.uint64(): "UBIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.string(): "VARCHAR",
+    pa.large_string(): "VARCHAR",
+}
+_NUMBERS: Final = count()
+
+
+class RowsFirst:
+    """Does so for the statements of one connection.
+
+    Args:
+        native: DuckDB's connection.
+        catalog: Its tables.
+        names: What names mean on it.
+    """
+
+    def __init__(self, native: duckdb.DuckDBPyConnection, catalog: Catalog, names: Names) -> None:
+        self._native = native
+        self._catalog = catalog
+        self._names = names
+        self._parsed: OrderedDict[str, Any] = OrderedDict()
+
+    def replaced(self, sql: str, parameters: Any) -> Replaced | None:
+        """Put few rows in the place of a table; None where no index says which they are, or they are many."""
+        asked = plain_where(sql)
+        if asked is None or not self._names.are_plain(asked.name, later=False):
+            return None
+        handle = self._catalog.find(asked.name[-1])
+        try:
+            return None if handle is None else self._replaced(sql, asked, handle.current(), parameters)
+        except (NotFoundHere, LanceDuckError):
+            return None  # the statement itself will say what is wrong
+
+    def _replaced(self, sql: str, asked: PlainWhere, dataset: LanceDataset, parameters: Any) -> Replaced | None:
+        given = Given((), parameters)
+        values = [given.value(key) for key in asked.where_keys]
+        predicate = tree_from_sql(asked.where, dataset.schema, values or None)
+        if predicate is None:
+            return None
+        expected = dataset.index_estimate(predicate)
+        if expected is None or expected > FEW:
+            return None
+        whole = duckdb_arrow_schema(dataset.schema)
+        columns = asked.columns
+        schema = whole if columns is None else pa.schema([f for f in whole if f.name.lower() in columns])
+        rows = dataset.duckdb_reader(schema, predicate).read_all()
+        if len(schema) and rows.num_rows <= _AS_VALUES and all(field.type in _TYPES for field in schema):
+            found = self._with_values(sql, asked, rows, parameters)
+            if found is not None:
+                return found
+        name = f"__lance_rows_{next(_NUMBERS)}"
+        listed = ", ".join(map(quoted, schema.names))
+        # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
+        return Replaced(_placed(sql, asked, f'SELECT {listed} FROM "{name}" LIMIT {ALL_ROWS}'), {name: rows})  # noqa: S608
+
+    def _with_values(self, sql: str, asked: PlainWhere, rows: pa.Table, parameters: Any) -> Replaced | None:
+        """The rows as values of parameters; None where the statement's own cannot stand beside them."""
+        columns = [column.to_pylist() for column in rows.columns]
+        if any(isinstance(value, str) and "\0" in value for column in columns for value in column):
+            return None
+        named = isinstance(parameters, Mapping)
+        marks = [f"$__lance_{i}" if named else "?" for i in range(len(columns))]
+        if parameters is not None and not named and (asked.marks is None or not isinstance(parameters, list | tuple)):
+            return None
+        one = rows.num_rows == 1
+        shape = "{}::{} AS {}" if one else "unnest({}::{}[]) AS {}"
+        types = [_TYPES[field.type] for field in rows.schema]
+        text = ", ".join(map(shape.format, marks, types, map(quoted, rows.column_names)))
+        mine = [column[0] for column in columns] if one else columns
+        if isinstance(parameters, Mapping):
+            values: Any = {**parameters, **{f"__lance_{i}": value for i, value in enumerate(mine)}}
+        else:
+            own = list(parameters or ())
+            values = [*own[: asked.marks], *mine, *own[asked.marks :]] if own else mine
+        return Replaced(self._statement(_placed(sql, asked, f"SELECT {text}")), {}, values)
+
+    def _statement(self, text: str) -> Any:
+        """The statement, parsed; those used last are kept."""
+        found = self._parsed.get(text)
+        if found is None:
+            (found,) = self._native.extract_statements(text)
+            self._parsed[text] = found
+            if len(self._parsed) > _KEPT:
+                self._parsed.popitem(last=False)
+        else:
+            self._parsed.move_to_end(text)
+        return found
+
+
+def _placed(sql: str, asked: PlainWhere, rows: str) -> str:
+    alias = "" if asked.alias is None else f" AS {quoted(asked.alias)}"
+    return f"{sql[: asked.start]}({rows}){alias}{sql[asked.end :]}"
