@@ -140,9 +140,11 @@ def merge_segments(
     first = _first(segments)
     by_row_id = builds_by_row_id(snapshot, first.kind)
     followers = [partial(_follow, snapshot, s, Follower(snapshot, s), by_row_id, translate) for s in segments]
-    parts = [Part(open_index(snapshot, s), follow) for s, follow in zip(segments, followers, strict=True)]
+    parts = [
+        Part(open_index(snapshot, s), follow, s.metadata.details) for s, follow in zip(segments, followers, strict=True)
+    ]
     if not takes_entries:
-        parts = [Part(part.index, _leave_out) for part in parts]
+        parts = [replace(part, follow=_leave_out) for part in parts]
         covers = fragments if covers is None else covers
     chosen = replace(options or BuildOptions(), stable_row_ids=by_row_id)
     if covers is None:

@@ -109,10 +109,12 @@ class Part:
         index: It, open.
         follow: From names of rows to (their new names, whether each is still an entry): leaves out fragments that the
             segment does not cover any more, and follows rows that compaction moved.
+        details: Message of the kind in the manifest.
     """
 
     index: Any
     follow: Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
+    details: bytes = b""
 
 
 class IndexKind(Protocol):

@@ -25,6 +25,7 @@ from lance_duck.index.registry import kind_of
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.details import parameters_in, parameters_of
 from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.skew import is_outgrown
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.index_create import rows_of
 from lance_duck.verbs.index_describe import segments_named
@@ -158,7 +159,10 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
             leave_alone(name, str(error))
             return None
     removed = tuple(s.metadata for s in merged)
-    if index.kind is VECTOR and not _made_alike([open_index(snapshot, s) for s in merged]):
+    opened = [open_index(snapshot, s) for s in merged] if index.kind is VECTOR else []
+    if opened and len(opened) == len(built.segments) and is_outgrown(opened, removed[0].details):
+        return _retrained(snapshot, name, all_)
+    if opened and not _made_alike(opened):
         model = merged[-1]
         fragments = sorted({*tail, *(i for s in merged for i in s.fragments.tolist())})
         return Job(name, index.path, index.kind, (), removed, tuple(fragments), model)
@@ -235,6 +239,11 @@ def _made(snapshot: Snapshot, job: Job, told: _Told, made: MadeSegments) -> Inde
         return made.get(snapshot, key, lambda: _make(snapshot, job, told))
     except (FormatError, NotFoundError) as error:
         if not job.merged and not isinstance(error, UnsupportedError):
+            raise
+        leave_alone(job.name, str(error))
+        return None
+    except InvalidInputError as error:  # too few vectors to train with
+        if job.kind is not VECTOR:
             raise
         leave_alone(job.name, str(error))
         return None

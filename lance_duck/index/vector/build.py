@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
+from lance_duck.index.vector.details import with_trained_rows
 from lance_duck.index.vector.graph_rows import GraphRows, graph_rows
 from lance_duck.index.vector.hnsw import build_graph
 from lance_duck.index.vector.kept import Kept, Rows, Spill
@@ -47,19 +48,21 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
     type_ = rows.schema.field(VALUE).type
     wish = VectorWish.of(options.parameters, type_)
     item = number_type(type_.value_type)
+    trained = 0
     with Spill() as spill:
         if wish.is_trained:
             taken = _build_at_once(rows, writer, options, brought(wish, item), spill)
         else:
             kept, taken = keep(rows, wish.metric, options, spill)
             if taken:
+                trained = len(kept)
                 model = train(wish, kept, item)
                 runs = new_runs(model, options, spill)
                 encode(kept, model, runs, options, taken)
                 write_segment(writer, model, stored(model, runs))
         if taken and options.progress is not None:
             options.progress(taken)
-    return Details(VERSION, wish.details())
+    return Details(VERSION, with_trained_rows(wish.details(), trained))
 
 
 def _build_at_once(

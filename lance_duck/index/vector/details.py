@@ -10,18 +10,20 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
+from lance_duck.index.vector.pieces import MOST_PARTITIONS
 from lance_duck.wire.pb import index_pb2
 
 _METRICS: Final = ("l2", "cosine", "dot", "hamming")
 _ROTATIONS: Final = ("fast", "matrix")
 _HINTS: Final = ("sample_rate", "max_iters")
 _HINT: Final = "lance.ivf."
+_TRAINED: Final = "lance_duck.trained_rows"
 
 
 def parameters_of(details: bytes) -> dict[str, Any]:
     """Return the parameters, by pylance's names, that make an index of this kind again; {} where none are known.
 
-    Numbers of partitions are not among them: they suit the rows.
+    The number of partitions is among them where it was asked for; else it suits the rows.
     """
     message = _message(details)
     storage = None if message is None else message.WhichOneof("compression")
@@ -33,15 +35,29 @@ def parameters_of(details: bytes) -> dict[str, Any]:
         "metric": _METRICS[message.metric_type],
         "target_partition_size": message.target_partition_size,
     }
+    if message.target_num_partitions <= MOST_PARTITIONS:
+        found["num_partitions"] = message.target_num_partitions
     if storage == "pq":
         found |= {"num_bits": message.pq.num_bits, "num_sub_vectors": message.pq.num_sub_vectors}
     if graph:
         config = message.hnsw_index_config
         found |= {"m": config.max_connections, "ef_construction": config.construction_ef, "max_level": config.max_level}
-    for name in _HINTS:
-        text = message.runtime_hints.get(_HINT + name, "")
-        found[name] = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+    found |= {name: _hint(message, _HINT + name, 6) for name in _HINTS}
     return {name: value for name, value in found.items() if value}
+
+
+def trained_rows(details: bytes) -> int:
+    """Return the number of vectors that an index had when it was trained; 0 where that is not known."""
+    message = _message(details)
+    return 0 if message is None else _hint(message, _TRAINED, 18)
+
+
+def with_trained_rows(details: bytes, count: int) -> bytes:
+    """Return a message that says, besides what it said, how many vectors an index was trained with; 0: nothing."""
+    message = index_pb2.VectorIndexDetails.FromString(details)
+    if count:
+        message.runtime_hints[_TRAINED] = str(count)
+    return message.SerializeToString(deterministic=True)
 
 
 def parameters_in(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,6 +108,12 @@ def _compression(message: index_pb2.VectorIndexDetails) -> dict[str, Any]:
         rotation = _ROTATIONS[number] if number < len(_ROTATIONS) else str(number)
         return {"type": kind, "num_bits": message.rq.num_bits, "rotation_type": rotation}
     return {}
+
+
+def _hint(message: index_pb2.VectorIndexDetails, name: str, digits: int) -> int:
+    """A number among the hints; 0 where there is none."""
+    text = message.runtime_hints.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else 0
 
 
 def _message(details: bytes) -> index_pb2.VectorIndexDetails | None:

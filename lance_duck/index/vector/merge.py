@@ -22,6 +22,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, Part
 from lance_duck.index.vector.build import VERSION, encode, keep, new_graph, new_runs, stored
+from lance_duck.index.vector.details import parameters_of, trained_rows, with_trained_rows
 from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.graph_cut import cut
 from lance_duck.index.vector.graph_rows import GraphRows, graph_rows, read_graph
@@ -35,6 +36,7 @@ from lance_duck.index.vector.wish import VectorWish
 from lance_duck.index.vector.write import TENSORS, Stored, write_segment
 
 _ITEMS: Final = MappingProxyType({number: name for name, number in TENSORS.items()})
+_KEPT: Final = ("num_partitions", "target_partition_size", "sample_rate", "max_iters")
 _MOST_GONE: Final = 0.2  # of a partition; a graph that loses more is built anew
 
 
@@ -60,7 +62,8 @@ def merge(
                 kept, taken = keep(rows, model.metric, options, spill)
                 encode(kept, model, runs, options, taken)
             write_segment(writer, model, stored(model, runs))
-    return Details(VERSION, _wish(model).details())
+    before = parts[0].details
+    return Details(VERSION, with_trained_rows(_wish(model, before).details(), trained_rows(before)))
 
 
 def model_of(index: Any) -> Model:
@@ -170,7 +173,10 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
     return graph_rows(graph, vectors, model.metric, **params)
 
 
-def _wish(model: Model) -> VectorWish:
+def _wish(model: Model, details: bytes) -> VectorWish:
+    """What was asked for, by the details of a segment, as far as its files do not know it better."""
+    asked = parameters_of(details)
+    kept = {name: asked[name] for name in _KEPT if name in asked}
     parts, bits = (len(model.codebook), model.bits) if model.storage == "PQ" else (0, 8)
     return VectorWish(
         model.kind,
@@ -181,6 +187,7 @@ def _wish(model: Model) -> VectorWish:
         m=model.m,
         ef_construction=model.ef_construction,
         max_level=model.max_level,
+        **kept,
     )
 
 

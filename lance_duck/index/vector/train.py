@@ -24,6 +24,7 @@ SEED: Final = 1234
 ROUNDS: Final = 20
 """Of training; more change hardly anything."""
 
+_CODES_OF_4_BITS: Final = 16
 _LEAST_RANGE: Final = 1e-6
 _SMALL: Final = 1 << 30  # products of numbers in a round: threads would wait for each other longer
 
@@ -98,8 +99,17 @@ def check_enough(wish: VectorWish, num_vectors: int) -> None:
             expected=f"{needed} at least that are not null, not NaN"
             + (", not zero" if wish.metric == "cosine" else ""),
             found=num_vectors,
-            remedy="IVF_FLAT needs no more than one" if needed > 1 else "train=False makes an index without rows",
+            remedy=_remedy(wish, num_vectors, needed),
         )
+
+
+def _remedy(wish: VectorWish, num_vectors: int, needed: int) -> str:
+    later = "train=False makes an index that optimize_indices() builds once there are more"
+    if needed == 1:
+        return later
+    flat = f"{wish.kind.replace('PQ', 'SQ')} needs one; {later}"
+    few_bits = wish.bits == 8 and num_vectors >= _CODES_OF_4_BITS and wish.num_sub_vectors % 2 == 0
+    return f"num_bits=4 needs {_CODES_OF_4_BITS}; {flat}" if few_bits else flat
 
 
 def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:

@@ -163,6 +163,8 @@ class VectorWish:
         """The message for the manifest."""
         message = index_pb2.VectorIndexDetails(metric_type=_METRICS[self.metric])  # type: ignore[arg-type]
         message.target_partition_size = self.target_partition_size or 0
+        if self.num_partitions is not None:
+            message.target_num_partitions = self.num_partitions
         hints = {"lance.ivf.sample_rate": self.sample_rate, "lance.ivf.max_iters": self.max_iters}
         if self.has_graphs:
             message.hnsw_index_config.max_connections = self.m

@@ -19,6 +19,7 @@ from lance_duck.errors import (
     UnsupportedError,
     WrongTypeError,
 )
+from lance_duck.index.vector import skew
 
 DIM = 8
 KINDS = ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"]
@@ -205,3 +206,67 @@ def test_vectors_changed_in_place_leave_the_index_until_it_is_optimized(table: l
         assert now.count_rows("id = 117") == 1
         now.optimize.optimize_indices()
     now.validate()
+
+
+def partitions(dataset: ld.LanceDataset) -> list[int]:
+    return [segment["num_partitions"] for segment in dataset.index_statistics("vec_idx")["indices"]]
+
+
+def test_a_number_of_partitions_that_was_asked_for_stays(table: ld.LanceDataset) -> None:
+    table.create_index("vec", "IVF_FLAT", **TWO)
+    table.insert(rows(50, 300))
+    table.optimize.optimize_indices(num_indices_to_merge=1)
+    assert (per_segment(table), partitions(table)) == ([350], [2])
+    table.optimize.optimize_indices(retrain=True)
+    assert partitions(table) == [2]
+    table.create_index("vec", "IVF_FLAT", replace=True)
+    table.optimize.optimize_indices(retrain=True)
+    assert partitions(table) == [1]
+
+
+def test_an_index_whose_partitions_became_uneven_is_trained_anew(
+    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skew, "LARGE", 100)
+    table.create_index("vec", "IVF_FLAT", num_partitions=16)
+    near = pa.FixedSizeListArray.from_arrays(pa.array((9 + 0.1 * vectors(900)).ravel()), DIM)
+    table.insert(rows(900, 300).set_column(1, "vec", near))
+    table.optimize.optimize_indices()
+    assert max(table.index_statistics("vec_idx")["indices"][0]["partitions"], key=lambda p: p["size"])["size"] >= 900
+    table.insert(rows(10, 1200))
+    table.optimize.optimize_indices()
+    (segment,) = table.index_statistics("vec_idx")["indices"]
+    sizes = [part["size"] for part in segment["partitions"]]
+    assert (len(sizes), sum(sizes)) == (16, 1210)
+    assert max(sizes) < 400
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "count", "remedy"),
+    [
+        ("IVF_PQ", {"num_sub_vectors": 4}, 255, "num_bits=4 needs 16; IVF_SQ needs one"),
+        ("IVF_PQ", {"num_sub_vectors": 1}, 255, "IVF_SQ needs one"),
+        ("IVF_PQ", {"num_sub_vectors": 4, "num_bits": 4}, 15, "IVF_SQ needs one"),
+        ("IVF_HNSW_PQ", {"num_sub_vectors": 4}, 15, "IVF_HNSW_SQ needs one"),
+    ],
+)
+def test_too_few_vectors_to_train_with_are_refused_with_a_remedy(
+    tmp_path: Path, kind: str, arguments: dict[str, Any], count: int, remedy: str
+) -> None:
+    dataset = ld.write_dataset(rows(count), tmp_path / "t.lance")
+    with pytest.raises(InvalidInputError, match=f"found {count}; {remedy}.*train=False"):
+        dataset.create_index("vec", kind, **arguments)
+    assert (dataset.version, dataset.list_indices()) == (1, [])
+
+
+def test_an_index_that_has_too_few_vectors_is_left_for_later_and_others_are_optimized(tmp_path: Path) -> None:
+    dataset = ld.write_dataset(rows(100), tmp_path / "t.lance")
+    dataset.create_index("vec", "IVF_PQ", train=False, **TWO)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.insert(rows(100, 100))
+    with pytest.warns(ld.errors.IndexWarning, match="'vec_idx' is left as it is: too few vectors"):
+        dataset.optimize.optimize_indices()
+    assert dataset.index_statistics("id_idx")["num_unindexed_rows"] == 0
+    dataset.insert(rows(100, 200))
+    dataset.optimize.optimize_indices()
+    assert (per_segment(dataset), partitions(dataset)) == ([300], [2])
