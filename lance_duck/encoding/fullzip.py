@@ -22,14 +22,17 @@ from numpy.typing import NDArray
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.encoding.kernels.take import gather_fixed
 from lance_duck.encoding.kernels.zipped import count_entries, split_entries
 from lance_duck.encoding.layers import Layers
 from lance_duck.encoding.page import Leaf, Levels, Page, Rows
 from lance_duck.encoding.rows import check_rows, runs, slice_bounds
 from lance_duck.errors import CorruptError
+from lance_duck.store.mapped import look
 from lance_duck.store.request import Bytes, Request
 
 Int64s = NDArray[np.int64]
+_MEMORY_PAGE = 4096
 _MAX_OFFSET = np.iinfo(np.int32).max
 
 
@@ -100,8 +103,16 @@ class FullZipReader:
         return False
 
     def few(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """None: `read` does it."""
-        return None
+        """Read a few rows: see `PageReader.few`."""
+        layout, page = self._layout, self._page
+        if self._indexed or layout.control or not layout.width:
+            return None
+        check_rows(rows, self.num_rows)
+        offset, size = page.buffers[0]
+        data = look(page.source, offset, size, len(rows) * max(layout.width, _MEMORY_PAGE))
+        out = np.empty(len(rows) * layout.width, np.uint8)
+        gather_fixed(readonly(data), rows * layout.width, layout.width, out)
+        return self._leaf(FixedWidth(layout.width * 8, out, len(rows)), None, None, len(rows), len(rows))
 
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows: one range of bytes for each run of adjacent rows."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,8 +29,9 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> tuple[Queries, bool
         WrongTypeError: Not numbers.
         InvalidInputError: No numbers, another length, null, NaN or infinite, or no whole numbers up to 255 for bits.
     """
-    if type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous and _is_finite(q):
-        return q[None], False
+    if type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous:
+        if q.dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q)):
+            return q[None], False
     found = _numbers(q)
     if found.ndim not in (1, 2) or not found.shape[0]:
         raise InvalidInputError(
@@ -42,11 +42,6 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> tuple[Queries, bool
             f"Query vector size {found.shape[-1]} does not match index column size {dim}", where=_WHERE
         )
     return np.ascontiguousarray(_fitting(np.atleast_2d(found), dtype)), found.ndim == 2
-
-
-def _is_finite(numbers: NDArray[Any]) -> bool:
-    """Whether numbers surely are finite: the sum of their squares is."""
-    return math.isfinite(np.dot(numbers, numbers)) if numbers.dtype.kind == "f" else True
 
 
 def _fitting(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

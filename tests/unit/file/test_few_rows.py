@@ -37,6 +37,7 @@ def columns() -> dict[str, pa.Array]:
         "half constant": pa.array([7] * ROWS, mask=null),
         "nothing": pa.nulls(ROWS, pa.int32()),
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(ROWS * 4), pa.float32()), 4),
+        "long vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(ROWS * 80), pa.float32()), 80),
         "list": pa.array([[1] * (n % 3) for n in range(ROWS)]),
         "struct": pa.StructArray.from_arrays([pa.array(numbers)], ["x"]),
     }
