@@ -24,6 +24,7 @@ from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.config import ConfigChanges
 from lance_duck.verbs.fragment_metadata import FragmentMetadata, fragment_from, metadata_of
 from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.index_kinds import progress_of
 from lance_duck.verbs.index_optimize import OptimizeOptions, optimize_indices
 
 
@@ -246,7 +247,7 @@ class DatasetOptimizer:
         num_indices_to_merge: int | None = None,
         index_names: Sequence[str] | None = None,
         retrain: bool = False,
-        progress: Callable[[int, int], Any] | None = None,
+        progress: Callable[[int, int], Any] | bool | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
@@ -260,7 +261,7 @@ class DatasetOptimizer:
                 least); None: those that are small, or not much larger than what is new.
             index_names: Only these; None: all.
             retrain: Build the indexes anew, of all rows; also replaces segments that are broken.
-            progress: Called with the rows that are taken in, and all that are to be.
+            progress: Called with the rows that are taken in, and all that are to be; True: they are told on stderr.
             commit_message: Kept with the transaction.
             transaction_properties: Likewise.
 
@@ -271,7 +272,7 @@ class DatasetOptimizer:
             IndexNotFoundError: There is no index of a name.
             CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
         """
-        options = OptimizeOptions(num_indices_to_merge, index_names, retrain, progress)
+        options = OptimizeOptions(num_indices_to_merge, index_names, retrain, progress_of(progress))
         said = properties_of(commit_message, transaction_properties)
         self._dataset._move_to(optimize_indices(self._dataset._to_change, options, said))
 

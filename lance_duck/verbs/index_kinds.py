@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -102,10 +103,16 @@ def check_indexable(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
         raise NotIndexableError(reason, where=snapshot.uri)
 
 
-def progress_of(progress: Progress | None, callback: Callable[[IndexProgress], Any] | None) -> Progress | None:
-    """Return what tells both kinds of observers of rows that are taken in."""
+def progress_of(
+    progress: Progress | bool | None, callback: Callable[[IndexProgress], Any] | None = None
+) -> Progress | None:
+    """Return what tells both kinds of observers of rows that are taken in; True: people, on stderr."""
+    if progress is True:
+        progress = _print_progress
+    elif progress is False:
+        progress = None
     if progress is not None and not callable(progress):
-        raise InvalidInputError("progress", expected="a function of two numbers", found=repr(progress))
+        raise InvalidInputError("progress", expected="True, or a function of two numbers", found=repr(progress))
     if callback is not None and not callable(callback):
         raise InvalidInputError("progress_callback", expected="a function", found=repr(callback))
     if callback is None:
@@ -120,6 +127,10 @@ def progress_of(progress: Progress | None, callback: Callable[[IndexProgress], A
             progress(done, total)
 
     return tell
+
+
+def _print_progress(done: int, total: int) -> None:
+    print(f"\r{done:,} of {total:,} rows ", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
 
 def one_column(column: str | Sequence[str]) -> str:

@@ -67,7 +67,7 @@ class VectorIndexChanges(Handle):
         target_partition_size: int | None = None,
         skip_transpose: bool = False,
         progress_callback: Callable[[IndexProgress], Any] | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
         **parameters: Any,
@@ -101,7 +101,7 @@ class VectorIndexChanges(Handle):
             target_partition_size: Rows of a partition that are aimed at, in place of num_partitions.
             skip_transpose: Refused.
             progress_callback: Called with the steps of the build.
-            progress: Called with the rows that are taken in, and all rows.
+            progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
             commit_message: Kept with the transaction.
             transaction_properties: Likewise.
             parameters: num_bits, m, ef_construction, max_level, sample_rate, max_iters.

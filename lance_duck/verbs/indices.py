@@ -52,7 +52,7 @@ class IndexChanges(VectorIndexChanges):
         fragment_ids: Iterable[int] | None = None,
         index_uuid: str | UUID | None = None,
         progress_callback: Callable[[IndexProgress], Any] | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
         **parameters: Any,
@@ -68,7 +68,7 @@ class IndexChanges(VectorIndexChanges):
             fragment_ids: Refused: see `create_index_uncommitted`.
             index_uuid: Of the segment.
             progress_callback: Called with the steps of the build.
-            progress: Called with the rows that are taken in, and all rows.
+            progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
             commit_message: Kept with the transaction.
             transaction_properties: Likewise.
             parameters: Of the kind, as in rows_per_zone=4096.
@@ -100,7 +100,7 @@ class IndexChanges(VectorIndexChanges):
         fragment_ids: Iterable[int] | None = None,
         index_uuid: str | UUID | None = None,
         progress_callback: Callable[[IndexProgress], Any] | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         **parameters: Any,
     ) -> Index:
         """Write a segment over some fragments, in this or any other process, and do not commit it.

@@ -34,6 +34,7 @@ VERSION: Final = 1
 _BLOCK_BYTES: Final = 16 << 20
 _SMALL: Final = 1 << 14  # vectors of a graph that one thread builds while others build others
 _TOGETHER: Final = 8
+_BEFORE_GRAPHS: Final = 0.1  # of the work, as it is told
 
 
 def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
@@ -53,16 +54,35 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
         if wish.is_trained:
             taken = _build_at_once(rows, writer, options, brought(wish, item), spill)
         else:
-            kept, taken = keep(rows, wish.metric, options, spill)
+            first = _before_graphs(options) if wish.has_graphs else options
+            kept, taken = keep(rows, wish.metric, first, spill)
             if taken:
                 trained = len(kept)
                 model = train(wish, kept, item)
                 runs = new_runs(model, options, spill)
-                encode(kept, model, runs, options, taken)
-                write_segment(writer, model, stored(model, runs))
+                encode(kept, model, runs, first, taken)
+                write_segment(writer, model, _told(stored(model, runs), options, taken, trained))
         if taken and options.progress is not None:
             options.progress(taken)
     return Details(VERSION, with_trained_rows(wish.details(), trained))
+
+
+def _before_graphs(options: BuildOptions) -> BuildOptions:
+    """Tells of rows as of a small part of the work."""
+    told = options.progress
+    return options if told is None else replace(options, progress=lambda done: told(int(done * _BEFORE_GRAPHS)))
+
+
+def _told(
+    partitions: Iterable[Stored | None], options: BuildOptions, taken: int, trained: int
+) -> Iterator[Stored | None]:
+    """The same partitions; graphs are told of when they are built."""
+    done = 0
+    for partition in partitions:
+        if partition is not None and partition.graph is not None and options.progress is not None:
+            done += len(partition.rows)
+            options.progress(int(taken * (_BEFORE_GRAPHS + (1 - _BEFORE_GRAPHS) * done / trained)))
+        yield partition
 
 
 def _build_at_once(

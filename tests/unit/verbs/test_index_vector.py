@@ -176,6 +176,22 @@ def test_progress_is_told(table: ld.LanceDataset) -> None:
     assert (steps[0], steps[-1]) == ((0, 300), (300, 300))
 
 
+def test_progress_goes_on_while_graphs_are_built(table: ld.LanceDataset) -> None:
+    steps: list[int] = []
+    table.create_index("vec", "IVF_HNSW_SQ", **TWO, progress=lambda done, total: steps.append(done))
+    assert steps == sorted(steps)
+    assert steps[-1] == 300
+    assert [step for step in steps if 30 < step < 300]
+
+
+def test_progress_is_shown_to_people(table: ld.LanceDataset, capsys: pytest.CaptureFixture[str]) -> None:
+    table.create_index("vec", "IVF_FLAT", num_partitions=2, progress=True)
+    assert capsys.readouterr().err.endswith("\r300 of 300 rows \n")
+    table.optimize.optimize_indices(progress=True)
+    with pytest.raises(InvalidInputError, match="progress"):
+        table.create_index("vec", "IVF_FLAT", replace=True, progress=3)  # type: ignore[arg-type]
+
+
 def test_segments_built_apart_are_committed_as_one_index(table: ld.LanceDataset) -> None:
     given = {"ivf_centroids": vectors(2, seed=3)}
     uuid = uuid4()
