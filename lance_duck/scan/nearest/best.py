@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,6 +92,19 @@ class Best:
         """What is kept, by query, nearest first."""
         there = self._addresses != NOWHERE
         return Found(np.nonzero(there)[0], self._distances[there], self._addresses[there])
+
+
+def joined(found: Sequence[Found]) -> Found:
+    """What was found in several places, one after the other."""
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return Found(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
+    return Found(
+        np.concatenate([each.queries for each in found]),
+        np.concatenate([each.distances for each in found]),
+        np.concatenate([each.addresses for each in found]),
+    )
 
 
 def in_order(found: Found, count: int, k: int) -> Found:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.scan.nearest import kernels
-from lance_duck.scan.nearest.best import Found, smallest
+from lance_duck.scan.nearest.best import Found, joined, smallest
 from lance_duck.scan.nearest.blocks import Block
 
 Addresses = NDArray[np.uint64]
@@ -73,7 +73,7 @@ class Question:
         if many and self.lower is None and self.k <= FEW_NEIGHBOURS:
             return self._by_product(block, rows, addresses, limits)
         pieces = [self._one(block, rows, addresses, i, float(limits[i])) for i in range(len(self.queries))]
-        return pieces[0] if len(pieces) == 1 else _joined(pieces)
+        return pieces[0] if len(pieces) == 1 else joined(pieces)
 
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
         """Distances of rows of a block to queries, pair by pair; NaN or infinite where a vector cannot be compared."""
@@ -178,11 +178,3 @@ def _products(values: NDArray[Any], queries: NDArray[Any]) -> NDArray[Any]:
     np.matmul(values[:whole].reshape(-1, step, dim), queries, out=out[:whole].reshape(-1, step, asked))
     np.matmul(values[whole:], queries, out=out[whole:])
     return out
-
-
-def _joined(pieces: list[Found]) -> Found:
-    return Found(
-        np.concatenate([p.queries for p in pieces]),
-        np.concatenate([p.distances for p in pieces]),
-        np.concatenate([p.addresses for p in pieces]),
-    )

@@ -18,7 +18,7 @@ from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.arrays import descend
 from lance_duck.scan.fragment_reader import ColumnCache, FragmentReader
-from lance_duck.scan.nearest.best import Best, Found
+from lance_duck.scan.nearest.best import Best, Found, joined
 from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
@@ -83,21 +83,27 @@ class Exact:
 
     def again(self, question: Question, found: Found) -> Found:
         """Distances of rows that were found some other way, from their vectors, and the k nearest of each query."""
-        best, read = Best(len(question.queries), question.k), self._read()
         order = np.argsort(found.addresses, kind="stable")
-        addresses, queries = found.addresses[order], found.queries[order]
-        rows = RowSet.of(addresses)
+        pairs = found.queries[order], found.addresses[order]
+        rows = RowSet.of(pairs[1])
         fragments = [self.snapshot.fragment(i) for i in rows.fragment_ids]
-        for piece in self._pieces(fragments, rows):
-            block, places, mine = self._load(read, piece)
-            low = np.searchsorted(addresses, mine, "left")
-            counts = np.searchsorted(addresses, mine, "right") - low
-            pairs = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-            which = np.ascontiguousarray(queries[pairs])
-            within = np.arange(len(mine)) if places is None else places
-            distances = question.distances(block, np.repeat(within, counts), which)
-            best.add(Found(which, distances, addresses[pairs]).where(np.isfinite(distances)))
+        look: Callable[[_Piece], Found] = partial(self._pairs, self._read(), question, *pairs)
+        best = Best(len(question.queries), question.k)
+        best.add(joined([*map_ordered(look, self._pieces(fragments, rows), workers=self.workers)]))
         return best.found()
+
+    def _pairs(
+        self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece
+    ) -> Found:
+        """Distances of the rows of a piece to the queries that they were found for."""
+        block, places, mine = self._load(read, piece)
+        low = np.searchsorted(addresses, mine, "left")
+        counts = np.searchsorted(addresses, mine, "right") - low
+        pairs = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+        which = np.ascontiguousarray(queries[pairs])
+        within = np.arange(len(mine)) if places is None else places
+        distances = question.distances(block, np.repeat(within, counts), which)
+        return Found(which, distances, addresses[pairs]).where(np.isfinite(distances))
 
     def _near(self, read: Read, question: Question, best: Best, piece: _Piece) -> Found:
         block, places, addresses = self._load(read, piece)

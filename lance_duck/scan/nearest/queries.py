@@ -29,9 +29,9 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> tuple[Queries, bool
         WrongTypeError: Not numbers.
         InvalidInputError: No numbers, another length, null, NaN or infinite, or no whole numbers up to 255 for bits.
     """
-    if type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous:
-        if q.dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q)):
-            return q[None], False
+    is_query = type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous
+    if is_query and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):
+        return q[None], False
     found = _numbers(q)
     if found.ndim not in (1, 2) or not found.shape[0]:
         raise InvalidInputError(

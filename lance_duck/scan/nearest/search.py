@@ -21,7 +21,7 @@ from lance_duck.scan.bounds import Bounds
 from lance_duck.scan.choices import Choices
 from lance_duck.scan.execute import scan_batches
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.nearest.best import Best, Found, in_order
+from lance_duck.scan.nearest.best import Best, Found, in_order, joined
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import covered
 from lance_duck.scan.nearest.exact import Exact
@@ -141,7 +141,7 @@ class Search:
         results = _side_by_side(work)
         found = [each for each in results[: len(self.route.segments)] if each is not None]
         if self.nearest.refine_factor is not None and found:
-            ranked = exact.again(self._question(queries), _joined(found))
+            ranked = exact.again(self._question(queries), joined(found))
             if self._lies_further(found, ranked, len(queries)):
                 self.log.clear()
                 wider = replace(self.nearest, refine_factor=4 * self.nearest.refine_factor)
@@ -278,13 +278,3 @@ def _side_by_side(work: Sequence[Work]) -> list[Found | None]:
         return [work[0]()]
     with ThreadPoolExecutor(len(work), thread_name_prefix="lance_duck-nearest") as pool:
         return list(pool.map(lambda each: each(), work))
-
-
-def _joined(found: Sequence[Found]) -> Found:
-    if len(found) == 1:
-        return found[0]
-    return Found(
-        np.concatenate([each.queries for each in found]),
-        np.concatenate([each.distances for each in found]),
-        np.concatenate([each.addresses for each in found]),
-    )
