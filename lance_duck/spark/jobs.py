@@ -13,9 +13,10 @@ from __future__ import annotations
 import pickle
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, TypeVar
+from uuid import UUID, uuid4
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -97,16 +98,19 @@ class _Tasks:
     Attributes:
         work: Does a job.
         packed: Jobs, pickled, or where they were left.
+        scratch: Room beside the table.
+        uuid: Of this list of jobs.
     """
 
     work: Callable[[Any], Any]
     packed: tuple[bytes, ...] | tuple[Left, ...]
     scratch: Scratch | None
+    uuid: UUID = field(default_factory=uuid4)
 
     def do(self, number: int) -> tuple[int, bytes]:
         """The outcome of a job."""
         try:
-            if self.scratch is not None and self.scratch.is_stopped():
+            if self.scratch is not None and self.scratch.is_stopped(self.uuid):
                 return _SKIPPED, b""
             packed = self.packed[number]
             if isinstance(packed, Left):
@@ -125,7 +129,7 @@ class _Tasks:
             passing = isinstance(error, OSError | MemoryError)
             error = _foreign(error)
         if not passing and self.scratch is not None:
-            self.scratch.stop()
+            self.scratch.stop(self.uuid)
         return _PASSING if passing else _ERROR, pickle.dumps(error)
 
 

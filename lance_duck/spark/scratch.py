@@ -1,7 +1,7 @@
 """Bytes that are too large for messages between the driver and its tasks: beside the table, while a job runs.
 
 _indices/{uuid}/{uuid of a file}     arrays of bytes, one after the other
-_indices/{uuid}/stop                 empty; a task of the job failed for good
+_indices/{uuid}/stop-{uuid}          empty; a task of this list of jobs failed for good
 
 What a driver that was killed leaves there, cleanup removes like a segment that was not committed.
 """
@@ -93,14 +93,14 @@ class Scratch:
             raise CorruptError("bytes that a task of this job left have changed", where=left.path)
         return found
 
-    def stop(self) -> None:
-        """Tell the other tasks that what they do is in vain. Never raises."""
+    def stop(self, jobs: UUID) -> None:
+        """Tell the other tasks of a list of jobs that what they do is in vain. Never raises."""
         with suppress(Exception):
-            self._store().put(f"{self._directory}/{_STOP}", b"", safe=False)
+            self._store().put(self._stop(jobs), b"", safe=False)
 
-    def is_stopped(self) -> bool:
-        """Whether a task has failed for good."""
-        return self._store().exists(f"{self._directory}/{_STOP}")
+    def is_stopped(self, jobs: UUID) -> bool:
+        """Whether a task of a list of jobs has failed for good."""
+        return self._store().exists(self._stop(jobs))
 
     def clear(self) -> None:
         """Remove everything. Never raises."""
@@ -119,6 +119,9 @@ class Scratch:
     @property
     def _directory(self) -> str:
         return paths.index_directory(self.uuid)
+
+    def _stop(self, jobs: UUID) -> str:
+        return f"{self._directory}/{_STOP}-{jobs}"
 
     def _store(self) -> Store:
         return open_store(self.place.uri, dict(self.place.storage_options))
