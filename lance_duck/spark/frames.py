@@ -17,19 +17,21 @@ from lance_duck.spark.datasource import LanceDataSource, LanceDuckDataSource
 from lance_duck.spark.failures import as_ours
 from lance_duck.spark.options import SAVE_MODES, columns_text, storage_text
 from lance_duck.spark.place import Place
+from lance_duck.spark.udtfs import register_functions
 from lance_duck.spark.views import refresh_views
 
 _registered: WeakSet[SparkSession] = WeakSet()
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("lance")` and `format("lance_duck")` known to a session; once is enough, more does no harm.
+    """Make `format("lance")`, `format("lance_duck")` and the table functions (`spark.udtfs`) known to a session.
 
-    Where another library is called "lance" already, it stays so.
+    Once is enough, more does no harm. Where another library is called "lance" already, it stays so.
     """
     spark.dataSource.register(LanceDuckDataSource)
     with suppress(PySparkException):
         spark.dataSource.register(LanceDataSource)
+    register_functions(spark)
     _registered.add(spark)
 
 
