@@ -1,0 +1,135 @@
+"""Compaction of groups that other processes write: orders that pickle, batches, writers that come in between."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import RetryableError, StoreError
+from lance_duck.maintenance import compact_parts
+from lance_duck.maintenance.compact_parts import Compacted, compact_in_parts
+from lance_duck.maintenance.options import CompactionOptions
+
+OPTIONS = CompactionOptions(target_rows_per_fragment=18)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "t.lance"
+    ld.write_dataset(pa.table({"id": range(80), "x": [i % 5 for i in range(80)]}), place, max_rows_per_file=10)
+    dataset = ld.dataset(place)
+    dataset.create_scalar_index("x", "BTREE")
+    dataset.delete("id % 10 = 2")
+    return place
+
+
+def elsewhere(path: Path, orders: Sequence[Any]) -> list[Any]:
+    """What another process makes of orders."""
+    done = [order.write(ld.dataset(path, order.version)._snapshot) for order in pickle.loads(pickle.dumps(orders))]
+    return list(pickle.loads(pickle.dumps(done)))
+
+
+def compacted(path: Path, write: Callable[[Any], Any] | None = None, batch: int = 1, **more: Any) -> Compacted:
+    def anywhere(orders: Sequence[Any]) -> list[Any]:
+        return elsewhere(path, orders)
+
+    snapshot = ld.dataset(path)._snapshot
+    return compact_in_parts(
+        snapshot, OPTIONS, write or anywhere, batch=lambda groups: batch, **{"follow": anywhere, **more}
+    )
+
+
+def ids(path: Path, text: str | None = None) -> list[int]:
+    return sorted(ld.dataset(path).to_table(filter=text)["id"].to_pylist())
+
+
+def leftovers(path: Path) -> list[str]:
+    explained = ld.dataset(path).explain_cleanup_old_versions(timedelta(0), delete_unverified=True, include_files=True)
+    return [file.path for file in explained.candidate_files if file.unverified]
+
+
+@pytest.mark.parametrize("follow", [{}, {"follow": None}], ids=["elsewhere", "here"])
+def test_batches_are_committed_one_by_one_and_indexes_follow(path: Path, follow: dict[str, Any]) -> None:
+    before = ids(path), ids(path, "x = 3")
+    done = compacted(path, batch=2, **follow)
+    dataset = ld.dataset(path)
+    assert (len(done.landed), done.commits, done.again) == (4, 2, 0)
+    assert (ids(path), ids(path, "x = 3")) == before
+    assert dataset.index_statistics("x_idx")["num_unindexed_rows"] == 0
+    assert leftovers(path) == []
+    dataset.validate()
+
+
+def test_a_group_that_another_writer_changed_is_written_again(path: Path) -> None:
+    came: list[int] = []
+
+    def write(orders: Sequence[Any]) -> list[Any]:
+        done = elsewhere(path, orders)
+        if not came:
+            came.append(1)
+            ld.dataset(path).delete("id = 5")
+        return done
+
+    before = ids(path)
+    done = compacted(path, write, batch=9)
+    assert (len(done.landed), done.commits, done.again) == (4, 2, 1)
+    assert ids(path) == [i for i in before if i != 5]
+    assert leftovers(path) == []
+
+
+def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = compact_parts.prepare
+    came: list[int] = []
+
+    def prepare(now: Any, *more: Any) -> Any:
+        prepared = real(now, *more)
+        if not came:
+            came.append(1)
+            ld.dataset(path).delete("id = 5")
+        return prepared
+
+    monkeypatch.setattr(compact_parts, "prepare", prepare)
+    before = ids(path)
+    done = compacted(path, batch=9)
+    assert (done.commits, done.again) == (2, 1)
+    assert ids(path) == [i for i in before if i != 5]
+    assert leftovers(path) == []
+    ld.dataset(path).validate()
+
+
+def test_writers_that_come_each_time_are_named(path: Path) -> None:
+    def write(orders: Sequence[Any]) -> list[Any]:
+        done = elsewhere(path, orders)
+        dataset = ld.dataset(path)
+        dataset.delete(f"id = {dataset.to_table(columns=['id'])['id'][0].as_py()}")
+        return done
+
+    with pytest.raises(RetryableError, match="time and again"):
+        compacted(path, write, batch=9)
+    assert leftovers(path) == []
+
+
+def test_what_failed_leaves_nothing_and_takes_nothing_back(path: Path) -> None:
+    calls: list[int] = []
+
+    def write(orders: Sequence[Any]) -> list[Any]:
+        calls.append(1)
+        done = elsewhere(path, orders)
+        if len(calls) == 3:
+            raise StoreError("the disk is full")
+        return done
+
+    before = ids(path), len(ld.dataset(path).get_fragments())
+    with pytest.raises(StoreError, match="the disk is full"):
+        compacted(path, write)
+    assert ids(path) == before[0]
+    assert len(ld.dataset(path).get_fragments()) < before[1]
+    assert leftovers(path) == []
+    ld.dataset(path).validate()
