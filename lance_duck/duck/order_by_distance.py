@@ -304,7 +304,8 @@ def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
         select: Reads this one table.
         alias: By what it calls the table.
     """
-    if any(isinstance(node, exp.Star | exp.Columns) for each in select.expressions for node in each.walk()):
+    stars = (node for each in select.expressions for node in each.find_all(exp.Star, exp.Columns))
+    if any(not isinstance(node.parent, exp.Count) for node in stars):
         return None
     names: set[str] = set()
     for column in select.find_all(exp.Column):

@@ -30,7 +30,7 @@ from lance_duck.scan.sql_tree import tree_from_sql
 
 FEW: Final = 8192
 """Rows up to which they are read first."""
-_AS_VALUES: Final = 128
+_AS_VALUES: Final = 1024
 _KEPT: Final = 256
 _TYPES: Final = {
     pa.int8(): "TINYINT",
@@ -89,8 +89,9 @@ class RowsFirst:
         columns = asked.columns
         schema = whole if columns is None else pa.schema([f for f in whole if f.name.lower() in columns])
         rows = dataset.duckdb_reader(schema, predicate).read_all()
-        if len(schema) and rows.num_rows <= _AS_VALUES and all(field.type in _TYPES for field in schema):
-            found = self._with_values(sql, asked, rows, parameters)
+        types = [_type_name(field.type) for field in schema]
+        if types and None not in types and rows.num_rows * sum(map(_width, schema)) <= _AS_VALUES:
+            found = self._with_values(sql, asked, rows, types, parameters)
             if found is not None:
                 return found
         name = f"__lance_rows_{next(_NUMBERS)}"
@@ -98,7 +99,9 @@ class RowsFirst:
         # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
         return Replaced(_placed(sql, asked, f'SELECT {listed} FROM "{name}" LIMIT {ALL_ROWS}'), {name: rows})  # noqa: S608
 
-    def _with_values(self, sql: str, asked: PlainWhere, rows: pa.Table, parameters: Any) -> Replaced | None:
+    def _with_values(
+        self, sql: str, asked: PlainWhere, rows: pa.Table, types: list[str | None], parameters: Any
+    ) -> Replaced | None:
         """The rows as values of parameters; None where the statement's own cannot stand beside them."""
         columns = [column.to_pylist() for column in rows.columns]
         if any(isinstance(value, str) and "\0" in value for column in columns for value in column):
@@ -109,7 +112,6 @@ class RowsFirst:
             return None
         one = rows.num_rows == 1
         shape = "{}::{} AS {}" if one else "unnest({}::{}[]) AS {}"
-        types = [_TYPES[field.type] for field in rows.schema]
         text = ", ".join(map(shape.format, marks, types, map(quoted, rows.column_names)))
         mine = [column[0] for column in columns] if one else columns
         if isinstance(parameters, Mapping):
@@ -130,6 +132,18 @@ class RowsFirst:
         else:
             self._parsed.move_to_end(text)
         return found
+
+
+def _type_name(type_: pa.DataType) -> str | None:
+    """DuckDB's name of a type whose values Python has exactly; None for others."""
+    if pa.types.is_fixed_size_list(type_):
+        inner = _TYPES.get(type_.value_type)
+        return None if inner not in ("FLOAT", "DOUBLE") else f"{inner}[{type_.list_size}]"
+    return _TYPES.get(type_)
+
+
+def _width(field: pa.Field) -> int:
+    return field.type.list_size if pa.types.is_fixed_size_list(field.type) else 1
 
 
 def _placed(sql: str, asked: PlainWhere, rows: str) -> str:

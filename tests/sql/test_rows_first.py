@@ -1,0 +1,181 @@
+"""Statements that an index answers with few rows give what plain DuckDB gives."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.duck.plain_where import plain_where
+from lance_duck.duck.rows_first import RowsFirst
+
+STATEMENTS = 3000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 150
+ROWS = 500
+NAN = float("nan")
+
+
+def _table() -> pa.Table:
+    rng = random.Random(8)
+
+    def column(values: list[Any], type_: pa.DataType) -> pa.Array:
+        return pa.array([rng.choice([*values, None]) for _ in range(ROWS)], type_)
+
+    return pa.table(
+        {
+            "id": pa.array(range(ROWS), pa.int64()),
+            "k": column(list(range(60)), pa.int32()),
+            "s": column(["", "a", "A", "ß", "x\0y", "it's", '"q"'], pa.string()),
+            "d": column([0.0, -0.0, 1.5, NAN, float("inf"), 1e300], pa.float64()),
+            "f": column([0.1, NAN, -2.5], pa.float32()),
+            "u": column([0, 2**64 - 1], pa.uint64()),
+            "b": column([True, False], pa.bool_()),
+            "day": column([dt.date(2020, 1, 1), dt.date(1, 1, 1)], pa.date32()),
+            "vec": column([[1.0, 2.0], [NAN, 0.1]], pa.list_(pa.float32(), 2)),
+            "st": column([{"a": 1}, {"a": None}], pa.struct([("a", pa.int64())])),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ld.Connection, duckdb.DuckDBPyConnection]]:
+    folder = tmp_path_factory.mktemp("rows")
+    table = _table()
+    dataset = ld.write_dataset(table, folder / "t.lance", max_rows_per_file=200)
+    for name in ("id", "k", "d"):
+        dataset.create_scalar_index(name, "BTREE")
+    dataset.create_scalar_index("s", "BITMAP")
+    with ld.connect(folder) as ours, duckdb.connect() as theirs:
+        theirs.register("source", table)
+        theirs.execute("CREATE TABLE t AS FROM source")
+        yield ours, theirs
+
+
+@pytest.fixture
+def first(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each statement with a WHERE, whether rows were read first; an index is worth it for any table."""
+    seen: list[bool] = []
+    replaced = RowsFirst.replaced
+
+    def noted(self: RowsFirst, sql: str, parameters: Any) -> Any:
+        found = replaced(self, sql, parameters)
+        if "WHERE" in sql:
+            seen.append(found is not None)
+        return found
+
+    monkeypatch.setattr(RowsFirst, "replaced", noted)
+    monkeypatch.setattr(ld.LanceDataset, "index_estimate", lambda *_: 1)
+    return seen
+
+
+COLUMNS = ["*", "id, s", "id, d, f, u, b", "id, vec", "id, day, st", "count(*)", "max(id), sum(k)", "t.id + 1 AS id, s"]
+CONDITIONS: list[tuple[str, Callable[[random.Random], list[Any]]]] = [
+    ("id = ?", lambda r: [r.randrange(ROWS + 9)]),
+    ("t.id IN (?, ?, 7)", lambda r: [r.randrange(ROWS), r.randrange(ROWS)]),
+    ("id BETWEEN ? AND ? AND b", lambda r: [a := r.randrange(ROWS), a + r.randrange(60)]),
+    ("k = ? AND lower(s) <> 'a'", lambda r: [r.randrange(60)]),
+    ("k = ? AND d >= ?", lambda r: [r.randrange(60), r.choice([0.0, NAN, 1.5])]),
+    ("s = ?", lambda r: [r.choice(["a", "ß", "x\0y", "it's", "nope"])]),
+    ("d = ? AND k < 9", lambda r: [r.choice([0.0, -0.0, NAN, 1.5])]),
+    ("k = 5 OR id = ?", lambda r: [r.randrange(ROWS)]),
+    ("id = ? AND id IN (SELECT k FROM t)", lambda r: [r.randrange(60)]),
+]
+
+
+def test_results_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
+    ours, theirs = pair
+    rng = random.Random(1)
+    for _ in range(STATEMENTS):
+        columns = rng.choice(COLUMNS)
+        condition, values = rng.choice(CONDITIONS)
+        parameters = values(rng)
+        name = rng.choice(["t", "t AS t", "T"])
+        extra = rng.random() < 0.2 and "(" not in columns
+        sql = f"SELECT {'? AS p, ' if extra else ''}{columns} FROM {name} WHERE {condition}"
+        sql += "" if "(" in columns else " ORDER BY ALL"
+        parameters = ["first", *parameters] if extra else parameters
+        expected = theirs.execute(sql, parameters).fetchall()
+        assert repr(ours.execute(sql, parameters).fetchall()) == repr(expected), (sql, parameters)
+    assert sum(first) > STATEMENTS / 2
+
+
+def test_parameters_by_name_and_none(pair: tuple[Any, Any], first: list[bool]) -> None:
+    for sql, parameters in (
+        ("SELECT id, $x AS x FROM t WHERE id = $n", {"n": 5, "x": "y"}),
+        ("SELECT id, k FROM t WHERE id = 5", None),
+        ("SELECT id, k FROM t WHERE id IN (5, 6) ORDER BY id", []),
+        ("FROM t SELECT id, k WHERE id = 5;", None),
+        ("SELECT id, k FROM t WHERE id = $1 AND k IS NOT DISTINCT FROM k", [5]),
+    ):
+        assert pair[0].execute(sql, parameters).fetchall() == pair[1].execute(sql, parameters).fetchall()
+    assert all(first)
+
+
+def test_types_and_names_are_the_same(pair: tuple[Any, Any], first: list[bool]) -> None:
+    for sql in ("SELECT * FROM t WHERE id = ?", "SELECT * EXCLUDE (st) FROM t WHERE id = ?"):
+        for row in (5, ROWS + 1):
+            found, expected = (each.execute(sql, [row]).description for each in pair)
+            assert [(name, str(type_)) for name, type_, *_ in found] == [(n, str(t)) for n, t, *_ in expected]
+
+
+def test_what_was_committed_is_seen_and_names_of_duckdb_come_first(
+    tmp_path: Path, connect: Callable[..., ld.Connection], first: list[bool]
+) -> None:
+    dataset = ld.write_dataset(
+        pa.table({"id": pa.array(range(100), pa.int64()), "v": ["a"] * 100}), tmp_path / "t.lance"
+    )
+    dataset.create_scalar_index("id", "BTREE")
+    con = connect(tmp_path)
+    sql = "SELECT v FROM t WHERE id = ?"
+    assert con.execute(sql, [3]).fetchall() == [("a",)]
+    dataset.update({"v": "'b'"}, where="id = 3")
+    assert con.execute(sql, [3]).fetchall() == [("b",)]
+    con.execute("BEGIN")
+    assert con.execute(sql, [3]).fetchall() == [("b",)]
+    con.execute("CREATE TABLE t AS SELECT 3 AS id, 'mine' AS v")
+    assert con.execute(sql, [3]).fetchall() == [("mine",)]
+    con.execute("ROLLBACK")
+    assert con.execute(sql, [3]).fetchall() == [("b",)]
+    con.native.execute("CREATE TEMP VIEW t AS SELECT 3 AS id, 'view' AS v")
+    assert con.execute(sql, [3]).fetchall() == [("view",)]
+    assert first == [True, True, True, False, True, False]
+
+
+def test_errors_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
+    for sql, parameters in (
+        ("SELECT nope FROM t WHERE id = ?", [1]),
+        ("SELECT id FROM t WHERE id = ?", []),
+        ("SELECT id FROM t WHERE id = ?", [1, 2]),
+        ("SELECT id FROM t WHERE id = 'x'", None),
+    ):
+        with pytest.raises(duckdb.Error) as theirs:
+            pair[1].execute(sql, parameters)
+        with pytest.raises(type(theirs.value)):
+            pair[0].execute(sql, parameters)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM t JOIN u USING (id) WHERE id = 1",
+        "SELECT id FROM t, u WHERE id = 1",
+        "WITH t AS (SELECT 1 AS id) SELECT id FROM t WHERE id = 1",
+        "SELECT id FROM (SELECT * FROM t) WHERE id = 1",
+        "SELECT id FROM t TABLESAMPLE 10% WHERE id = 1",
+        "SELECT id FROM t WHERE lower(s) = 'a'",
+        "SELECT -id AS id FROM t WHERE id = 1",
+        "SELECT id FROM t WHERE id = 1 UNION ALL SELECT 2",
+        "SELECT id FROM t WHERE id = 1; SELECT 2",
+        "DELETE FROM t WHERE id = 1",
+        "EXPLAIN SELECT id FROM t WHERE id = 1",
+    ],
+)
+def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
+    assert plain_where(sql) is None
