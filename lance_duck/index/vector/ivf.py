@@ -44,6 +44,7 @@ class IvfIndex:
         self.num_rows = files.num_rows
         self.is_exact = files.storage == "FLAT"
         self._lists = Lists(files, limit)
+        self._last_selector: Selector | None = None
 
     def rows(self) -> NDArray[np.uint64]:
         """Names of the rows, by position; read once, kept, not to be changed."""
@@ -114,13 +115,21 @@ class IvfIndex:
         count = self.files.num_partitions
         most = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
         width = min(max(probe.nprobes, 1), most)
-        selector = None if allowed is None else Selector(allowed, self.num_rows)
+        selector = None if allowed is None else self._selector(allowed)
         coarse, partitions = self._nearest_partitions(vectors, width)
         distances, positions = self._scan(vectors, k, coarse, partitions, selector, probe)
         if width < most and is_short(positions):
             short = np.flatnonzero(positions[:, -1] < 0)
             self._widen(vectors, k, short, allowed, selector, probe, width, most, distances, positions)
         return distances, positions
+
+    def _selector(self, allowed: NDArray[np.bool_]) -> Selector:
+        """Of the positions that may be found; that of the last search, where these are the same and do not change."""
+        last = self._last_selector
+        if last is not None and last.allowed is allowed and not allowed.flags.writeable:
+            return last
+        made = self._last_selector = Selector(allowed, self.num_rows)
+        return made
 
     def _widen(
         self,
@@ -208,6 +217,9 @@ class IvfIndex:
 class Selector:
     """Which positions may be found, for faiss; holds what faiss looks at.
 
+    Attributes:
+        allowed: bool, for each position.
+
     Args:
         allowed: bool, for each position.
         num_rows: Positions.
@@ -219,6 +231,7 @@ class Selector:
     def __init__(self, allowed: NDArray[np.bool_], num_rows: int) -> None:
         if allowed.shape != (num_rows,):
             raise InvalidInputError("allowed positions", expected=num_rows, found=allowed.shape)
+        self.allowed = allowed
         self._bits = np.packbits(allowed, bitorder="little")
         self._selector = faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))
 

@@ -30,6 +30,7 @@ class Covered:
 
     def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:
         self.addresses, self.lives = Follower(snapshot, segment).follow(index.rows())
+        self.lives.flags.writeable = False
         self._fragments = segment.fragments
         sizes = [snapshot.physical_rows(snapshot.fragment(i)) for i in segment.fragments.tolist()]
         self._slots = Slots(segment.fragments, np.array(sizes, np.int64))
@@ -52,6 +53,7 @@ class Covered:
             elif fragment_id in fragments:
                 flags[start:end] = True
         mask = flags[self._places] & self.lives
+        mask.flags.writeable = False
         return mask, int(mask.sum())
 
     @cached_property

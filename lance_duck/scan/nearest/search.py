@@ -25,6 +25,7 @@ from lance_duck.scan.nearest.best import Best, Found, in_order, joined
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import covered
 from lance_duck.scan.nearest.exact import Exact
+from lance_duck.scan.nearest.filtered import Filtered, filtered
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.route import Route, route
 from lance_duck.scan.parts import parts_of
@@ -80,7 +81,8 @@ class Search:
         """The same for other queries: what is known stays known, but for the rows of a filter."""
         other = object.__new__(Search)
         other.__dict__.update(self.__dict__, nearest=nearest, log=[])
-        other.__dict__.pop("_rows", None)
+        for name in ("_rows", "_filtered"):
+            other.__dict__.pop(name, None)
         return other
 
     @cached_property
@@ -185,7 +187,10 @@ class Search:
 
         def search(index: VectorIndex) -> Found | None:
             all_ = covered(self.table.snapshot, segment, index)
-            allowed, count = all_.allowed(rows, mine)
+            if rows is None or self._filtered is None:
+                allowed, count = all_.allowed(rows, mine)
+            else:
+                allowed, count = self._filtered.allowed(all_, segment, mine)
             if not count:
                 return NOTHING
             wanted = min(self.k * (self.nearest.refine_factor or 1), count)
@@ -225,7 +230,19 @@ class Search:
     @cached_property
     def _rows(self) -> RowSet | None:
         """Rows that pass the filter; None: there is none."""
-        return None if self.plan.filter is None else self._addresses(self.table.routed(self.named))
+        return None if self._filtered is None else self._filtered.rows
+
+    @cached_property
+    def _filtered(self) -> Filtered | None:
+        condition = self.plan.filter
+        if condition is None:
+            return None
+        if self.plan.fragments is not self.table.snapshot.fragments:
+            return Filtered(condition, self._passing_all())
+        return filtered(self.table, condition, self._passing_all)
+
+    def _passing_all(self) -> RowSet:
+        return self._addresses(self.table.routed(self.named))
 
     @cached_property
     def named(self) -> ScanPlan:

@@ -1,0 +1,78 @@
+"""Rows of filters that searches come with again and again, and their positions in segments: found once a version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.catalog import Segment
+from lance_duck.kept import KeptBySize
+from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.filters import Filter, TreeFilter
+from lance_duck.scan.nearest.covered import Covered
+from lance_duck.scan.predicate import Opaque
+from lance_duck.scan.table_scan import TableScan
+
+MOST_BYTES: Final = 64 << 20
+
+Allowed = tuple[NDArray[np.bool_] | None, int]
+
+
+class Filtered:
+    """The rows of a version that pass a filter.
+
+    Attributes:
+        filter: The filter.
+        rows: By address.
+
+    Args:
+        filter_: The filter.
+        rows: By address.
+    """
+
+    def __init__(self, filter_: Filter, rows: RowSet) -> None:
+        self.filter = filter_
+        self.rows = rows
+        self._allowed: dict[object, Allowed] = {}
+        self._row_bytes = 1024 + 2 * len(rows)
+
+    def allowed(self, covered: Covered, segment: Segment, fragments: frozenset[int]) -> Allowed:
+        """Which positions of a segment may be found, and how many: see `Covered.allowed`."""
+        key = segment.uuid, fragments
+        found = self._allowed.get(key)
+        if found is None:
+            found = self._allowed[key] = covered.allowed(self.rows, fragments)
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        masks = sum(mask.nbytes for mask, _ in list(self._allowed.values()) if mask is not None)
+        return self._row_bytes + masks
+
+
+def filtered(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) -> Filtered:
+    """The rows of all fragments that pass a filter; found once where the filter is one that is asked again.
+
+    Args:
+        table: Where.
+        filter_: One object each time where it is asked again.
+        find: Finds the rows.
+    """
+    if not (table.known.keeps(filter_) and _means_the_same(filter_)):
+        return Filtered(filter_, find())
+    kept: KeptBySize[Filtered] = table.known.layout("filtered", lambda: KeptBySize(MOST_BYTES, _size))
+    found = kept.get(id(filter_), lambda: Filtered(filter_, find()))
+    return found if found.filter is filter_ else Filtered(filter_, find())
+
+
+def _size(found: Filtered) -> int:
+    return found.nbytes
+
+
+def _means_the_same(filter_: Filter) -> bool:
+    """Whether a filter surely is true for the same rows each time: DuckDB's functions may be random."""
+    return isinstance(filter_, TreeFilter) and not any(isinstance(leaf, Opaque) for leaf in filter_.predicate.leaves())

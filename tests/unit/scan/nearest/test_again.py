@@ -1,0 +1,102 @@
+"""Searches that are asked again, with other queries, find what they would find the first time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import LanceDuckError, WrongTypeError
+
+DIM = 8
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
+    rng = np.random.default_rng(3)
+    vectors = rng.standard_normal((3000, DIM)).astype(np.float32)
+    vectors[::50] = vectors[1]  # distances that are the same
+    rows = pa.table(
+        {
+            "id": np.arange(3000),
+            "n": rng.integers(0, 3, 3000),
+            "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
+        }
+    )
+    dataset = ld.write_dataset(rows, tmp_path_factory.mktemp("again") / "t.lance", max_rows_per_file=1100)
+    dataset.create_index("v", "IVF_FLAT", num_partitions=8)
+    dataset.delete("id % 13 = 5")
+    return dataset
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"columns": ["id", "_distance"]},
+        {"columns": ["id"], "filter": "n = 1"},
+        {"columns": ["id"], "filter": "n = 1", "prefilter": False},
+        {"columns": ["id", "n"], "limit": 3, "offset": 2, "with_row_id": True},
+        {"filter": "id < 40", "columns": ["id"]},
+        {"columns": {"twice": "id * 2"}},
+    ],
+)
+@pytest.mark.parametrize("look", [{}, {"nprobes": 2, "k": 30}, {"refine_factor": 3}, {"use_index": False}])
+def test_a_search_asked_again_finds_the_same(
+    table: ld.LanceDataset, options: dict[str, Any], look: dict[str, Any]
+) -> None:
+    again, rng = ld.dataset(table.uri), np.random.default_rng(0)
+    for turn in range(4):
+        q = rng.standard_normal((3, DIM) if turn == 2 else DIM).astype(np.float32 if turn else np.float64)
+        nearest = {"column": "v", "q": q, **look}
+        assert again.to_table(nearest=nearest, **options).equals(
+            ld.dataset(table.uri).scanner(nearest=nearest, **options).to_table()
+        )
+
+
+def test_several_queries_are_each_as_one(table: ld.LanceDataset) -> None:
+    queries = np.random.default_rng(5).standard_normal((40, DIM)).astype(np.float32)
+    for look in ({}, {"nprobes": 3, "refine_factor": 2}, {"filter": "n = 2"}):
+        options = {name: look[name] for name in ("filter",) if name in look}
+        nearest = {"column": "v", "k": 5, **{n: v for n, v in look.items() if n != "filter"}}
+        found = table.to_table(columns=["id"], nearest=nearest | {"q": queries}, **options)
+        for i, query in enumerate(queries):
+            one = table.to_table(columns=["id"], nearest=nearest | {"q": query}, **options)
+            mine = found.filter(pa.compute.equal(found["query_index"], i)).drop_columns("query_index")
+            assert mine.equals(one)
+
+
+def test_a_random_filter_is_asked_each_time(table: ld.LanceDataset) -> None:
+    q = np.zeros(DIM, np.float32)
+    found = {
+        tuple(
+            table.to_table(
+                columns=["id"], filter="random() < 0.5", nearest={"column": "v", "q": q, "use_index": False}
+            )["id"].to_pylist()
+        )
+        for _ in range(8)
+    }
+    assert len(found) > 1
+
+
+def test_what_is_wrong_is_refused_the_second_time_too(table: ld.LanceDataset) -> None:
+    good = {"column": "v", "q": np.zeros(DIM, np.float32), "k": 1}
+    table.to_table(nearest=good)
+    for bad in ({"q": np.zeros(DIM + 1, np.float32)}, {"q": np.full(DIM, np.nan, np.float32)}, {"q": "text"}):
+        with pytest.raises(LanceDuckError):
+            table.to_table(nearest=good | bad)
+    with pytest.raises(WrongTypeError):
+        table.to_table(nearest=good | {"k": True})
+
+
+def test_a_version_keeps_no_rows_of_another(tmp_path: Path) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.eye(4, dtype=np.float32).ravel()), 4)
+    dataset = ld.write_dataset(pa.table({"id": range(4), "v": vectors}), tmp_path / "t.lance")
+    nearest = {"column": "v", "q": np.array([1, 0, 0, 0], np.float32), "k": 1}
+    assert dataset.to_table(columns=["id"], filter="id >= 0", nearest=nearest)["id"].to_pylist() == [0]
+    dataset.delete("id = 0")
+    assert dataset.to_table(columns=["id"], filter="id >= 0", nearest=nearest)["id"].to_pylist() == [1]
