@@ -104,7 +104,9 @@ def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytes
     ld.dataset(path).validate()
 
 
-def test_writers_that_come_each_time_are_named(path: Path) -> None:
+def test_writers_that_come_each_time_are_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact_parts, "_ATTEMPTS", 3)
+
     def write(orders: Sequence[Any]) -> list[Any]:
         done = elsewhere(path, orders)
         dataset = ld.dataset(path)
