@@ -1,7 +1,8 @@
 """A table as the sink of a stream: each batch lands once, however often it is tried.
 
 Batches are known by the id of the query and their number, see `verbs.batches`. In append mode rows are added, in update
-mode, which Spark does not tell from it, too; in complete mode each batch takes the place of all rows.
+mode, which Spark does not tell from it, too; in complete mode each batch takes the place of all rows, and indexes go
+with the rows that they are of.
 """
 
 from __future__ import annotations

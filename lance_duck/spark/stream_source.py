@@ -62,6 +62,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         table = opened(reading)
         self._declared = table.version
+        self._fields = {field.name: field for field in table._snapshot.schema.fields}
         self._walk: Walk | None = Walk(table, options)
         self._target: Offset | None = None
 
@@ -160,14 +161,22 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [name for name in self._schema.names if name not in HIDDEN]
 
     def _missing(self, table: LanceDataset) -> frozenset[str]:
-        """Columns that a version did not have yet."""
+        """Columns that a version did not have yet.
+
+        Raises:
+            InvalidInputError: One that it has no more, or has by another name.
+        """
         missing = frozenset(self._plain) - frozenset(table.schema.names)
+        there = {field.id: field for field in table._snapshot.schema.fields} if missing else {}
         for name in missing:
-            if table.version > self._declared or not self._schema[name].nullable:
+            called = there.get(self._fields[name].id) if name in self._fields else None
+            is_renamed = called is not None and called.name not in self._fields
+            if table.version > self._declared or not self._schema[name].nullable or is_renamed:
                 raise InvalidInputError(
                     f"column {name!r} of a stream is not in version {table.version}",
                     where=self._reading.place.uri,
-                    remedy="start the query anew, for the columns that the table has by now",
+                    found=None if called is None else repr(called.name),
+                    remedy="start the query anew, for the columns that the table has by now, or with a startingVersion",
                 )
         return missing
 
