@@ -20,6 +20,8 @@ _Distances = NDArray[np.float32]
 _Places = NDArray[np.int64]
 
 _MOST_AT_ONCE: Final = 1 << 22
+_MANY: Final = 32
+"""So many queries are searched for partition by partition: one finds in the processor's cache what another has read."""
 
 
 class IvfIndex:
@@ -117,7 +119,13 @@ class IvfIndex:
         width = min(max(probe.nprobes, 1), most)
         selector = None if allowed is None else self._selector(allowed)
         coarse, partitions = self._nearest_partitions(vectors, width)
-        distances, positions = self._scan(vectors, k, coarse, partitions, selector, probe)
+        if len(vectors) < _MANY:
+            distances, positions = self._scan(vectors, k, coarse, partitions, selector, probe)
+        else:
+            order = np.argsort(partitions[:, 0], kind="stable")
+            distances, positions = np.empty((len(vectors), k), np.float32), np.empty((len(vectors), k), np.int64)
+            found = self._scan(vectors[order], k, coarse[order], partitions[order], selector, probe)
+            distances[order], positions[order] = found
         if width < most and is_short(positions):
             short = np.flatnonzero(positions[:, -1] < 0)
             self._widen(vectors, k, short, allowed, selector, probe, width, most, distances, positions)

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
@@ -91,6 +92,19 @@ class Search:
         return route(self.table.snapshot, self.nearest, self.plan.fragment_ids)
 
     @cached_property
+    def refine_factor(self) -> int | None:
+        """So many times k candidates are ranked by their own vectors: as asked for, or 1 where segments round them."""
+        asked = self.nearest.refine_factor
+        return 1 if asked is None and any(self._rounds(segment) for segment, _ in self.route.segments) else asked
+
+    def _rounds(self, segment: Segment) -> bool:
+        """Whether a segment holds the vectors themselves, but less exact than the table: normalised, or narrower."""
+        numbers = segment.type.value_type
+        if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
+            return False
+        return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
+
+    @cached_property
     def k(self) -> int:
         """Neighbours of each query, no more than there are rows."""
         if self.nearest.k <= FEW and len(self.plan.fragments):
@@ -129,7 +143,7 @@ class Search:
     def _is_plain(self) -> bool:
         """Whether one segment answers for all rows, and its answer stands."""
         nearest = self.nearest
-        ranked = nearest.refine_factor is not None or nearest.lower is not None or nearest.upper is not None
+        ranked = self.refine_factor is not None or nearest.lower is not None or nearest.upper is not None
         whole = self.fast or not self.route.open
         return len(self.route.segments) == 1 and whole and not ranked and self.plan.filter is None
 
@@ -142,11 +156,11 @@ class Search:
             work.append(partial(self._rest, exact, queries, rows, left))
         results = _side_by_side(work)
         found = [each for each in results[: len(self.route.segments)] if each is not None]
-        if self.nearest.refine_factor is not None and found:
+        if self.refine_factor is not None and found:
             ranked = exact.again(self._question(queries), joined(found))
             if self._lies_further(found, ranked, len(queries)):
                 self.log.clear()
-                wider = replace(self.nearest, refine_factor=4 * self.nearest.refine_factor)
+                wider = replace(self.nearest, refine_factor=4 * self.refine_factor)
                 return replace(self, nearest=wider)._beside(exact, queries, rows)
             found = [ranked]
         failed: list[frozenset[int]] = [
@@ -162,7 +176,7 @@ class Search:
         """Whether a lower bound took rows that others, farther away than all that segments found, may stand in for."""
         if self.nearest.lower is None:
             return False
-        wanted = self.k * (self.nearest.refine_factor or 1)
+        wanted = self.k * (self.refine_factor or 1)
         more = np.zeros(queries, np.bool_)
         for each in found:
             near = each if self.nearest.upper is None else each.where(each.distances < self.nearest.upper)
@@ -193,7 +207,7 @@ class Search:
                 allowed, count = self._filtered.allowed(all_, segment, mine)
             if not count:
                 return NOTHING
-            wanted = min(self.k * (self.nearest.refine_factor or 1), count)
+            wanted = min(self.k * (self.refine_factor or 1), count)
             hits = index.search(np.ascontiguousarray(queries, np.float32), wanted, allowed, self.probe)
             found = _found(hits, all_.addresses, segment)
             if self._must_fill and len(found) < hits.positions.size and _least(hits) < wanted:
@@ -207,7 +221,7 @@ class Search:
     def probe(self) -> Probe:
         """How far to look in a segment."""
         nearest = self.nearest
-        refined = nearest.refine_factor is not None
+        refined = self.refine_factor is not None
         least = Probe().nprobes if nearest.max_nprobes is None else min(Probe().nprobes, nearest.max_nprobes)
         return Probe(
             nearest.nprobes or least,

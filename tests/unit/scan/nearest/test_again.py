@@ -100,3 +100,19 @@ def test_a_version_keeps_no_rows_of_another(tmp_path: Path) -> None:
     assert dataset.to_table(columns=["id"], filter="id >= 0", nearest=nearest)["id"].to_pylist() == [0]
     dataset.delete("id = 0")
     assert dataset.to_table(columns=["id"], filter="id >= 0", nearest=nearest)["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("type_", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_distances_of_flat_segments_are_those_of_the_table(tmp_path: Path, type_: pa.DataType, metric: str) -> None:
+    rng = np.random.default_rng(2)
+    numbers = rng.standard_normal((700, DIM)).astype(np.float16)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()).cast(type_), DIM)
+    dataset = ld.write_dataset(pa.table({"id": range(700), "v": vectors}), tmp_path / "t.lance")
+    dataset.create_index("v", "IVF_FLAT", metric=metric, num_partitions=4)
+    for q in (rng.standard_normal((40, DIM)), rng.standard_normal(DIM)):
+        nearest = {"column": "v", "q": q.astype(np.float32), "nprobes": 4}
+        found = dataset.to_table(columns=["id"], nearest=nearest)
+        exact = dataset.to_table(columns=["id"], nearest=nearest | {"use_index": False, "metric": metric})
+        assert found["id"].equals(exact["id"])
+        np.testing.assert_allclose(found["_distance"], exact["_distance"], rtol=1e-6, atol=1e-6)
