@@ -54,8 +54,17 @@ def with_values(uri: str, ids: Callable[[int], bool]) -> list[dict[str, Any]]:
     return [{**r, "x": x, "v": v} for r, (x, v) in zip(old, given, strict=True)]
 
 
-@pytest.mark.parametrize("stable", [False, True])
-@pytest.mark.parametrize("on", ["_rowaddr", "_rowid", "id"])
+@pytest.mark.parametrize(
+    ("on", "stable"),
+    [
+        ("_rowaddr", False),
+        ("_rowid", True),
+        ("id", False),
+        pytest.param("_rowaddr", True, marks=pytest.mark.slow),
+        pytest.param("_rowid", False, marks=pytest.mark.slow),
+        pytest.param("id", True, marks=pytest.mark.slow),
+    ],
+)
 def test_rows_get_their_values_and_others_are_null(spark: SparkSession, tmp_path: Path, on: str, stable: bool) -> None:
     uri = make(tmp_path / "t.lance", stable=stable)
     found = ls.add_columns(spark, uri, frame(spark, uri, on, "id < 35 AND id <> 6"), on, vector_columns={"v": 2})

@@ -59,18 +59,18 @@ def answer(frame: DataFrame) -> list[tuple[Any, ...]]:
     )
 
 
-@pytest.mark.parametrize("few", [module.FEW, 0])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"use_index": False},
-        {"metric": "cosine", "k": 3},
-        {"filter": "label = 1 AND id < 900"},
-        {"filter": "label = 1", "prefilter": False},
-        {"nprobes": 2, "refine_factor": 3, "distance_range": (0.1, 0.5)},
-    ],
-)
+ASKED: list[dict[str, Any]] = [
+    {},
+    {"use_index": False},
+    {"metric": "cosine", "k": 3},
+    {"filter": "label = 1 AND id < 900"},
+    {"filter": "label = 1", "prefilter": False},
+    {"nprobes": 2, "refine_factor": 3, "distance_range": (0.1, 0.5)},
+]
+
+
+@pytest.mark.parametrize("few", [module.FEW, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("options", ASKED)
 def test_the_answer_is_that_of_one_machine(
     spark: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch, few: int, options: dict[str, Any]
 ) -> None:
@@ -78,6 +78,11 @@ def test_the_answer_is_that_of_one_machine(
     found = ls.knn_join(spark, queries(spark), uri, "v", "q", columns=["id"], parallelism=3, **options)
     assert found.columns == ["name", "q", "id", "_distance"]
     assert answer(found) == expected(uri, **options)
+
+
+def test_many_queries_ask_by_themselves(spark: SparkSession, uri: str) -> None:
+    found = ls.knn_join(spark, queries(spark), uri, "v", columns=["id"], filter="label = 1")
+    assert answer(found) == expected(uri, filter="label = 1")
 
 
 def test_all_columns_come_in_the_types_of_spark(spark: SparkSession, uri: str) -> None:

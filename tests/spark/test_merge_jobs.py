@@ -74,7 +74,10 @@ PLANS: dict[str, Plan] = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
+QUICK = ("upsert", "update_if", "replace_part")
+
+
+@pytest.mark.parametrize("name", [p if p in QUICK else pytest.param(p, marks=pytest.mark.slow) for p in PLANS])
 def test_a_merge_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, name: str) -> None:
     uri, one = twins(tmp_path)
     source = table([*range(30), 200, 201, 202, None, None], "s")
@@ -117,8 +120,15 @@ def test_keys_of_several_columns(spark: SparkSession, tmp_path: Path) -> None:
     assert rows(uri) == rows(one.uri)
 
 
-@pytest.mark.parametrize("few", [0, merge_jobs.FEW])
-@pytest.mark.parametrize("ids", [[4, 6, 8, 4], [5, 7, 9, 5]])
+@pytest.mark.parametrize(
+    ("few", "ids"),
+    [
+        (0, [4, 6, 8, 4]),
+        (merge_jobs.FEW, [5, 7, 9, 5]),
+        pytest.param(0, [5, 7, 9, 5], marks=pytest.mark.slow),
+        pytest.param(merge_jobs.FEW, [4, 6, 8, 4], marks=pytest.mark.slow),
+    ],
+)
 def test_a_key_that_comes_twice_is_refused_and_leaves_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: list[int], few: int
 ) -> None:
@@ -147,7 +157,7 @@ def test_one_source_row_may_change_several_rows(spark: SparkSession, tmp_path: P
     assert rows(str(tmp_path / "spark.lance")) == rows(str(tmp_path / "one.lance"))
 
 
-@pytest.mark.parametrize("few", [0, merge_jobs.FEW])
+@pytest.mark.parametrize("few", [0, pytest.param(merge_jobs.FEW, marks=pytest.mark.slow)])
 def test_large_and_small_sources_are_joined_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
