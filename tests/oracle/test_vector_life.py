@@ -412,12 +412,12 @@ def ask_in_sql(life: Life, cases: Cases, tables: dict[Any, pa.Table], query: NDA
     """Rows and distances come through DuckDB as they are."""
     text = FILTERS[2 + int(life.rng.integers(0, len(FILTERS) - 2))]
     options = "k := 10, nprobes := 1000, ef := 300, refine_factor := 20, metric := $metric, filter := $filter"
+    truth = Truth.of(tables[text], query, life.metric)
     with cases.case(f"{said}: {text} in SQL"), ld.connect({"t": life.path}) as connection:
         found = connection.execute(
             f"SELECT key, _distance FROM lance_vector_search('t', 'vec', $query, {options})",
             {"query": query.tolist(), "metric": life.metric, "filter": text},
         ).fetchall()
-        truth = Truth.of(tables[text], query, life.metric)
         check(truth, [key for key, _ in found], np.array([d for _, d in found], np.float32), 10, exact=True)
     if life.type != pa.float32():
         return

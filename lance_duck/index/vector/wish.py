@@ -227,7 +227,11 @@ def _centroids(given: Any, dim: int, metric: str) -> NDArray[Any]:
         numbers = numbers.reshape(1, dim)
     if numbers.ndim != 2 or numbers.shape[1] != dim or not 0 < len(numbers) <= MOST_PARTITIONS:
         raise InvalidInputError("ivf_centroids", expected=f"(partitions, {dim}) numbers", found=numbers.shape)
-    return np.ascontiguousarray(numbers, np.uint8 if metric == "hamming" else np.float32)
+    if metric != "hamming":
+        return np.ascontiguousarray(numbers, np.float32)
+    if not np.array_equal(numbers, np.clip(numbers, 0, 255).astype(np.uint8)):
+        raise InvalidInputError("ivf_centroids", where="hamming", expected="whole numbers from 0 to 255")
+    return np.ascontiguousarray(numbers, np.uint8)
 
 
 def _codebook(given: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.float32]:
@@ -254,18 +258,30 @@ def _bounds(given: Any) -> tuple[float, float]:
 
 
 def _numbers(given: Any, name: str) -> NDArray[Any]:
-    """Finite numbers of numpy, Arrow (fixed size lists, tensors) or nested lists."""
+    """Finite numbers of numpy, Arrow (lists, tensors) or nested lists."""
     try:
-        if isinstance(given, pa.ChunkedArray):
-            given = given.combine_chunks()
-        if isinstance(given, pa.FixedShapeTensorArray):
-            given = given.to_numpy_ndarray()
-        elif isinstance(given, pa.FixedSizeListArray):
-            given = given.flatten().to_numpy(zero_copy_only=False).reshape(len(given), given.type.list_size)
-        numbers = np.asarray(given)
-        finite = np.isfinite(numbers.astype(np.float32)).all()
+        numbers = np.asarray(_from_arrow(given))
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(numbers.astype(np.float32)).all()
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
         raise InvalidInputError(name, expected="an array of numbers", found=str(error)) from error
     if numbers.dtype.kind not in "fiu" or not finite:
-        raise InvalidInputError(name, expected="finite numbers", found=numbers.dtype)
+        raise InvalidInputError(name, expected="finite numbers", found=numbers.dtype if finite else "NaN or infinity")
     return numbers
+
+
+def _from_arrow(given: Any) -> Any:
+    """What numpy takes, of an Arrow array; other things as they are."""
+    if isinstance(given, pa.ChunkedArray):
+        given = given.combine_chunks()
+    if isinstance(given, pa.FixedShapeTensorArray):
+        return given.to_numpy_ndarray()
+    if not isinstance(given, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        return given
+    items = given.flatten()
+    if given.null_count or items.null_count:
+        raise ValueError("null")
+    lengths = np.unique(given.value_lengths())
+    if len(lengths) > 1:
+        raise ValueError("vectors of several lengths")
+    return items.to_numpy(zero_copy_only=False).reshape(len(given), -1 if len(given) else 0)

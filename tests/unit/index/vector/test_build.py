@@ -146,6 +146,56 @@ def test_own_centroids_and_codebook(made: Made) -> None:
 
 
 @pytest.mark.parametrize(
+    "form",
+    [
+        lambda numbers: numbers.astype("f8"),
+        lambda numbers: np.asfortranarray(numbers),
+        lambda numbers: numbers.tolist(),
+        lambda numbers: pa.array(numbers.tolist()),
+        lambda numbers: pa.chunked_array([column(numbers[:1]), column(numbers[1:])]),
+        lambda numbers: column(np.vstack([numbers[:2], numbers, numbers]))[2:6],
+        lambda numbers: pa.FixedShapeTensorArray.from_numpy_ndarray(numbers),
+    ],
+)
+def test_own_centroids_may_have_any_form(made: Made, form: Any) -> None:
+    data = vectors(100)
+    index = made.build(data, index_type="IVF_FLAT", ivf_centroids=form(data[:4]))
+    assert np.array_equal(index.files.centroids, data[:4])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        "near",
+        object(),
+        [None],
+        [["a"] * DIM],
+        [[1.0] * DIM, [1.0]],
+        np.zeros((1, 2, DIM)),
+        np.full((2, DIM), 1e300),
+        np.ones((2, DIM), bool),
+        pa.array([[1.0] * DIM, None]),
+        pa.array([[1.0] * DIM, [1.0]]),
+        pa.array([[None] * DIM], pa.list_(pa.float32(), DIM)),
+        pa.record_batch({"c": [[1.0] * DIM]}),
+    ],
+)
+def test_what_holds_no_centroids_is_refused(made: Made, wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match="ivf_centroids"):
+        made.build(vectors(9), index_type="IVF_FLAT", ivf_centroids=wrong)
+
+
+def test_centroids_of_bits_are_bytes(made: Made) -> None:
+    bits = column(np.arange(100 * DIM, dtype=np.uint8).reshape(100, DIM))
+    given = {"index_type": "IVF_FLAT", "metric": "hamming"}
+    assert made.build(bits, **given, ivf_centroids=np.array([[0.0] * DIM, [255.0] * DIM])).num_rows == 100
+    for wrong in (256, -1, 0.5):
+        with pytest.raises(InvalidInputError, match="0 to 255"):
+            made.build(bits, **given, ivf_centroids=np.full((2, DIM), wrong))
+
+
+@pytest.mark.parametrize(
     ("parameters", "said"),
     [
         ({"index_type": "IVF_PQ"}, "too few"),
