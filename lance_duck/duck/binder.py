@@ -21,7 +21,7 @@ from typing import Any, Final
 import duckdb
 
 from lance_duck.duck.handle import Choice, TableHandle
-from lance_duck.duck.nearest import NearestRows, select_nearest
+from lance_duck.duck.nearest import NearestRows, listed_numbers, select_nearest
 from lance_duck.duck.table import DuckTable, select_all
 from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.scan.source import SPEAKS_SOURCE
@@ -33,8 +33,8 @@ _SPECIAL: Any = "special"
 _KEPT: Final = 1024
 _NAMES: Final = 256
 _SEARCH_TYPES: Final[list[Any]] = [
-    *("VARCHAR", "VARCHAR", "DOUBLE[]", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
-    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN"),
+    *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
+    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR"),
 ]
 
 
@@ -102,7 +102,7 @@ class Binder:
         self,
         path: str | None,
         column: str | None,
-        q: list[float] | None,
+        q: str | None,
         k: int | None,
         nprobes: int | None,
         refine_factor: int | None,
@@ -111,8 +111,11 @@ class Binder:
         prefilter: bool | None,
         condition: str | None,
         use_index: bool | None,
+        version: str | None = None,
+        tag: str | None = None,
+        asof: str | None = None,
     ) -> str:
-        """SQL that reads the rows nearest to a vector: the body of `lance_vector_search`.
+        """SQL that reads the rows nearest to a vector, or to each of several: the body of `lance_vector_search`.
 
         Raises:
             LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
@@ -120,11 +123,12 @@ class Binder:
         for name, given in (("table", path), ("column", column), ("query vector", q), ("k", k)):
             if given is None:
                 raise InvalidInputError(f"lance_vector_search without a {name}", found="NULL")
-        nearest = {"column": column, "q": q, "k": k, "nprobes": nprobes, "refine_factor": refine_factor, "ef": ef}
-        nearest |= {"metric": metric, "use_index": use_index is not False}
+        nearest = {"column": column, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
+        nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         options = {"filter": condition, "prefilter": prefilter is not False}
-        rows = NearestRows(self.handle(str(path), Choice()).current(), nearest, options)
-        return select_nearest(self._held(rows) if SPEAKS_SOURCE else self._variable(rows), int(k or 0))
+        dataset = self.handle(str(path), Choice(version, tag, asof)).current()
+        rows = NearestRows(dataset, nearest, options)
+        return select_nearest(self._held(rows) if SPEAKS_SOURCE else self._variable(rows), rows.count_rows())
 
     def handle(self, path: str, choice: Choice) -> TableHandle:
         """The handle of a table, the same for the same arguments."""

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.duck.catalog import literal
+from lance_duck.duck.nearest import NearestRows
 from lance_duck.duck.nearest_table import NearestTable
 from lance_duck.duck.table import ROWS, DuckTable
 from lance_duck.duck.watch import Watch, watching
@@ -74,8 +75,8 @@ def _planned(watch: Watch) -> Iterator[str]:
             yield _text(table, parts, left)
 
 
-def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
-    if isinstance(table, NearestTable):
+def _text(table: DuckTable | NearestRows, parts: list[Predicate], left: list[str]) -> str:
+    if isinstance(table, NearestTable | NearestRows):
         return table.explained()
     implied = table.condition
     conditions = [*([implied] if implied is not None else []), *parts]
@@ -89,7 +90,9 @@ def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
 
 def _read_from(watch: Watch, nodes: list[dict[str, Any]]) -> Iterator[str]:
     """What DuckDB 1.x says in its plan, for those scans that can only be of one table."""
-    tables = list({id(table): table for table in watch.bound}.values())
+    searches = {table.explained() for table in watch.bound if isinstance(table, NearestRows)}
+    yield from sorted(searches)
+    tables = list({id(table): table for table in watch.bound if not isinstance(table, NearestRows)}.values())
     for node in nodes:
         names = _list(node.get("Projections"))
         filters = [text.removeprefix(_OPTIONAL) for text in _list(node.get("Filters"))]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,13 +13,17 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.watch import WATCHES, Scan
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb_types import duckdb_arrow_schema
 from lance_duck.scan.predicate import In
 from lance_duck.scan.source import PushedScan, ScanSource
 
 DISTANCE: Final = "_distance"
+QUERY: Final = "query_index"
+_MADE: Final = (DISTANCE, QUERY)
 _ADDRESS: Final = "_rowaddr"
+_WORDS: Final = {"nan": "NaN", "inf": "Infinity", "NULL": "null"}
 
 
 class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
@@ -37,12 +44,16 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         self.obj = self
         self._dataset = dataset
         self._asked: dict[str, Any] = {"nearest": dict(nearest), **options}
-        dataset.scan(columns=[], **self._asked)  # refuses here and now what makes no sense
-        self._schema = duckdb_arrow_schema(dataset.schema).append(pa.field(DISTANCE, pa.float32()))
+        scanner = dataset.scan(columns=[], **self._asked)  # refuses here and now what makes no sense
+        self._queries = scanner.num_queries
+        schema = duckdb_arrow_schema(dataset.schema).append(pa.field(DISTANCE, pa.float32()))
+        self._schema = schema.insert(0, pa.field(QUERY, pa.int32())) if scanner.is_batch else schema
+        for watch in WATCHES:
+            watch.bound.append(self)
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the table, and the distance."""
+        """Columns of the table, and the distance; for several queries `query_index` first."""
         return self._schema
 
     def __arrow_c_schema__(self) -> object:
@@ -51,7 +62,11 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     def count_rows(self) -> int:
         """Rows at most."""
-        return min(int(self._asked["nearest"]["k"]), int(self._dataset.count_rows()))
+        return min(int(self._asked["nearest"]["k"]), int(self._dataset.count_rows())) * self._queries
+
+    def explained(self) -> str:
+        """How they are searched for, in words."""
+        return self._dataset.scan(columns=[DISTANCE], **self._asked).explain_plan()
 
     def accepts(self, predicate: Any) -> bool:
         """None: a search is for rows of the whole table."""
@@ -61,17 +76,23 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         """See `ScanSource.stream`."""
         schema = self._schema
         wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
-        return self._found(wanted).to_reader().__arrow_c_stream__(), columns is not None
+        return self._found(wanted).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`; no filter comes this far, see `select_nearest`."""
         if filter is not None:
             raise InvalidInputError("filter of a search", found=str(filter))
         wanted = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
-        return PushedScan(wanted, lambda: self._found(wanted).to_reader())
+        return PushedScan(wanted, lambda: self._found(wanted))
 
-    def _found(self, wanted: pa.Schema) -> pa.Table:
-        return found_rows(self._dataset, wanted, self._asked)
+    def _found(self, wanted: pa.Schema) -> pa.RecordBatchReader:
+        began = time.perf_counter()
+        found = found_rows(self._dataset, wanted, self._asked).to_reader()
+        for watch in WATCHES:
+            scan = Scan(self._dataset, wanted.names, None, seconds=time.perf_counter() - began, plan=self.explained())
+            watch.scans.append(scan)
+            found = scan.counted(found)
+        return found
 
 
 def found_rows(dataset: LanceDataset, wanted: pa.Schema, asked: Mapping[str, Any]) -> pa.Table:
@@ -79,27 +100,40 @@ def found_rows(dataset: LanceDataset, wanted: pa.Schema, asked: Mapping[str, Any
 
     Args:
         dataset: One version of a table.
-        wanted: Columns of the table in DuckDB's form, and `_distance`.
+        wanted: Columns of the table in DuckDB's form, `_distance` and `query_index`.
         asked: nearest, filter and prefilter, as `LanceDataset.scanner` takes them.
     """
     own = dataset.schema
-    if all(field.name == DISTANCE or own.field(field.name).type == field.type for field in wanted):
+    if all(field.name in _MADE or own.field(field.name).type == field.type for field in wanted):
         found = dataset.scan(columns=wanted.names, **asked).to_table()
         return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
     found = dataset.scan(columns=[DISTANCE], with_row_address=True, **asked).to_table()
-    return _read(dataset, wanted, found.column(_ADDRESS).combine_chunks(), found.column(DISTANCE))
+    return _read(dataset, wanted, found)
 
 
-def _read(dataset: LanceDataset, wanted: pa.Schema, addresses: pa.UInt64Array, distances: pa.ChunkedArray) -> pa.Table:
+def _read(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Table:
     """Columns of rows in types that a search does not give."""
-    fields = [field for field in wanted if field.name != DISTANCE]
+    addresses = found.column(_ADDRESS).combine_chunks()
+    fields = [field for field in wanted if field.name not in _MADE]
     schema = pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())])
-    rows = dataset.duckdb_reader(schema, In((_ADDRESS,), addresses)).read_all()
+    rows = dataset.duckdb_reader(schema, In((_ADDRESS,), addresses.unique())).read_all()
     order = np.argsort(rows.column(_ADDRESS).to_numpy())
     places = order[np.searchsorted(rows.column(_ADDRESS).to_numpy()[order], addresses.to_numpy())]
     rows = rows.take(pa.array(places))
-    columns = [distances if name == DISTANCE else rows.column(name) for name in wanted.names]
+    columns = [(found if name in _MADE else rows).column(name) for name in wanted.names]
     return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def listed_numbers(text: str) -> Any:
+    """The numbers of a list, or of a list of lists, that DuckDB has written as text.
+
+    Raises:
+        InvalidInputError: It holds something else.
+    """
+    try:
+        return json.loads(re.sub(r"nan|inf|NULL", lambda word: _WORDS[word[0]], text))
+    except ValueError as error:
+        raise InvalidInputError("query vector", expected="a list of numbers", found=text[:40]) from error
 
 
 def select_nearest(source: str, k: int) -> str:

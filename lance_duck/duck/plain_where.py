@@ -71,6 +71,8 @@ def _found(select: exp.Select, text: Numbered) -> PlainWhere | None:
         or any(select.args.get(name) for name in ("with_", "joins", "laterals", "sample"))
     ):
         return None
+    if all(isinstance(each.unalias(), exp.Count) and each.find(exp.Column) is None for each in select.expressions):
+        return None  # which an index may answer alone
     table = from_.this
     if not is_plain_table(table) or table.args.get("joins") or table.args.get("sample"):
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from itertools import count
+from itertools import chain, count
 from typing import Any, Final
 
 import duckdb
@@ -104,7 +104,7 @@ class RowsFirst:
     ) -> Replaced | None:
         """The rows as values of parameters; None where the statement's own cannot stand beside them."""
         columns = [column.to_pylist() for column in rows.columns]
-        if any(isinstance(value, str) and "\0" in value for column in columns for value in column):
+        if any(map(_is_strange, chain.from_iterable(columns))):
             return None
         named = isinstance(parameters, Mapping)
         marks = [f"$__lance_{i}" if named else "?" for i in range(len(columns))]
@@ -140,6 +140,13 @@ def _type_name(type_: pa.DataType) -> str | None:
         inner = _TYPES.get(type_.value_type)
         return None if inner not in ("FLOAT", "DOUBLE") else f"{inner}[{type_.list_size}]"
     return _TYPES.get(type_)
+
+
+def _is_strange(value: Any) -> bool:
+    """Whether DuckDB may take a value of Python's for another one: NaN for NULL, a text as far as its first NUL."""
+    if isinstance(value, list):
+        return any(map(_is_strange, value))
+    return bool(value != value) or (isinstance(value, str) and "\0" in value)
 
 
 def _width(field: pa.Field) -> int:

@@ -52,6 +52,16 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         """Whether the rows are those that were asked for, and not what an index finds of the nearest."""
         return self._nearest is None or self._nearest.is_exact
 
+    @property
+    def num_queries(self) -> int:
+        """Queries of a search; 0 for a scan."""
+        return 0 if self._nearest is None else len(self._nearest.queries)
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether a search is for several queries, though there may be one."""
+        return self._nearest is not None and self._nearest.is_batch
+
     def extremes(self) -> Extremes:
         """What vectors the column of a search has."""
         assert self._nearest is not None  # what is no search has no such column

@@ -2,8 +2,9 @@
 --
 --   table_name      folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
 --   column_name     column of vectors
---   query_vector    as many numbers as a vector of the column has
---   k               rows that are found at most
+--   query_vector    as many numbers as a vector of the column has; a list of such lists gives the rows nearest to each,
+--                   with its place in the list as `query_index`
+--   k               rows that are found at most, for each query
 --   nprobes         partitions of an index to look into first
 --   refine_factor   so many times k rows of an index are ranked by their own vectors
 --   ef              candidates of a walk over a graph
@@ -11,15 +12,19 @@
 --   prefilter       true: k rows that pass the filter are found; false: of the k nearest rows those that pass it
 --   filter          condition of rows, as text
 --   use_index       false: all vectors are compared
+--   version         version number, or the name of a tag
+--   tag             name of a tag
+--   asof            point in time (timestamp or text): the newest version that is not younger
 --
 -- A condition beside the call, in WHERE, chooses among the rows that were found. Arguments are constants or parameters,
--- never columns.
+-- never columns; at most one of version, tag and asof.
 -- Example: FROM lance_vector_search('data/photos.lance', 'vec', [0.1, 0.7]::FLOAT[], k := 5, filter := 'year > 2020')
 CREATE OR REPLACE TEMP MACRO lance_vector_search(
     table_name, column_name, query_vector, k := 10, nprobes := NULL, refine_factor := NULL, ef := NULL,
-    metric := NULL, prefilter := true, "filter" := NULL, use_index := true
+    metric := NULL, prefilter := true, "filter" := NULL, use_index := true, version := NULL, tag := NULL, "asof" := NULL
 ) AS TABLE
     FROM query(__lance_nearest(
-        table_name::VARCHAR, column_name::VARCHAR, query_vector::DOUBLE[], k::BIGINT, nprobes::BIGINT,
-        refine_factor::BIGINT, ef::BIGINT, metric::VARCHAR, prefilter::BOOLEAN, "filter"::VARCHAR, use_index::BOOLEAN
+        table_name::VARCHAR, column_name::VARCHAR, query_vector::VARCHAR, k::BIGINT, nprobes::BIGINT,
+        refine_factor::BIGINT, ef::BIGINT, metric::VARCHAR, prefilter::BOOLEAN, "filter"::VARCHAR, use_index::BOOLEAN,
+        version::VARCHAR, tag::VARCHAR, "asof"::VARCHAR
     ));

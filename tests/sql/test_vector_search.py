@@ -122,6 +122,34 @@ def test_it_works_wherever_a_table_does(con: ld.Connection) -> None:
     assert con.sql("FROM v").filter("id = 3").aggregate("count(*)").fetchall() == [(1,)]
 
 
+def test_several_queries_are_one_call(con: ld.Connection) -> None:
+    queries = VECTORS[[5, 260]]
+    sql = "SELECT query_index, id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 3, nprobes := 4)"
+    found = con.execute(sql, [queries.tolist()]).fetchall()
+    assert found == [(i, *row) for i in range(2) for row in nearest(queries[i], 3)]
+    whole = con.execute("FROM lance_vector_search('photos', 'vec', ?, k := 2)", [queries[:1].tolist()])
+    assert whole.description[0][0] == "query_index"
+    assert len(whole.fetchall()) == 2
+    price = "SELECT query_index, price FROM lance_vector_search('photos', 'vec', ?, k := 1)"
+    assert con.execute(price, [[*queries.tolist(), VECTORS[5].tolist()]]).fetchall() == [(0, 5), (1, 260), (2, 5)]
+
+
+def test_other_versions_are_searched(con: ld.Connection, photos: Path) -> None:
+    sql = "SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 1, nprobes := 4, {})"
+    newest = ld.dataset(photos / "photos.lance").version
+    for i, version, there in ((11, newest - 1, True), (11, newest, False), (260, 1, False)):
+        rows = con.execute(sql.format(f"version := {version}"), [VECTORS[i].tolist()]).fetchall()
+        assert (rows == [(i,)]) == there
+    with pytest.raises(ld.NotFoundError):
+        con.execute(sql.format("tag := 'nope'"), [VECTORS[0].tolist()])
+
+
+def test_explain_says_how(con: ld.Connection) -> None:
+    sql = "SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 2)"
+    assert "VectorIndexQuery" in con.execute(f"EXPLAIN {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
+    assert "gave: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
+
+
 def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, photos: Path) -> None:
     sql = "SELECT id FROM lance_vector_search(?, 'vec', ?, k := 1)"
     assert plain.execute(sql, [f"{photos}/photos.lance", VECTORS[8].tolist()]).fetchall() == [(8,)]
