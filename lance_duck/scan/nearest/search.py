@@ -93,9 +93,9 @@ class Search:
 
     @cached_property
     def refine_factor(self) -> int | None:
-        """So many times k candidates are ranked by their own vectors: as asked for, or 1 where segments round them."""
+        """So many times k candidates are ranked by their own vectors: as asked for, or 2 where segments round them."""
         asked = self.nearest.refine_factor
-        return 1 if asked is None and any(self._rounds(segment) for segment, _ in self.route.segments) else asked
+        return 2 if asked is None and any(self._rounds(segment) for segment, _ in self.route.segments) else asked
 
     def _rounds(self, segment: Segment) -> bool:
         """Whether a segment holds the vectors themselves, but less exact than the table: normalised, or narrower."""
