@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
 from lance_duck.index.vector.details import with_trained_rows
+from lance_duck.index.vector.graph_join import LEAST_M, MOST_M, join_graph
 from lance_duck.index.vector.graph_rows import GraphRows, graph_rows
-from lance_duck.index.vector.hnsw import build_graph
+from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, build_graph
 from lance_duck.index.vector.kept import Kept, Rows, Spill
 from lance_duck.index.vector.model import Model
 from lance_duck.index.vector.runs import Runs
@@ -30,6 +31,8 @@ from lance_duck.index.vector.wish import VectorWish
 from lance_duck.index.vector.write import Stored, write_segment
 
 VERSION: Final = 1
+JOINED: Final = 1 << 13
+"""Graphs of so many vectors are made of near neighbours."""
 
 _BLOCK_BYTES: Final = 16 << 20
 _SMALL: Final = 1 << 14  # vectors of a graph that one thread builds while others build others
@@ -49,7 +52,7 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
     type_ = rows.schema.field(VALUE).type
     wish = VectorWish.of(options.parameters, type_)
     item = number_type(type_.value_type)
-    trained = 0
+    trained = wish.trained_rows
     with Spill() as spill:
         if wish.is_trained:
             taken = _build_at_once(rows, writer, options, brought(wish, item), spill)
@@ -172,10 +175,18 @@ def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] |
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:
-    """The graph of a partition."""
+    """The graph of a partition: joined where it is large; else, and where that fails, vectors are put in one by one."""
     parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     dense = np.ascontiguousarray(vectors, np.float32)
-    return graph_rows(build_graph(dense, model.metric, **parameters), dense, model.metric, **parameters)
+    graph = join_graph(dense, **parameters) if _is_joined(model, len(dense)) else None
+    graph = graph or build_graph(dense, model.metric, **parameters)
+    return graph_rows(graph, dense, model.metric, **parameters)
+
+
+def _is_joined(model: Model, num_vectors: int) -> bool:
+    """Whether a graph is made of near neighbours. Who asks for many candidates gets every one of them."""
+    fits = LEAST_M <= model.m <= MOST_M and model.ef_construction <= 2 * EF_CONSTRUCTION
+    return num_vectors >= JOINED and model.metric != "dot" and fits
 
 
 def number_type(type_: pa.DataType) -> np.dtype[Any]:
