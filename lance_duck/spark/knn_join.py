@@ -34,7 +34,7 @@ from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ColumnsLike
 from lance_duck.snapshot import Snapshot
-from lance_duck.spark.place import Place
+from lance_duck.spark.place import Place, pin
 from lance_duck.spark.shares import check_parallelism, shares
 from lance_duck.spark.types import Declaration, spark_schema
 
@@ -112,7 +112,7 @@ def knn_join(
     nearest |= {"refine_factor": refine_factor, "use_index": use_index, "distance_range": distance_range}
     options = {"columns": columns, "filter": filter, "prefilter": prefilter}
     options |= {"with_row_id": with_row_id, "with_row_address": with_row_address}
-    search = _Search(place, table.version, nearest, options)
+    search = _Search(place, pin(table), nearest, options)
     search.check(table)
     join = _Join(search, query_column, tuple(queries_df.columns))
     _check_queries(queries_df, query_column)
@@ -132,12 +132,13 @@ class _Search:
     """What is asked of the table; pickles.
 
     Attributes:
+        version: See `Place.pinned`.
         nearest: See `ScanOptions.nearest`; without queries.
         options: See `ScanOptions`.
     """
 
     place: Place
-    version: int
+    version: int | tuple[str, int]
     nearest: Mapping[str, Any]
     options: Mapping[str, Any]
 

@@ -55,6 +55,12 @@ class Place:
         return kept.table
 
 
+def pin(table: LanceDataset) -> int | tuple[str, int]:
+    """What `Place.pinned` is to be given for the version that a handle is on, also one of a branch that a tag names."""
+    branch = table._snapshot.branch
+    return table.version if branch is None else (branch, table.version)
+
+
 class _Opened:
     """A table, and how to tell that its manifest is still the one that was read."""
 

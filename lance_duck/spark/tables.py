@@ -14,7 +14,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.spark import facts
 from lance_duck.spark.frames import read
 from lance_duck.spark.jobs import run_jobs
-from lance_duck.spark.place import Place
+from lance_duck.spark.place import Place, pin
 from lance_duck.spark.shares import check_parallelism, shares
 from lance_duck.spark.views import forget, refresh_views, show_as
 
@@ -88,7 +88,7 @@ def count(
     if filter is None:
         return table.count_rows()
     table._table.plan(ScanOptions(columns=[], filter=filter))
-    jobs, number = shares(table._snapshot, parallelism), table.version
+    jobs, number = shares(table._snapshot, parallelism), pin(table)
 
     def work(fragments: tuple[int, ...]) -> int:
         return place.pinned(number).count_rows(filter, fragments=list(fragments))

@@ -26,7 +26,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.nearest.options import vector_column
 from lance_duck.spark import facts
-from lance_duck.spark.place import Place
+from lance_duck.spark.place import Place, pin
 from lance_duck.spark.types import Declaration, spark_schema
 
 _TABLE: Final = ("uri", "version", "columns", "filter", "storage_options")
@@ -44,12 +44,12 @@ class _Analysis(AnalyzeResult):
 
     Attributes:
         place: The table.
-        version: Of which it is.
+        version: See `Place.pinned`.
         given: Constant arguments by name.
     """
 
     place: Place = field(default_factory=lambda: Place(""))
-    version: int = 0
+    version: int | tuple[str, int] = 0
     given: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -70,7 +70,7 @@ class _LanceTable:
         given = _constants(_TABLE, args, named)
         place, table = _table(given)
         schema = table.scan(_columns(given), given.get("filter")).projected_schema
-        return _Analysis(spark_schema(schema), place=place, version=table.version, given=given)
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=given)
 
     def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
         """The rows."""
@@ -90,7 +90,7 @@ class _LanceHistory:
         """Always the same columns."""
         given = _constants(_HISTORY, args, named)
         place, table = _table(given)
-        return _Analysis(spark_schema(facts.HISTORY), place=place, version=table.version, given=given)
+        return _Analysis(spark_schema(facts.HISTORY), place=place, version=pin(table), given=given)
 
     def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
         """The rows, newest first."""
@@ -114,7 +114,7 @@ class _LanceVectorSearch:
         place, table = _table(given)
         dim = vector_column(table._snapshot.schema, given["column"]).dim
         schema = _search(table, given, [0] * dim).projected_schema
-        return _Analysis(spark_schema(schema), place=place, version=table.version, given=given)
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=given)
 
     def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
         """The rows, nearest first."""

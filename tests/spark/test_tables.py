@@ -66,6 +66,12 @@ def test_rows_are_counted(spark: SparkSession, uri: str) -> None:
     assert ls.count(spark, uri, version=1) == 20
     assert ls.count(spark, uri, "id < 12", parallelism=2) == 11
     assert ls.count(spark, uri, ("id < ?", [5])) == 4
+    branch = ld.dataset(uri).create_branch("b")
+    branch.delete("id < 10")
+    ld.dataset(uri).tags.create("of_b", ("b", branch.version))
+    ld.dataset(uri).delete("id = 15")
+    assert ls.count(spark, uri, "id < 100", version="of_b", parallelism=2) == 10
+    assert ls.count(spark, uri, "id < 100", version=("b", None)) == 10
     with pytest.raises(InvalidInputError, match="nothere"):
         ls.count(spark, uri, "nothere = 1")
 
