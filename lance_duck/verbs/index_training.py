@@ -134,6 +134,8 @@ def trained(snapshot: Snapshot, wish: IndexWish, places: Places, parts: int, mem
     training = _Training(snapshot, wish.column, asked, number_type(type_.value_type), places, parts, memory)
     model = training.run()
     found = {**wish.parameters, "num_partitions": len(model.centroids), "ivf_centroids": model.centroids}
+    if asked.centroids is None:
+        found |= {"asked_partitions": asked.asked_partitions, "trained_rows": snapshot.count_rows()}
     if model.storage == "PQ":
         found["pq_codebook"] = model.codebook
     elif model.storage == "SQ":

@@ -176,7 +176,8 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
 def _wish(model: Model, details: bytes) -> VectorWish:
     """What was asked for, by the details of a segment, as far as its files do not know it better."""
     asked = parameters_of(details)
-    kept = {name: asked[name] for name in _KEPT if name in asked}
+    kept: dict[str, Any] = {name: asked[name] for name in _KEPT if name in asked}
+    kept["asked_partitions"] = kept.get("num_partitions", 0)
     parts, bits = (len(model.codebook), model.bits) if model.storage == "PQ" else (0, 8)
     return VectorWish(
         model.kind,

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.vector.details import with_trained_rows
 from lance_duck.index.vector.files import KINDS
 from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
 from lance_duck.index.vector.metric import metric_of
@@ -41,6 +42,8 @@ _KNOWN: Final = (
     "max_level",
     "sample_rate",
     "max_iters",
+    "asked_partitions",
+    "trained_rows",
 )
 
 
@@ -64,6 +67,8 @@ class VectorWish:
         max_level: Levels of a graph at most.
         sample_rate: Vectors to train with, for each centroid.
         max_iters: Rounds of training at most.
+        asked_partitions: What the index remembers as num_partitions; 0: nothing.
+        trained_rows: Vectors of the table when centroids that are brought were trained for it; 0: they were not.
     """
 
     kind: str
@@ -81,6 +86,8 @@ class VectorWish:
     max_level: int = MAX_LEVEL
     sample_rate: int = SAMPLE_RATE
     max_iters: int = MAX_ITERS
+    asked_partitions: int = 0
+    trained_rows: int = 0
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], type_: pa.DataType) -> VectorWish:
@@ -129,6 +136,8 @@ class VectorWish:
                 chosen[name] = _number(given, name, 2 if name == "sample_rate" else 1, 1 << 20)
         if "sq_bounds" in given and kind.endswith("SQ"):
             chosen["bounds"] = _bounds(given["sq_bounds"])
+        chosen["asked_partitions"] = _number({"asked_partitions": count or 0, **given}, "asked_partitions", 0, 1 << 32)
+        chosen["trained_rows"] = _number(given, "trained_rows", 0, 1 << 62) or 0
         target = _number(given, "target_partition_size", 1, 1 << 40)
         return cls(kind, metric, dim, count, target, centroids=centroids, **chosen)
 
@@ -163,8 +172,8 @@ class VectorWish:
         """The message for the manifest."""
         message = index_pb2.VectorIndexDetails(metric_type=_METRICS[self.metric])  # type: ignore[arg-type]
         message.target_partition_size = self.target_partition_size or 0
-        if self.num_partitions is not None:
-            message.target_num_partitions = self.num_partitions
+        if self.asked_partitions:
+            message.target_num_partitions = self.asked_partitions
         hints = {"lance.ivf.sample_rate": self.sample_rate, "lance.ivf.max_iters": self.max_iters}
         if self.has_graphs:
             message.hnsw_index_config.max_connections = self.m
@@ -180,7 +189,7 @@ class VectorWish:
             message.flat.SetInParent()
         for key, value in hints.items():
             message.runtime_hints[key] = str(value)
-        return message.SerializeToString(deterministic=True)
+        return with_trained_rows(message.SerializeToString(deterministic=True), self.trained_rows)
 
 
 def _kind(name: Any) -> str:

@@ -68,3 +68,11 @@ def test_what_was_asked_for_is_remembered() -> None:
     assert parameters_of(said)["num_partitions"] == 5
     assert (parameters_of(said)["sample_rate"], trained_rows(said)) == (99, 7)
     assert "num_partitions" not in parameters_of(details(7))
+
+
+def test_centroids_that_were_trained_for_a_table_leave_what_was_asked_for() -> None:
+    centroids = np.zeros((5, DIM))
+    own = details(0, ivf_centroids=centroids)
+    assert (parameters_of(own)["num_partitions"], trained_rows(own)) == (5, 0)
+    ours = details(0, ivf_centroids=centroids, num_partitions=5, asked_partitions=0, trained_rows=70)
+    assert (parameters_of(ours).get("num_partitions"), trained_rows(ours)) == (None, 70)
