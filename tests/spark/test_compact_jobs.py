@@ -17,12 +17,14 @@ import lance_duck.spark as ls
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, ReferencedError
 from lance_duck.spark import cleanup_jobs
 
+SLOW = pytest.mark.slow
+
 
 def sizes(dataset: ld.LanceDataset) -> list[int]:
     return [fragment.count_rows() for fragment in dataset.get_fragments()]
 
 
-@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("stable", [False, pytest.param(True, marks=SLOW)])
 def test_rows_and_indexes_are_those_of_one_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, twin = twins(tmp_path, stable=stable)
     for dataset in (ld.dataset(uri), twin):
@@ -78,15 +80,19 @@ def test_a_failure_keeps_what_is_committed_and_leaves_nothing_else(spark: SparkS
     assert orphans(uri) == []
 
 
-@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("stable", [False, pytest.param(True, marks=SLOW)])
 @pytest.mark.parametrize(
     ("how", "again"),
     [
-        (lambda dataset: dataset.delete("id = 700"), 1),
-        (lambda dataset: dataset.insert(rows(50, 4000)), 0),
-        (lambda dataset: dataset.optimize.compact_files(target_rows_per_fragment=10_000), 4),
+        pytest.param(lambda dataset: dataset.delete("id = 700"), 1, id="delete"),
+        pytest.param(lambda dataset: dataset.insert(rows(50, 4000)), 0, id="append", marks=SLOW),
+        pytest.param(
+            lambda dataset: dataset.optimize.compact_files(target_rows_per_fragment=10_000),
+            4,
+            id="compaction",
+            marks=SLOW,
+        ),
     ],
-    ids=["delete", "append", "compaction"],
 )
 def test_groups_that_others_changed_are_planned_again(
     spark: SparkSession, tmp_path: Path, stable: bool, how: Callable[[ld.LanceDataset], Any], again: int

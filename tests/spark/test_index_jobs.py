@@ -25,6 +25,7 @@ from lance_duck.errors import (
 )
 from lance_duck.verbs import index_training
 
+SLOW = pytest.mark.slow
 FILTERS = ("k = 5", "k BETWEEN 3 AND 9", "k IS NULL", "s = 's3'", "array_has_any(l, [4])", "k = 5 AND s = 's1'")
 
 
@@ -34,7 +35,7 @@ def nearest(dataset: Any, **options: Any) -> list[int]:
     return found["id"].to_pylist()
 
 
-@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("stable", [pytest.param(False, marks=SLOW), True])
 def test_scalar_indexes_cover_and_answer_as_those_of_one_machine(
     spark: SparkSession, tmp_path: Path, stable: bool
 ) -> None:
@@ -63,7 +64,9 @@ def test_a_bloom_filter_over_each_fragment(spark: SparkSession, tmp_path: Path) 
     same_rows(uri, twin, "s = 's3'", "s = 'nowhere'")
 
 
-@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_SQ"])
+@pytest.mark.parametrize(
+    "kind", ["IVF_PQ", *(pytest.param(kind, marks=SLOW) for kind in ("IVF_FLAT", "IVF_SQ", "IVF_HNSW_SQ"))]
+)
 def test_vector_indexes_are_trained_once_with_what_one_machine_would_have(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
@@ -84,7 +87,7 @@ def test_vector_indexes_are_trained_once_with_what_one_machine_would_have(
     dataset.validate()
 
 
-@pytest.mark.parametrize("kind", ["IVF_SQ", "IVF_PQ"])
+@pytest.mark.parametrize("kind", ["IVF_SQ", pytest.param("IVF_PQ", marks=SLOW)])
 def test_a_sample_that_tasks_read_is_that_of_one_machine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -186,19 +189,23 @@ def changed(uri: str, how: Callable[[ld.LanceDataset], Any]) -> Callable[[int, i
     return tell
 
 
-@pytest.mark.parametrize("stable", [False, True])
+QUICK = {("append", False), ("compaction", True)}
+APPEND = "append", lambda dataset: dataset.insert(rows(100, 5000))
+DELETE = "delete", lambda dataset: dataset.delete("k = 5")
+UPDATE = "update", lambda dataset: dataset.update({"k": "96"}, where="k = 7")
+COMPACTION = "compaction", lambda dataset: dataset.optimize.compact_files(target_rows_per_fragment=400)
+
+
 @pytest.mark.parametrize(
-    "how",
+    ("how", "stable"),
     [
-        lambda dataset: dataset.insert(rows(100, 5000)),
-        lambda dataset: dataset.delete("k = 5"),
-        lambda dataset: dataset.update({"k": "96"}, where="k = 7"),
-        lambda dataset: dataset.optimize.compact_files(target_rows_per_fragment=400),
+        pytest.param(how, stable, id=f"{name}-{stable}", marks=() if (name, stable) in QUICK else SLOW)
+        for name, how in (APPEND, DELETE, UPDATE, COMPACTION)
+        for stable in (False, True)
     ],
-    ids=["append", "delete", "update", "compaction"],
 )
 def test_another_writer_meanwhile_changes_no_answer(
-    spark: SparkSession, tmp_path: Path, stable: bool, how: Callable[[ld.LanceDataset], Any]
+    spark: SparkSession, tmp_path: Path, how: Callable[[ld.LanceDataset], Any], stable: bool
 ) -> None:
     uri, twin = twins(tmp_path, stable=stable, fragments=4)
     ls.create_index(spark, uri, "k", "BTREE", num_segments=2, progress=changed(uri, how))
@@ -208,7 +215,7 @@ def test_another_writer_meanwhile_changes_no_answer(
     assert orphans(uri) == []
 
 
-@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("stable", [False, pytest.param(True, marks=SLOW)])
 def test_new_rows_are_covered_as_on_one_machine(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, twin = twins(tmp_path, stable=stable, fragments=4)
     for dataset in (ld.dataset(uri), twin):

@@ -84,6 +84,17 @@ def test_a_group_that_another_writer_changed_is_written_again(path: Path) -> Non
     assert leftovers(path) == []
 
 
+def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
+    def twice(orders: Sequence[Any]) -> list[Any]:
+        elsewhere(path, orders)
+        return elsewhere(path, orders)
+
+    before = ids(path)
+    compacted(path, twice, follow=twice)
+    assert ids(path) == before
+    assert leftovers(path) == []
+
+
 def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = compact_parts.prepare
     came: list[int] = []

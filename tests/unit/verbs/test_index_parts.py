@@ -126,6 +126,18 @@ def test_values_that_changed_meanwhile_are_found(path: Path) -> None:
     check(path)
 
 
+def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
+    class Twice(Elsewhere):
+        def build(self, now: Any, orders: Sequence[Any]) -> list[Any]:
+            super().build(now, orders)
+            return super().build(now, orders)
+
+    snapshot = ld.dataset(path)._snapshot
+    create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), Twice(path).parts)
+    assert len(list((path / "_indices").iterdir())) == 3
+    check(path)
+
+
 def test_what_fails_leaves_nothing(path: Path) -> None:
     class Failing(Elsewhere):
         def build(self, now: Any, orders: Sequence[Any]) -> list[Any]:
