@@ -63,8 +63,7 @@ def is_bfloat16(field: pa.Field) -> bool:
 
 def is_list(kind: pa.DataType) -> bool:
     """Whether a type is one of lists, of any kind."""
-    plain = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return bool(plain or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _after(first: Cast, found: pa.DataType, wanted: pa.DataType, where: str) -> Cast:
@@ -172,17 +171,10 @@ def _may_become(kind: pa.DataType, wanted: pa.DataType) -> bool:
     is_ = pa.types
     if is_.is_timestamp(kind) and is_.is_timestamp(wanted):
         return (kind.tz is None) == (wanted.tz is None)
-    exact = (
-        is_.is_integer,
-        is_.is_floating,
-        is_.is_date,
-        is_.is_time,
-        is_.is_duration,
-        is_.is_decimal,
-        _is_text,
-        _is_bytes,
-    )
-    if any(holds(kind) and holds(wanted) for holds in exact):
+    if is_.is_floating(kind) and is_.is_floating(wanted):
+        return bool(kind.bit_width <= wanted.bit_width)
+    kinds = (is_.is_integer, is_.is_date, is_.is_time, is_.is_duration, is_.is_decimal, _is_text, _is_bytes)
+    if any(holds(kind) and holds(wanted) for holds in kinds):
         return True
     if is_.is_integer(kind):
         return bool(is_.is_decimal(wanted) or is_.is_float64(wanted))

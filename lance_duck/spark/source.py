@@ -23,7 +23,7 @@ from lance_duck.spark.types import Declaration, spark_schema
 
 SMALLEST: Final = 8 << 20
 LARGEST: Final = 128 << 20
-OPENING: Final = 1 << 20
+OPENING: Final = 1 << 18
 """Bytes that a task could read while it opens a fragment."""
 TASKS: Final = 8
 FEW: Final = 1 << 16

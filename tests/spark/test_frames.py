@@ -1,0 +1,260 @@
+"""Frames written to tables and read from them: modes, vectors, files, versions, views of SQL, and what is refused."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+import lance_duck as ld
+import lance_duck.spark as ls
+from lance_duck.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    UnsupportedError,
+    WrongTypeError,
+)
+from lance_duck.spark.failures import as_ours
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    return str(tmp_path / "t")
+
+
+def numbers(spark: SparkSession, start: int = 0, stop: int = 10, parts: int = 2) -> DataFrame:
+    return spark.range(start, stop, 1, parts).selectExpr("id", "concat('name ', id) s")
+
+
+def ids(rows: Any) -> list[int]:
+    return sorted(row.id for row in rows)
+
+
+def files(uri: str) -> list[str]:
+    return sorted(path.name for path in Path(uri, "data").glob("*"))
+
+
+def test_save_modes(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark, 0, 3), uri)
+    with pytest.raises(AlreadyExistsError, match="table exists already"):
+        ls.write(numbers(spark, 3, 4), uri)
+    ls.write(numbers(spark, 4, 5), uri, "ignore")
+    assert lance.dataset(uri).version == 1
+    ls.write(numbers(spark, 5, 7), uri, "append", commit_message="more")
+    assert lance.dataset(uri).to_table().column("id").to_pylist() == [0, 1, 2, 5, 6]
+    assert lance.dataset(uri).read_transaction(2).transaction_properties == {"__lance_commit_message": "more"}
+    ls.write(numbers(spark, 7, 9).select("id"), uri, "overwrite")
+    assert lance.dataset(uri).to_table().to_pydict() == {"id": [7, 8]}
+    with pytest.raises(InvalidInputError, match="unknown mode"):
+        ls.write(numbers(spark), uri, "sometimes")
+
+
+def test_modes_of_spark_itself(spark: SparkSession, uri: str) -> None:
+    numbers(spark, 0, 3).write.format("lance").mode("append").save(uri)
+    numbers(spark, 3, 6).write.format("lance").mode("append").option("max_rows_per_file", 1).save(uri)
+    assert spark.read.format("lance").option("columns", "id").load(uri).count() == 6
+    assert len(lance.dataset(uri).get_fragments()) == 5
+    numbers(spark, 7, 9).write.format("lance").mode("overwrite").save("file://" + uri)
+    assert ids(spark.read.format("lance").load(uri).collect()) == [7, 8]
+
+
+def test_one_frame_asked_twice_and_united_with_itself(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark), uri)
+    df = ls.read(spark, uri)
+    assert df.filter("id < 3").count() == 3
+    assert df.count() == 10
+    few = df.filter("id >= 8")
+    assert ids(few.union(df).collect()) == sorted([8, 9, *range(10)])
+    assert df.join(few, "id").count() == 2
+    df.createOrReplaceTempView("twice")
+    assert spark.sql("select (select count(*) from twice where id = 1), (select count(*) from twice)").first() == (
+        1,
+        10,
+    )
+
+
+def test_a_frame_stays_at_its_version_and_a_table_can_be_replaced_by_itself(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark), uri)
+    df = ls.read(spark, uri)
+    assert df.count() == 10
+    ls.write(df.filter("id % 2 = 0"), uri, "overwrite")
+    assert ids(ls.read(spark, uri).collect()) == [0, 2, 4, 6, 8]
+    assert ids(ls.read(spark, uri, version=1).collect()) == list(range(10))
+
+
+def test_empty_frames_and_empty_partitions(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark).filter("id < 0"), uri)
+    assert lance.dataset(uri).count_rows() == 0
+    assert ls.read(spark, uri).collect() == []
+    assert ls.read(spark, uri).schema.simpleString() == "struct<id:bigint,s:string>"
+    ls.write(numbers(spark, parts=4).filter("id = 7"), uri, "append")
+    assert ids(ls.read(spark, uri).collect()) == [7]
+    assert len(files(uri)) == 1
+    ls.write(numbers(spark).filter("id < 0"), uri, "overwrite")
+    assert ls.read(spark, uri).count() == 0
+
+
+def test_columns_go_to_those_of_the_same_names(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark, 0, 1), uri)
+    ls.write(spark.sql("select 'x' s, cast(5 as short) id"), uri, "append")
+    ls.write(spark.sql("select 6L id"), uri, "append")
+    assert lance.dataset(uri).to_table().to_pydict() == {"id": [0, 5, 6], "s": ["name 0", "x", None]}
+    before = files(uri)
+    for frame, error, said in (
+        ("select 1L id, 'a' s, 2 extra", InvalidInputError, "'extra'"),
+        ("select 'a' id, 'b' s", InvalidInputError, "column 'id'"),
+        ("select 'b' s", InvalidInputError, "'id' are missing"),
+        ("select 2.5D id", InvalidInputError, "column 'id'"),
+    ):
+        with pytest.raises(error, match=said):
+            ls.write(spark.sql(frame), uri, "append")
+    assert lance.dataset(uri).version == 3
+    assert files(uri) == before
+
+
+def test_vectors(spark: SparkSession, uri: str) -> None:
+    df = spark.sql("select id, if(id = 0, null, array(cast(id as float), 0.5f)) v from range(4)").coalesce(1)
+    with pytest.raises(InvalidInputError, match=r"column 'v': the length of vectors is not known; say vector_columns"):
+        ls.write(df, uri)
+    with pytest.raises(InvalidInputError, match="length"):
+        ls.write(df, uri, vector_columns={"v": 3})
+    assert not Path(uri, "_versions").exists()
+    assert not files(uri)
+
+    ls.write(df, uri, vector_columns={"v": 2})
+    assert lance.dataset(uri).schema.field("v").type == pa.list_(pa.float32(), 2)
+    ls.write(df.selectExpr("id", "cast(v as array<double>) v"), uri, "append")
+    assert lance.dataset(uri).to_table().column("v").to_pylist() == [None, [1, 0.5], [2, 0.5], [3, 0.5]] * 2
+    with pytest.raises(InvalidInputError, match=r"column 'v'.*row 1"):
+        ls.write(spark.sql("select id, sequence(0, id) v from range(1, 3)").coalesce(1), uri, "append")
+    with pytest.raises(InvalidInputError, match="another length"):
+        ls.write(df, uri, "append", vector_columns={"v": 3})
+
+    ls.write(ls.read(spark, uri).withColumnRenamed("v", "w"), uri + "2")
+    assert lance.dataset(uri + "2").schema.field("w").type == pa.list_(pa.float32(), 2)
+    ls.write(df.selectExpr("v"), uri + "3", vector_columns={"v": "float16[2]"})
+    assert lance.dataset(uri + "3").schema.field("v").type == pa.list_(pa.float16(), 2)
+    ls.write(spark.sql("select sequence(0.5, id + 0.5) v from range(3)"), uri + "4", vector_columns={"v": 0})
+    assert [len(v) for v in lance.dataset(uri + "4").to_table().column("v").to_pylist()] == [1, 2, 3]
+
+
+def test_files_are_rolled_by_rows_and_by_bytes(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark, 0, 25, 1), uri, max_rows_per_file=10)
+    assert [f.count_rows() for f in lance.dataset(uri).get_fragments()] == [10, 10, 5]
+    df = spark.range(0, 40_000, 1, 1).selectExpr("id", "repeat(uuid(), 3) s")
+    ls.write(df, uri + "2", max_bytes_per_file=1 << 20, data_storage_version="2.1")
+    found = lance.dataset(uri + "2")
+    assert len(found.get_fragments()) > 2
+    assert found.count_rows() == 40_000
+    assert found.data_storage_version == "2.1"
+
+
+def test_versions_tags_moments_and_branches(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark, 0, 1), uri)
+    moment = datetime.now(UTC)
+    ls.write(numbers(spark, 1, 3), uri, "append")
+    table = lance.dataset(uri)
+    table.tags.create("first", 1)
+    lance.write_dataset(pa.table({"id": [9], "s": ["nine"]}), table.create_branch("side"), mode="append")
+    for options in ({"version": 1}, {"version": "first"}, {"tag": "first"}, {"timestamp": moment}):
+        assert ids(ls.read(spark, uri, **options).collect()) == [0]
+    assert ids(ls.read(spark, uri, branch="side").collect()) == [0, 1, 2, 9]
+    assert ids(spark.read.format("lance").option("versionAsOf", "1").load(uri).collect()) == [0]
+    for options in ({"version": 7}, {"tag": "none"}, {"branch": "none"}):
+        with pytest.raises(NotFoundError):
+            ls.read(spark, uri, **options)
+
+
+def test_columns_filter_limit_and_addresses(spark: SparkSession, uri: str) -> None:
+    ls.write(numbers(spark, 0, 100), uri, enable_stable_row_ids=True)
+    ld.dataset(uri).delete("id < 10")
+    assert ls.read(spark, uri, columns=["s"], filter="id = 42").collect() == [Row(s="name 42")]
+    assert ids(ls.read(spark, uri, limit=5).collect()) == [10, 11, 12, 13, 14]
+    assert ls.read(spark, uri, limit=45).count() == 45
+    assert ids(ls.read(spark, uri, filter="id % 20 = 0", limit=3).collect()) == [20, 40, 60]
+    assert ls.read(spark, uri, columns={"n": "id * 2", "s": "s"}, filter="id > 98").collect() == [(198, "name 99")]
+    row = ls.read(spark, uri, filter="id = 60", row_id=True, row_address=True).first()
+    assert row == (60, "name 60", 60, (1 << 32) + 10)
+    ld.dataset(uri).optimize.compact_files()
+    row = ls.read(spark, uri, columns=["_rowaddr", "id", "_rowid"], filter="_rowid = 60").first()
+    assert (row.id, row._rowid) == (60, 60)
+    with pytest.raises(InvalidInputError, match="nothing"):
+        ls.read(spark, uri, columns=["nothing"])
+    with pytest.raises(InvalidInputError):
+        ls.read(spark, uri, filter="id = = 1")
+
+
+def test_blobs(spark: SparkSession, uri: str) -> None:
+    df = spark.sql("select id, cast(repeat('x', 10 + id) as binary) b from range(3)").coalesce(1)
+    ls.write(df, uri, blob_columns=["b"], data_storage_version="2.1")
+    assert [len(blob.readall()) for blob in lance.dataset(uri).take_blobs("b", indices=[0, 2])] == [10, 12]
+    assert [row.b.size for row in ls.read(spark, uri).collect()] == [10, 11, 12]
+    whole = ls.read(spark, uri, blob_handling="all_binary")
+    assert [len(row.b) for row in whole.collect()] == [10, 11, 12]
+    ls.write(whole, uri, "append")
+    assert [len(blob.readall()) for blob in lance.dataset(uri).take_blobs("b", indices=[5])] == [12]
+
+
+def test_writes_and_reads_from_threads(spark: SparkSession, uri: str) -> None:
+    failed: list[BaseException] = []
+
+    def work(start: int) -> None:
+        try:
+            ls.write(numbers(spark, start, start + 2, 1), uri, "append")
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(10 * i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert ids(ls.read(spark, uri).collect()) == [0, 1, 10, 11, 20, 21]
+
+
+def test_views_of_sql(spark: SparkSession, uri: str) -> None:
+    ls.write(spark.sql("select id, cast(id as string) s, array(1f, 2f) v from range(3)"), uri, vector_columns={"v": 2})
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW lance_t USING lance OPTIONS (path '{uri}')")
+    assert spark.sql("SELECT max(id) m FROM lance_t WHERE s < '2'").first() == (1,)
+    spark.sql("INSERT INTO lance_t VALUES (7, 'seven', array(0.5, 1))")
+    spark.sql("INSERT INTO lance_t BY NAME SELECT array(3f, 4f) v, 'eight' s, 8L id")
+    found = lance.dataset(uri).to_table(filter="id > 2").to_pylist()
+    assert found == [{"id": 7, "s": "seven", "v": [0.5, 1]}, {"id": 8, "s": "eight", "v": [3, 4]}]
+    spark.sql("INSERT OVERWRITE lance_t SELECT 1L, 'one', array(5f, 6f)")
+    assert lance.dataset(uri).to_table().to_pylist() == [{"id": 1, "s": "one", "v": [5, 6]}]
+    assert lance.dataset(uri).schema.field("v").type == pa.list_(pa.float32(), 2)
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW old USING lance OPTIONS (path '{uri}', version '1', columns 'id')")
+    assert ids(spark.table("old").collect()) == [0, 1, 2]
+
+
+def test_what_is_wrong_is_said_in_our_words(spark: SparkSession, uri: str, tmp_path: Path) -> None:
+    def refused(kind: type[LanceDuckError], said: str) -> Any:
+        return pytest.raises(kind, match=said)
+
+    with refused(NotFoundError, "not a dataset"):
+        ls.read(spark, uri)
+    with refused(InvalidInputError, "unknown option 'colour'"):
+        ls.read(spark, uri, colour="red")
+    with refused(UnsupportedError, "mergeschema"):
+        ls.write(numbers(spark), uri, mergeSchema=True)
+    with refused(WrongTypeError, "vectors are arrays"):
+        ls.write(numbers(spark), uri, vector_columns={"id": 2})
+    with refused(UnsupportedError, "web server"):
+        ls.write(numbers(spark), "http://127.0.0.1:1/t", "append")
+    with refused(InvalidInputError, "no place of a table"), as_ours():
+        spark.read.format("lance").load()
+    with refused(UnsupportedError, "several tables"), as_ours():
+        spark.read.format("lance").load([uri, uri + "2"])
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(LanceDuckError):
+        ls.write(numbers(spark), tmp_path / "file" / "t")
+    assert not Path(uri).exists()
