@@ -26,6 +26,8 @@ LARGEST: Final = 128 << 20
 OPENING: Final = 1 << 18
 """Bytes that a task could read while it opens a fragment."""
 TASKS: Final = 8
+MOST_TASKS: Final = 20_000
+"""What a driver starts in ten minutes, about."""
 FEW: Final = 1 << 16
 ROWS: Final = 8192
 """Fragments are cut at multiples of these."""
@@ -148,7 +150,7 @@ def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) 
         return _limited(table, options)
     pieces = _weighed(table, options, names)
     total = sum(weight for _, _, weight in pieces)
-    target = options.max_partition_bytes or min(max(total // TASKS, SMALLEST), LARGEST)
+    target = options.max_partition_bytes or max(min(max(total // TASKS, SMALLEST), LARGEST), total // MOST_TASKS)
     target = max(1, min(target, -(-total // options.min_partitions)))
     expected = table._table.index_estimate(options.filter) if options.filter and options.use_scalar_index else None
     if expected is not None and expected <= FEW:
