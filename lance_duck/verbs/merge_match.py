@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -74,6 +74,14 @@ def match_rows(snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> Matc
     return _Matcher(snapshot, plan, source).run()
 
 
+def indexed_keys(snapshot: Snapshot, keys: KeyIndex, on: Sequence[str]) -> dict[Path, pa.DataType]:
+    """Key columns by whose indexes rows are found, with their types: none unless the keys are few beside the rows."""
+    if keys.count * FEW > snapshot.count_rows():
+        return {}
+    fields = {field.name: field for field in snapshot.schema.fields}
+    return {(name,): fields[name].storage_type for name in indexed_columns(snapshot).intersection(on)}
+
+
 @dataclass
 class _Found:
     updated: list[Addresses] = field(default_factory=list)
@@ -122,7 +130,8 @@ class _Matcher:
         if self._plan.by_source_delete:
             columns += filter_columns(self._unless)
         else:
-            sieve = self._keys.sieve([(name,) for name in self._plan.on], self._indexed())
+            indexed = indexed_keys(self._snapshot, self._keys, self._plan.on)
+            sieve = self._keys.sieve([(name,) for name in self._plan.on], indexed)
         if self._condition is not None:
             columns += self._condition.target_columns
         table = TableScan(self._snapshot, sieve)
@@ -139,14 +148,6 @@ class _Matcher:
                 held, rows = [], 0
         if held:
             yield pa.Table.from_batches(held)
-
-    def _indexed(self) -> dict[Path, pa.DataType]:
-        """Key columns by whose indexes rows are found, where the source is small against the table."""
-        if self._keys.count * FEW > self._snapshot.count_rows():
-            return {}
-        fields = {field.name: field for field in self._snapshot.schema.fields}
-        names = indexed_columns(self._snapshot).intersection(self._plan.on)
-        return {(name,): fields[name].storage_type for name in names}
 
     def _take(self, rows: pa.Table) -> None:
         codes = self._keys.find([rows.column(name) for name in self._plan.on])

@@ -24,7 +24,7 @@ from lance_duck.verbs.draft import Draft
 from lance_duck.verbs.find import AddressSieve, rows_at
 from lance_duck.verbs.key_bytes import key_bytes
 from lance_duck.verbs.keys import KeyIndex
-from lance_duck.verbs.merge_match import Matches
+from lance_duck.verbs.merge_match import Matches, indexed_keys
 from lance_duck.verbs.merge_plan import (
     DELETE,
     FAIL,
@@ -99,7 +99,9 @@ def table_keys(
     """
     condition = by_source_filter(plan, snapshot.schema) if plan.by_source_delete else None
     columns = list(dict.fromkeys([*plan.on, ROW_ADDRESS, *filter_columns(condition)]))
-    sieve = None if sought is None or plan.by_source_delete else sought.sieve([(name,) for name in plan.on])
+    sieve = None
+    if sought is not None and not plan.by_source_delete:
+        sieve = sought.sieve([(name,) for name in plan.on], indexed_keys(snapshot, sought, plan.on))
     table = TableScan(snapshot, sieve)
     for batch in table.reader(table.plan(ScanOptions(columns=columns, fragments=fragments))):
         lost = np.full(batch.num_rows, plan.by_source_delete)

@@ -264,3 +264,26 @@ def between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> lis
 
     monkeypatch.setattr(merge_jobs, "run_frame", run_frame)
     return seen
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = make(tmp_path / "t.lance")
+    write = merge_jobs._write
+    mark = tmp_path / "killed"
+
+    def killed(*args: Any) -> Any:
+        part = write(*args)
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), 9)
+        return part
+
+    monkeypatch.setattr(merge_jobs, "_write", killed)
+    done = upsert(ls.merge_insert(spark, frame(spark, table([2, 5], "s")), uri, on="id", parallelism=2)).execute()
+    assert done == {"num_inserted_rows": 1, "num_updated_rows": 1, "num_deleted_rows": 0}
+    assert mark.exists()
+    named = {f.path for each in ld.dataset(uri).get_fragments() for f in each.metadata.files}
+    assert {os.path.basename(name) for name in files(uri) if name.endswith(".lance")} == named

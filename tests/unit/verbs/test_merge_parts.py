@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError, RetryableError
-from lance_duck.verbs import merge_parts
+from lance_duck.verbs import merge_match, merge_parts
 from lance_duck.verbs.draft import Draft
 from lance_duck.verbs.key_bytes import key_bytes
 from lance_duck.verbs.keys import KeyIndex
 from lance_duck.verbs.merge_commit import commit_parts
-from lance_duck.verbs.merge_parts import MergePart, Pairs, write_part
+from lance_duck.verbs.merge_parts import MergePart, Pairs, table_keys, write_part
 from lance_duck.verbs.merge_plan import UPDATE, MergePlan
 from lance_duck.verbs.rows_moved import Offsets, delete_offsets
 from lance_duck.write.options import WriteOptions
@@ -90,6 +90,23 @@ def test_a_key_that_comes_twice_is_seen_across_batches(tmp_path: Path, rows: lis
         write(table, PLAN, *batches)
     part = write(table, MergePlan(("id",), matched=UPDATE, insert=True, dedupe="first_seen"), *batches)
     assert part.updated.count + part.inserted == 1
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_keys_of_a_table_are_those_that_are_sought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indexed: bool
+) -> None:
+    monkeypatch.setattr(merge_match, "FEW", 1)
+    table = make(tmp_path / "t.lance")
+    if indexed:
+        table.create_scalar_index("id", "BTREE")
+    sought = KeyIndex([pa.chunked_array([pa.array([1, 5, 77], pa.int64())])], ["id"])
+    found = [
+        (keys.to_pylist(), addresses.tolist(), lost.tolist())
+        for keys, addresses, lost in table_keys(table._snapshot, PLAN, [1], sought)
+        if len(keys)
+    ]
+    assert found == [([(5).to_bytes(8, "little")], [1 << 32 | 2], [False])]
 
 
 def test_a_row_that_two_parts_change_is_refused(tmp_path: Path) -> None:
