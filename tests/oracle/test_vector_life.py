@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oracle.cases import Cases
 
 import lance_duck as ld
-from lance_duck.index.vector import graph_partition
+from lance_duck.index.vector import build, graph_partition, skew
 from lance_duck.scan.nearest import search
 
 CASE_KIND = "nearest"
@@ -442,10 +442,15 @@ def test_neighbours_are_right_along_a_life(
 ) -> None:
     print(f"seed [{SEED}, {seed}]")
     if seed % 4:
-        # Tables are small: else no filter ever came to an index, and no graph was walked over.
+        # Tables are small: else no filter ever came to an index, no graph was walked over, none was made of near
+        # neighbours, and no index was ever outgrown.
         monkeypatch.setattr(search, "FEW", 0)
         monkeypatch.setattr(search, "RARE", 10**9)
         monkeypatch.setattr(graph_partition, "_WALK", 0)
+        monkeypatch.setattr(build, "JOINED", 64)
+        monkeypatch.setattr(skew, "LARGE", 40)
+        monkeypatch.setattr(skew, "UNEVEN", 2)
+        monkeypatch.setattr(skew, "GROWN", 1.1)
     life = begin(seed, tmp_path, LARGER if seed % LARGER == LARGER - 1 else 1)
     ask(life, cases)
     for place in life.rng.integers(0, len(CHANGES), STEPS):
