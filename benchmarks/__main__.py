@@ -7,7 +7,7 @@ import sys
 
 ALL = (
     *("scan", "take", "open_table", "sql", "memory", "tpch", "write", "sizes", "changes", "appends", "compaction"),
-    *("indexes", "sql_indexes", "bitmaps", "zones", "vectors"),
+    *("indexes", "sql_indexes", "bitmaps", "zones", "vectors", "many_fragments", "spark"),
 )
 
 

@@ -39,7 +39,6 @@ CLUSTER = {
     "spark.speculation.minTaskRuntime": "100ms",
 }
 ROWS, DIM, K = 4000, 4, 3
-VECTOR = [F.cos(F.col("id") * (i + 1)).cast("float") for i in range(DIM)]
 
 
 def main(what: str, folder: str, *rest: str) -> None:
@@ -95,7 +94,8 @@ def way(spark: SparkSession, path: str) -> dict[str, Any]:
 
 def vectors(spark: SparkSession, start: int, stop: int) -> DataFrame:
     """Rows with a number and a vector."""
-    return spark.range(start, stop, 1, 2).withColumn("v", F.array(*VECTOR))
+    items = [F.cos(F.col("id") * (i + 1)).cast("float") for i in range(DIM)]
+    return spark.range(start, stop, 1, 2).withColumn("v", F.array(*items))
 
 
 def hosts(spark: SparkSession) -> Iterator[str]:

@@ -183,6 +183,10 @@ def test_rows_are_read_as_they_came_though_columns_were_added(run: Run, source: 
 @pytest.mark.slow
 def test_a_column_that_was_called_otherwise_is_not_taken_for_nulls(run: Run, source: str) -> None:
     ld.dataset(source).alter_columns({"path": "a", "name": "b"})
-    assert run(lambda frame: frame.withColumnRenamed("b", "a")) == [4]
+
+    def renamed(frame: DataFrame) -> DataFrame:
+        return frame.withColumnRenamed("b", "a")
+
+    assert run(renamed) == [4]
     with pytest.raises(StreamingQueryException, match=r"column 'b' of a stream is not in version 1: found 'a'"):
-        run(name="other", startingVersion=1)
+        run(renamed, name="other", startingVersion=1)
