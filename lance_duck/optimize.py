@@ -254,7 +254,9 @@ class DatasetOptimizer:
         """Have indexes cover the rows that none of their segments covers; where all do, there is no new version.
 
         The rows go into one new segment of each index. Segments whose entries of these rows are out of date, because
-        values changed in place or rows moved, are always merged with it.
+        values changed in place or rows moved, are always merged with it. A vector index whose segments would all be
+        merged is built anew where it has at least twice as many vectors as it was trained with, and its partitions are
+        uneven, or too large (unless their number was asked for); never where its centroids were given.
 
         Args:
             num_indices_to_merge: The newest so many segments are merged with it (0: none, so that what is written is
