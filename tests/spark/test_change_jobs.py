@@ -42,7 +42,15 @@ def files(uri: str) -> set[str]:
     return {os.path.join(d, name) for d, _, names in os.walk(uri) for name in names}
 
 
-@pytest.mark.parametrize("where", ["id % 3 = 0", "id < 20", "false", "id = (SELECT max(id) FROM target)", "true"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "id % 3 = 0 OR id < 20",
+        "id = (SELECT max(id) FROM target)",
+        pytest.param("false", marks=pytest.mark.slow),
+        pytest.param("true", marks=pytest.mark.slow),
+    ],
+)
 def test_delete_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, where: str) -> None:
     uri, one = twins(tmp_path)
     assert ls.delete(spark, uri, where, parallelism=3) == one.delete(where)
@@ -51,7 +59,7 @@ def test_delete_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, whe
     ld.dataset(uri).validate()
 
 
-@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("stable", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_update_does_what_the_verb_does(spark: SparkSession, tmp_path: Path, stable: bool) -> None:
     uri, one = twins(tmp_path, stable=stable)
     updates, where = {"id": "id + 1000", "s": "s || '!'"}, "id % 2 = 0 AND id < 30"

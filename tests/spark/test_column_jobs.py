@@ -59,7 +59,7 @@ def with_values(uri: str, ids: Callable[[int], bool]) -> list[dict[str, Any]]:
     [
         ("_rowaddr", False),
         ("_rowid", True),
-        ("id", False),
+        pytest.param("id", False, marks=pytest.mark.slow),
         pytest.param("_rowaddr", True, marks=pytest.mark.slow),
         pytest.param("_rowid", False, marks=pytest.mark.slow),
         pytest.param("id", True, marks=pytest.mark.slow),

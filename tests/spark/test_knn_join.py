@@ -69,8 +69,11 @@ ASKED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("few", [module.FEW, pytest.param(0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("options", ASKED)
+QUICK = [(module.FEW, ASKED[0]), (module.FEW, ASKED[5]), (0, ASKED[3])]
+SLOW = [(few, options) for few in (module.FEW, 0) for options in ASKED if (few, options) not in QUICK]
+
+
+@pytest.mark.parametrize(("few", "options"), [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)])
 def test_the_answer_is_that_of_one_machine(
     spark: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch, few: int, options: dict[str, Any]
 ) -> None:
@@ -78,11 +81,6 @@ def test_the_answer_is_that_of_one_machine(
     found = ls.knn_join(spark, queries(spark), uri, "v", "q", columns=["id"], parallelism=3, **options)
     assert found.columns == ["name", "q", "id", "_distance"]
     assert answer(found) == expected(uri, **options)
-
-
-def test_many_queries_ask_by_themselves(spark: SparkSession, uri: str) -> None:
-    found = ls.knn_join(spark, queries(spark), uri, "v", columns=["id"], filter="label = 1")
-    assert answer(found) == expected(uri, filter="label = 1")
 
 
 def test_all_columns_come_in_the_types_of_spark(spark: SparkSession, uri: str) -> None:
