@@ -17,6 +17,7 @@ from lance_duck.index.build import build_segment
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import BuildOptions
 from lance_duck.index.search import open_index
+from lance_duck.index.vector import build
 from lance_duck.index.vector.contract import Probe
 from lance_duck.index.vector.graph_rows import GRAPH_SCHEMA, METADATA_KEY
 from lance_duck.index.vector.graphs import GraphIndex
@@ -110,6 +111,20 @@ def test_pylance_searches_what_was_built_here(tmp_path: Path, kind: str, metric:
         here, there = recall(ours(index, nprobes), metric), recall(theirs(uri, nprobes), metric)
         assert abs(here - there) <= 0.02, nprobes
         assert there > 0.3
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_pylance_searches_joined_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metric: str) -> None:
+    monkeypatch.setattr(build, "JOINED", 1000)
+    uri = str(tmp_path / "t.lance")
+    table_at(uri)
+    snapshot = open_snapshot(uri)
+    options = BuildOptions({"index_type": "IVF_HNSW_SQ", "metric": metric, "num_partitions": 1, **QUICK})
+    rows = rows_of(snapshot, "v", [0], by_id=False)
+    indexed(snapshot, build_segment(snapshot, "v", VECTOR, rows, [0], name="v_idx", options=options))
+    here, there = recall(ours(our_index(uri), 1), metric), recall(theirs(uri, 1), metric)
+    assert abs(here - there) <= 0.02
+    assert there > 0.9
 
 
 def test_graphs_look_alike(tmp_path: Path) -> None:
