@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.nearest import DISTANCE, found_rows
+from lance_duck.duck.nearest import DISTANCE, QUERY, found_rows
 from lance_duck.duck.search_settings import SearchSettings
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb_types import duckdb_arrow_schema
@@ -25,6 +25,8 @@ from lance_duck.scan.scanner import LanceScanner
 
 MOST: Final = 10_000
 """Rows from which on DuckDB does it alone."""
+MOST_OF_ALL: Final = 1_000_000
+"""The same, of all vectors together."""
 _MORE: Final = 8
 _UNIT: Final = 2.0**-24
 _SHORT, _LONG = 1e-15, 1e15
@@ -39,9 +41,9 @@ class Ask:
         metric: "l2", "cosine" or "dot".
         largest_first: Ordered by a similarity.
         column: Name of the vectors.
-        vector: What they are compared with.
-        rough: How far the vector may lie from what DuckDB reads.
-        wanted: Rows.
+        vector: What they are compared with: one vector, or a row for each of several.
+        rough: How far each may lie from what DuckDB reads.
+        wanted: Rows, for each vector.
         where: The condition that they fulfil; None: none.
         parameters: Of the condition.
         columns: Names, in lower case; None: all.
@@ -52,7 +54,7 @@ class Ask:
     largest_first: bool
     column: str
     vector: NDArray[np.float32]
-    rough: float
+    rough: NDArray[np.float64]
     wanted: int
     where: str | None
     parameters: tuple[Any, ...]
@@ -79,6 +81,17 @@ class Ask:
         return pa.schema([field for field in whole if field.name.lower() in self.columns])
 
     @property
+    def is_batch(self) -> bool:
+        """Whether there may be several vectors."""
+        return self.vector.ndim == 2
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """How long each vector is."""
+        found: NDArray[np.float64] = np.linalg.norm(np.atleast_2d(self.vector).astype(np.float64), axis=1)
+        return found
+
+    @property
     def first(self) -> int:
         """Rows to look for at first."""
         return self.wanted * (self.settings.refine_factor or 1) + max(_MORE, self.wanted // 4)
@@ -89,7 +102,7 @@ class NotFoundHere(Exception):  # noqa: N818  # a sign between functions
 
 
 def candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
-    """Rows among which those are that the statement asks for.
+    """Rows among which those are that the statement asks for, for each of several vectors with its `query_index`.
 
     Raises:
         NotFoundHere: DuckDB has to look at all rows.
@@ -105,19 +118,27 @@ def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
     scanner = ask.scanner(dataset, k)
     exact = scanner.is_exact
     longest = _longest(scanner, ask, exact=exact)
-    schema = ask.schema(dataset)
+    made = [pa.field(QUERY, pa.int32())] if ask.is_batch else []
+    schema = pa.schema([*ask.schema(dataset), *made, pa.field(DISTANCE, pa.float32())])
+    most = MOST if not ask.is_batch else max(ask.first, MOST_OF_ALL // len(ask.vector))
     while True:
-        found = found_rows(dataset, schema.append(pa.field(DISTANCE, pa.float32())), ask.arguments(k))
+        found = found_rows(dataset, schema, ask.arguments(k))
         distances = found.column(DISTANCE).to_numpy()
-        if len(distances) < ask.wanted:
-            raise NotFoundHere(f"only {len(distances)} rows have a distance")
-        bound = _bound(ask, float(distances[ask.wanted - 1]), longest)
-        if exact and not bound < (_FULL if ask.metric != "cosine" else 1.999):
+        counts = (
+            np.bincount(found.column(QUERY).to_numpy(), minlength=len(ask.vector))
+            if made
+            else np.array([len(distances)])
+        )
+        if counts.min() < ask.wanted:
+            raise NotFoundHere(f"only {counts.min()} rows have a distance")
+        ends = np.cumsum(counts)
+        bound = _bound(ask, distances[ends - counts + ask.wanted - 1].astype(np.float64), longest)
+        if exact and not (bound < (_FULL if ask.metric != "cosine" else 1.999)).all():
             raise NotFoundHere("distances are at the end of what float32 holds")
-        if not exact or len(distances) < k or distances[-1] > bound:
+        if not exact or ((counts < k) | (distances[ends - 1] > bound)).all():
             return found.drop_columns([DISTANCE])
         k *= 4
-        if k > MOST:
+        if k > most:
             raise NotFoundHere(f"more than {k // 4} rows lie as near as the last one")
 
 
@@ -130,22 +151,24 @@ def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
     if not ask.largest_first and (not exact or ask.metric == "l2"):
         return 0.0
     seen: Extremes = scanner.extremes()
-    own = float(np.linalg.norm(ask.vector.astype(np.float64)))
+    own = ask.lengths
     if seen.odd or (seen.zero and ask.metric == "cosine" and ask.largest_first):
         raise NotFoundHere("there are vectors with NaN or infinite numbers, or zero ones")
-    short = min(seen.least, own) < _SHORT or max(seen.greatest, own) > _LONG
-    if exact and (short if ask.metric == "cosine" else seen.greatest * own > _FULL):
+    short = min(seen.least, own.min()) < _SHORT or max(seen.greatest, own.max()) > _LONG
+    if exact and (short if ask.metric == "cosine" else seen.greatest * own.max() > _FULL):
         raise NotFoundHere("there are vectors whose squared length float32 does not hold")
     return seen.greatest
 
 
-def _bound(ask: Ask, last: float, longest: float) -> float:
-    """A distance such that what lies farther is farther in DuckDB's arithmetic, too, than what is at `last`."""
-    own = float(np.linalg.norm(ask.vector.astype(np.float64)))
-    error = 4 * (len(ask.vector) + 8) * _UNIT
+def _bound(ask: Ask, last: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
+    """Distances such that what lies farther is farther in DuckDB's arithmetic, too, than what is at `last`."""
+    own, rough, dim = ask.lengths, ask.rough, ask.vector.shape[-1]
+    error = 4 * (dim + 8) * _UNIT
+    bound: NDArray[np.float64]
     if ask.metric == "l2":
-        near = last * (1 + error) + len(ask.vector) * 1e-37
-        return float((np.sqrt(near) + 2 * ask.rough) ** 2)
-    if ask.metric == "cosine":
-        return last + 2 * error + 4 * ask.rough / own
-    return last + error * own * longest + 2 * ask.rough * longest + 8 * _UNIT * (1 + own * longest)
+        bound = (np.sqrt(last * (1 + error) + dim * 1e-37) + 2 * rough) ** 2
+    elif ask.metric == "cosine":
+        bound = last + 2 * error + 4 * rough / own
+    else:
+        bound = last + error * own * longest + 2 * rough * longest + 8 * _UNIT * (1 + own * longest)
+    return bound

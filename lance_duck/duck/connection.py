@@ -19,6 +19,7 @@ from lance_duck.duck.handle import TableHandle
 from lance_duck.duck.names import Names
 from lance_duck.duck.narrowing import Narrower
 from lance_duck.duck.nearest_first import NearestFirst
+from lance_duck.duck.nearest_join import NearestJoin
 from lance_duck.duck.rewrite import paths_in, rewrite
 from lance_duck.duck.rows_first import RowsFirst
 from lance_duck.duck.scope import call_as_user
@@ -77,6 +78,7 @@ class Connection:
         self._narrower = Narrower(native, catalog)
         names = Names(native, catalog)
         self._nearest = NearestFirst(native, catalog, names, self._session)
+        self._joins = NearestJoin(native, catalog, names, self._session)
         self._rows = RowsFirst(native, catalog, names)
 
     @property
@@ -189,13 +191,13 @@ class Connection:
         """Run a statement with smaller tables in place of large ones, where that is possible."""
         found = self._nearest.replaced(sql, parameters, later=later)
         if found is None and not later:
-            found = self._rows.replaced(sql, parameters)
+            found = self._rows.replaced(sql, parameters) or self._joins.replaced(sql, parameters)
         if found is None:
             found = self._narrower.narrowed(sql, parameters, later=later)
         if found is None:
             return run(sql, {})
         try:
-            return run(found.sql, found.tables, found.parameters)
+            return run(found.sql, found.tables, found.parameters, found.plan)
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
@@ -217,12 +219,17 @@ class Connection:
 
 
 def _explained(
-    run: Callable[..., Any], method: Callable[..., Any], sql: Any, tables: Mapping[str, Any], given: Any = None
+    run: Callable[..., Any],
+    method: Callable[..., Any],
+    sql: Any,
+    tables: Mapping[str, Any],
+    given: Any = None,
+    plan: str | None = None,
 ) -> Any:
     """Run a statement; to an EXPLAIN is added how Lance tables are read."""
     rows = None
     if isinstance(sql, str):
-        rows = explained(sql, lambda text: run(text, tables, given).fetchall())
+        rows = explained(sql, lambda text: run(text, tables, given).fetchall(), plan)
     return run(sql, tables, given) if rows is None else method(rows_as_statement(rows))
 
 

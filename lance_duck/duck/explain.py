@@ -29,12 +29,13 @@ _OPTIONAL: Final = "optional: "
 Rows = list[tuple[Any, ...]]
 
 
-def explained(sql: str, run: Callable[[str], Rows]) -> Rows | None:
+def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> Rows | None:
     """Rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
 
     Args:
         sql: The statement.
         run: Runs one and returns its rows.
+        plan: What is known of tables that were read before.
     """
     found = _EXPLAIN.match(sql)
     if found is None:
@@ -46,6 +47,7 @@ def explained(sql: str, run: Callable[[str], Rows]) -> Rows | None:
     if any(len(row) != 2 for row in rows):
         return None
     texts = list(_actual(watch) if analyze else _planned(watch) if SPEAKS_SOURCE else _read_from(watch, nodes))
+    texts += [] if plan is None else [plan]
     return [*rows, (KEY, "\n".join(texts))] if texts else rows
 
 

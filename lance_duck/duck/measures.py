@@ -47,12 +47,17 @@ class Measure:
     takes_arrays: bool
 
 
-def measure_of(node: Node) -> Measure | None:
-    """The measure that an expression is; None where it is none that is known."""
+def measure_of(node: Node, outer: str = "") -> Measure | None:
+    """The measure that an expression is; None where it is none that is known.
+
+    Args:
+        node: The expression.
+        outer: A table of which a column may be the vector, in lower case.
+    """
     if isinstance(node, exp.Paren):
-        return measure_of(node.this)
+        return measure_of(node.this, outer)
     if isinstance(node, exp.Neg) or (isinstance(node, exp.Sub) and _is_one(node.left)):
-        inner = measure_of(node.this if isinstance(node, exp.Neg) else node.right)
+        inner = measure_of(node.this if isinstance(node, exp.Neg) else node.right, outer)
         if inner is None or (inner.metric == "l2" and isinstance(node, exp.Sub)):
             return None  # what is near to zero is all the same near to one
         return Measure(inner.metric, not inner.similarity, inner.column, inner.vector, inner.takes_arrays)
@@ -61,7 +66,7 @@ def measure_of(node: Node) -> Measure | None:
         return None
     (metric, similarity), sides, arrays = found
     for column, vector in (sides, sides[::-1]):
-        if _is_column(column) and _is_constant(vector):
+        if _is_column(column) and not _is_of(column, outer) and (_is_of(vector, outer) or _is_constant(vector)):
             return Measure(metric, similarity, column, vector, arrays)
     return None
 
@@ -100,6 +105,10 @@ def _called(node: Node) -> tuple[tuple[str, bool], tuple[Node, Node], bool] | No
 
 def _is_column(node: Node) -> bool:
     return isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and not node.args.get("db")
+
+
+def _is_of(node: Node, table: str) -> bool:
+    return bool(table) and _is_column(node) and node.table.lower() == table
 
 
 def _is_constant(node: Node) -> bool:

@@ -28,7 +28,7 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb_types import duckdb_arrow_type
 
 ALL_ROWS: Final = (1 << 63) - 1
-_ROUNDING: Final = 2.0**-22
+ROUNDING: Final = 2.0**-22
 _NUMBERS: Final = count()
 
 
@@ -64,7 +64,7 @@ class NearestFirst:
         if handle is None:
             return None
         dataset = handle.current()
-        vectors = _vectors(dataset, asked.column)
+        vectors = vector_column(dataset, asked.column)
         if vectors is None:
             return None
         given = Given(listed.lists, parameters)
@@ -147,7 +147,7 @@ class _Work:
             asked.largest_first,
             self.vectors.name,
             narrow,
-            float(np.linalg.norm(vector - narrow)) + _ROUNDING * float(np.linalg.norm(vector)),
+            np.array([np.linalg.norm(vector - narrow) + ROUNDING * np.linalg.norm(vector)]),
             wanted,
             asked.where,
             tuple(given.value(key) for key in asked.where_keys),
@@ -181,7 +181,7 @@ class _Work:
         return numbers(rows.column(0)[0].as_py())
 
 
-def _vectors(dataset: LanceDataset, name: str) -> pa.Field | None:
+def vector_column(dataset: LanceDataset, name: str) -> pa.Field | None:
     """The column of vectors that SQL means by a name, as DuckDB sees it; None where there is none."""
     found = [each for each in dataset.schema if each.name.lower() == name.lower()]
     if len(found) != 1:

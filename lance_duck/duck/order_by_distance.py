@@ -88,8 +88,8 @@ class NearestSelect:
         metric: "l2", "cosine" or "dot".
         largest_first: Ordered by a similarity, largest first.
         column: The vectors.
-        vector: What they are compared with: a parameter (a list of the text is one of the name `__lance_v…`), or a
-            query for it.
+        vector: What they are compared with: a parameter (a list of the text is one of the name `__lance_v…`), a query
+            for it, or the name of a column of the table around.
         length: Of the array that the vector is cast to; None where it is not.
         bare: Place and end of the vector where DuckDB would refuse it for not being cast to an array.
         query_place: Place and end of the query, without its parentheses; None where the vector is no query.
@@ -150,18 +150,29 @@ def _known(text: str) -> NearestSelect | None:
         trees = [tree for tree in sqlglot.parse(numbered.text, read="duckdb") if tree is not None]
         if len(trees) != 1 or not isinstance(trees[0], exp.Select):
             return None
-        return _Reader(trees[0], numbered, explained=bool(start[1])).found()
+        return SelectReader(trees[0], numbered, explained=bool(start[1])).found()
     except (SqlglotError, RecursionError, LookupError, ValueError, StopIteration):
         return None
 
 
-class _Reader:
-    def __init__(self, select: exp.Select, text: Numbered, *, explained: bool) -> None:
+class SelectReader:
+    """Reads one SELECT.
+
+    Args:
+        select: Its tree.
+        text: The text that it is of.
+        explained: It is an EXPLAIN.
+        outer: A table around it of which a column may be the vector, in lower case.
+    """
+
+    def __init__(self, select: exp.Select, text: Numbered, *, explained: bool, outer: str = "") -> None:
         self._select = select
         self._text = text
         self._explained = explained
+        self._outer = outer
 
     def found(self) -> NearestSelect | None:
+        """What it asks for; None where it asks for nothing of the kind."""
         select = self._select
         from_, order = select.args.get("from_"), select.args.get("order")
         if from_ is None or order is None or any(value and name not in _PARTS for name, value in select.args.items()):
@@ -227,7 +238,7 @@ class _Reader:
         if isinstance(node, exp.Column) and not node.table:
             named = [each for each in self._select.expressions if each.alias.lower() == node.name.lower()]
             node = named[0].this if len(named) == 1 and isinstance(named[0], exp.Alias) else node
-        measure = measure_of(node)
+        measure = measure_of(node, self._outer)
         if measure is None or measure.similarity != descending:
             return None
         return measure, descending
@@ -236,10 +247,13 @@ class _Reader:
         """Whether each row of the result is of one row of the table, and each key gives the same on every run."""
         order = self._select.args["order"].expressions
         for part in [*self._select.expressions, *(each.this for each in order)]:
-            for node in part.walk(prune=_is_measured):
-                if not _is_measured(node) and isinstance(node, _REFUSED):
+            for node in part.walk(prune=self._is_measured):
+                if not self._is_measured(node) and isinstance(node, _REFUSED):
                     return False
         return all(each.args.get("with_fill") is None for each in order)
+
+    def _is_measured(self, node: Node) -> bool:
+        return measure_of(node, self._outer) is not None
 
     def _is_hidden(self, name: str) -> bool:
         """Whether something else of the statement has this name, which an expression may mean instead."""
@@ -268,7 +282,9 @@ class _Reader:
         inner, length = cast_length(measure.vector)
         if isinstance(inner, exp.Subquery):
             return (inner, length, None) if is_plain_query(inner.this) and not inner.alias else None
-        if not isinstance(inner, exp.Placeholder) or not inner.this:
+        if isinstance(inner, exp.Column) and self._outer and inner is measure.vector:
+            return inner, length, None
+        if self._outer or not isinstance(inner, exp.Placeholder) or not inner.this:
             return None
         if not measure.takes_arrays or inner is not measure.vector:
             return inner, length, None
@@ -330,10 +346,6 @@ def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node 
     return bare
 
 
-def _is_measured(node: Node) -> bool:
-    return measure_of(node) is not None
-
-
 def _number(clause: Node) -> int | Parameter | None:
     """What LIMIT or OFFSET says; None where it is not simple. Without the clause nothing is left out."""
     if clause is None:
@@ -346,8 +358,8 @@ def _number(clause: Node) -> int | Parameter | None:
     return Parameter(_key(node)) if isinstance(node, exp.Placeholder) and node.this else None
 
 
-def _key(node: exp.Placeholder) -> Key:
-    return _as_key(str(node.this))
+def _key(node: exp.Placeholder | exp.Column) -> Key:
+    return node.name if isinstance(node, exp.Column) else _as_key(str(node.this))
 
 
 def _as_key(name: str) -> Key:

@@ -15,8 +15,10 @@ class Replaced:
         sql: The statement, as text or parsed.
         tables: What its new names stand for.
         parameters: Its parameters where they are others; None: those that were given.
+        plan: How the tables came about, for EXPLAIN; None: the tables themselves know.
     """
 
     sql: Any
     tables: Mapping[str, Any]
     parameters: Any = None
+    plan: str | None = None

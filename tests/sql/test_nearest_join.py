@@ -1,0 +1,125 @@
+"""LATERAL with ORDER BY distance LIMIT k is one search, and gives what DuckDB gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.duck.lateral_nearest import lateral_nearest
+from lance_duck.duck.nearest_join import NearestJoin
+
+DIM = 3
+
+
+def _table(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    vectors = rng.integers(-3, 4, (rows, DIM)).astype(np.float32)
+    vectors[(vectors == 0).all(axis=1)] = 1
+    return pa.table(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "label": pa.array(rng.integers(0, 3, rows), pa.int32()),
+            "vec": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ld.Connection, duckdb.DuckDBPyConnection]]:
+    """`t` of 500 rows with an index over most of them, and `q`, a table of DuckDB with 12 queries, some twice."""
+    folder = tmp_path_factory.mktemp("joined")
+    rows, queries = _table(500, 1), _table(12, 2)
+    dataset = ld.write_dataset(rows[:400], folder / "t.lance", max_rows_per_file=150)
+    dataset.create_index("vec", "IVF_FLAT", num_partitions=4)
+    dataset.insert(rows[400:])
+    ld.write_dataset(queries, folder / "lq.lance")
+    with ld.connect(folder, config={"lance_nprobes": 1000}) as ours, duckdb.connect() as theirs:
+        theirs.execute("CREATE TABLE t AS FROM rows")
+        theirs.execute("CREATE TABLE lq AS FROM queries")
+        for each in (ours, theirs):
+            each.execute("CREATE TABLE q AS SELECT id AS n, label AS l, vec AS v FROM queries")
+            each.execute("INSERT INTO q SELECT n + 100, l, v FROM q WHERE n < 3")
+            each.execute("CREATE TABLE holes AS SELECT * FROM q UNION ALL SELECT 999, 0, NULL")
+            each.execute("CREATE TABLE empty AS SELECT * FROM q WHERE false")
+        yield ours, theirs
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    seen: list[bool] = []
+    replaced = NearestJoin.replaced
+
+    def noted(*arguments: Any) -> Any:
+        found = replaced(*arguments)
+        seen.append(found is not None)
+        return found
+
+    monkeypatch.setattr(NearestJoin, "replaced", noted)
+    return seen
+
+
+STATEMENTS = [
+    "SELECT n, m.id FROM q, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, q.v), id LIMIT 3) m ORDER BY ALL",
+    "SELECT n, d FROM q JOIN LATERAL (SELECT array_distance(vec, q.v) AS d FROM t ORDER BY d, id LIMIT 4) m ON d < 2 "
+    "WHERE l = 1 ORDER BY ALL",
+    "SELECT n, m.* FROM q AS q LEFT JOIN LATERAL (SELECT * FROM t x WHERE label = 2 AND x.id > 9 "
+    "ORDER BY x.vec <=> q.v, id LIMIT 2 OFFSET 1) m ON m.id > 100 ORDER BY ALL",
+    "FROM q CROSS JOIN LATERAL (SELECT id, n AS own FROM t ORDER BY array_inner_product(t.vec, q.v) DESC, id LIMIT 2) "
+    "SELECT n, own, id ORDER BY ALL",
+    "SELECT sum(m.id) FROM lq, LATERAL (SELECT id FROM t ORDER BY array_distance(lq.vec, t.vec), id LIMIT 5) m",
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize("mode", ["auto", "exact"])
+def test_results_are_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], sql: str, mode: str) -> None:
+    ours, theirs = pair
+    ours.execute(f"SET lance_nearest = {mode}")
+    assert ours.execute(sql).fetchall() == theirs.execute(sql).fetchall()
+    assert joined == [True]
+    assert ours.sql(sql).fetchall() == theirs.execute(sql).fetchall()
+    ours.execute("RESET lance_nearest")
+
+
+def test_explain_says_how_and_parameters_are_taken(pair: tuple[Any, Any], joined: list[bool]) -> None:
+    ours, theirs = pair
+    sql = (
+        "SELECT n, m.id FROM q, LATERAL (SELECT id FROM t WHERE label = ? ORDER BY array_distance(t.vec, q.v), id "
+        "LIMIT ?) m WHERE n < ? ORDER BY ALL"
+    )
+    assert ours.execute(sql, [1, 2, 5]).fetchall() == theirs.execute(sql, [1, 2, 5]).fetchall()
+    text = ours.execute(f"EXPLAIN {STATEMENTS[0]}").fetchall()[-1][1]
+    assert "to 12 queries, metric l2" in text
+    assert "VectorIndexQuery" in text
+
+
+@pytest.mark.parametrize("name", ["holes", "empty"])
+def test_queries_without_neighbours_are_left_to_duckdb(pair: tuple[Any, Any], joined: list[bool], name: str) -> None:
+    sql = (
+        f"SELECT n FROM {name}, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, {name}.v) LIMIT 2) ORDER BY n"
+    )
+    assert pair[0].execute(sql).fetchall() == pair[1].execute(sql).fetchall()
+    assert joined == [False]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 FROM q, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, q.v)) m",
+        "SELECT 1 FROM q, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, v) LIMIT 2) m",
+        "SELECT 1 FROM q, LATERAL (SELECT count(*) FROM t ORDER BY array_distance(t.vec, q.v) LIMIT 2) m",
+        "SELECT 1 FROM q, LATERAL (SELECT id FROM t WHERE q.n = t.id ORDER BY array_distance(t.vec, q.v) LIMIT 2) m",
+        "SELECT 1 FROM q, u, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, q.v) LIMIT 2) m",
+        "SELECT 1 FROM (SELECT * FROM q) q, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, q.v) LIMIT 2) m",
+        "SELECT 1 FROM t, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, t.v) LIMIT 2) m",
+        "WITH q AS (SELECT 1) FROM q, LATERAL (SELECT id FROM t ORDER BY array_distance(t.vec, q.v) LIMIT 2) m",
+    ],
+)
+def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
+    assert lateral_nearest(sql) is None
