@@ -174,6 +174,24 @@ def test_walk_finds_everything_below_a_directory(store: Store) -> None:
     assert abs(entry.modified.timestamp() - time.time()) < 60
 
 
+def test_files_are_found_by_how_their_paths_begin(store: Store) -> None:
+    found = ["data/a-1.lance", "data/a-1/0.blob", "data/a-2.lance#7"]
+    for name in (*found, "data/a.lance", "data/b-1.lance", "data/0-1.lance", "other/a-1"):
+        store.put(name, b"")
+    assert sorted(store.beginning("data/a-")) == found
+    assert list(store.beginning("data/c")) == []
+    assert list(store.beginning("none/a-")) == []
+
+
+def test_a_file_that_took_the_name_of_another_is_told_from_it(store: Store) -> None:
+    assert store.stamp("a") is None
+    store.put("a", b"1")
+    before = store.stamp("a")
+    assert before == store.stamp("a")
+    store.put("a", b"2")
+    assert store.stamp("a") not in (before, None)
+
+
 def test_copy_replaces_and_needs_a_source(store: Store) -> None:
     store.put("a", b"1")
     store.put("b/c", b"22")

@@ -67,3 +67,15 @@ def test_the_newest_manifest_is_found_among_names_of_both_kinds() -> None:
     assert paths.newest_manifest(sorted([*modern, "11.manifest"])) == paths.ManifestName(11, 1)
     assert paths.newest_manifest(["1.manifest", "10.manifest", "9.manifest"]) == paths.ManifestName(10, 1)
     assert paths.newest_manifest(["x" * 20 + ".manifest", "d5.manifest", "notes.txt"]) is None
+
+
+def test_files_of_a_transaction_are_known_by_their_names() -> None:
+    transaction, uuid = UUID(int=0xA1B2C3 << 104 | 7), UUID(int=5)
+    name = paths.transaction_data_file(transaction, uuid)
+    path = paths.data_file(name)
+    assert path.startswith(paths.transaction_data(transaction))
+    assert not path.startswith(paths.transaction_data(UUID(int=0xA1B2C3 << 104 | 8)))
+    stem = name.removesuffix(".lance")
+    assert {paths.data_stem(p) for p in (name, path, f"{path}#12", paths.blob_file(name, 3))} == {stem}
+    assert paths.is_transaction(paths.transaction_name(3, str(uuid)), str(uuid))
+    assert not paths.is_transaction(paths.transaction_name(3, str(transaction)), str(uuid))
