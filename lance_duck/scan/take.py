@@ -78,15 +78,21 @@ class Taker:
             InvalidInputError: An address of no fragment, or beyond the last row of its fragment.
         """
         ids, offsets = split_addresses(places(addresses, "row addresses").view(np.uint64))
+        if len(ids) and _is_one(ids):
+            return self._of_fragment(int(self._owners(ids[:1])[0]), offsets, projection)
         owners = self._owners(ids)
-        if len(owners) and _is_one(owners):
-            lives = self._lives(self._reader(int(owners[0])), offsets)
-            return self._take(*((owners, offsets) if lives.all() else (owners[lives], offsets[lives])), projection)
         lives = np.ones(len(offsets), np.bool_)
         for index in np.unique(owners).tolist():
             mine = owners == index
             lives[mine] = self._lives(self._reader(index), offsets[mine])
         return self._take(owners[lives], offsets[lives], projection)
+
+    def _of_fragment(self, index: int, offsets: Places, projection: Projection) -> pa.RecordBatch:
+        """Rows of one fragment."""
+        reader = self._reader(index)
+        if reader.deletions is not None or int(np.maximum.reduce(offsets)) >= reader.num_rows:
+            offsets = offsets[self._lives(reader, offsets)]
+        return self._take(np.full(len(offsets), index, np.int64), offsets, projection)
 
     def by_row_id(self, row_ids: Iterable[int], projection: Projection) -> pa.RecordBatch:
         """Rows by `_rowid`: stable row ids where the table has them, else addresses.
@@ -183,10 +189,7 @@ class Taker:
         """Places of fragments by their ids."""
         if self._index_of is None:
             self._index_of = {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
-        if len(ids) and _is_one(ids):
-            owners = np.full(len(ids), self._index_of.get(int(ids[0]), -1), np.int64)
-        else:
-            owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
+        owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
         if (owners < 0).any():
             raise InvalidInputError("row of a fragment that is not there", found=int(ids[owners < 0][0]))
         return owners

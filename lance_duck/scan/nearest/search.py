@@ -208,7 +208,8 @@ class Search:
             if not count:
                 return NOTHING
             wanted = min(self.k * (self.refine_factor or 1), count)
-            hits = index.search(np.ascontiguousarray(queries, np.float32), wanted, allowed, self.probe)
+            typed = queries if queries.dtype == np.float32 else np.ascontiguousarray(queries, np.float32)
+            hits = index.search(typed, wanted, allowed, self.probe)
             found = _found(hits, all_.addresses, segment)
             if self._must_fill and len(found) < hits.positions.size and _least(hits) < wanted:
                 return None
