@@ -31,7 +31,7 @@ def uri(tmp_path: Path) -> str:
 
 
 def numbers(spark: SparkSession, start: int = 0, stop: int = 10, parts: int = 2) -> DataFrame:
-    return spark.range(start, stop, 1, parts).selectExpr("id", "concat('name ', id) s")
+    return spark.range(start, stop, 1, parts).selectExpr("id", "if(id < 0, null, concat('name ', id)) s")
 
 
 def ids(rows: Any) -> list[int]:
