@@ -24,10 +24,12 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from lance_duck.commit import run_again
 from lance_duck.errors import IncompatibleError, UnsupportedError
 from lance_duck.snapshot import Snapshot
+from lance_duck.spark.failures import as_ours
 from lance_duck.spark.frame_tasks import run_frame
 from lance_duck.spark.jobs import run_jobs
 from lance_duck.spark.place import Place
 from lance_duck.spark.shares import check_parallelism, shares
+from lance_duck.spark.types import arrow_schema
 from lance_duck.spark.views import refresh_views
 from lance_duck.verbs.draft import Draft
 from lance_duck.verbs.key_bytes import key_bytes
@@ -179,7 +181,7 @@ class _Source:
     def of(cls, df: DataFrame, snapshot: Snapshot, plan: MergePlan) -> _Source:
         """Check the columns of a frame, and add what rows are joined by."""
         names = tuple(df.columns)
-        MergeSource(pa.Table.from_arrays([pa.nulls(0)] * len(names), names), snapshot.schema, plan.on)
+        MergeSource(arrow_schema(df.schema).empty_table(), snapshot.schema, plan.on)
         schema = Schema(tuple(field for field in snapshot.schema.fields if field.name in plan.on))
         on = plan.on
         fields = [*df.schema.fields, StructField(ORDER, LongType(), False), StructField(KEY, BinaryType())]
@@ -217,7 +219,9 @@ class _Source:
     def _few(self) -> pa.Table | None:
         """The keys of a small source; None: it is not small."""
         names = [field.name for field in self.schema.fields]
-        found = self.frame.select([F.col(f"`{name.replace('`', '``')}`") for name in names]).limit(FEW + 1).toArrow()
+        columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
+        with as_ours():
+            found = self.frame.select(columns).limit(FEW + 1).toArrow()
         return None if found.num_rows > FEW else found
 
 

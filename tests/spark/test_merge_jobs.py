@@ -208,6 +208,16 @@ def test_wrong_merges_are_refused_and_leave_nothing(spark: SparkSession, tmp_pat
             InvalidInputError,
         ),
         (
+            lambda: upsert(ls.merge_insert(spark, source.withColumn("id", F.lit("a")), uri, on="id")).execute(),
+            "'id'.*expected int64, found string",
+            InvalidInputError,
+        ),
+        (
+            lambda: upsert(ls.merge_insert(spark, source.withColumn("id", F.lit(1.5)), uri, on="id")).execute(),
+            "'id'",
+            InvalidInputError,
+        ),
+        (
             lambda: ls.merge_insert(spark, source, uri, on="id").when_matched_fail().execute(),
             "id = 2",
             InvalidInputError,
