@@ -131,10 +131,13 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
     filled = np.full(int(offsets[-1]), -1, np.int32)
     for level, (low, high) in enumerate(bounds):
         first, count = starts[low:high], lengths[low:high]
-        found = items[first[0] : first[-1] + count[-1]].astype(np.int64)
+        found = items[first[0] : first[-1] + count[-1]]
         _check_neighbors(found, levels, level, where)
-        places = offsets[numbers[low:high]] + room[level] - (first - first[0])
-        filled[np.repeat(places, count) + np.arange(len(found))] = found
+        if level == 0:  # all vectors in order: most of the file
+            filled[_taken(count, room[levels])] = found
+        else:
+            places = offsets[numbers[low:high]] + room[level] - (first - first[0])
+            filled[np.repeat(places, count) + np.arange(len(found))] = found
     return Graph(
         levels.astype(np.int32),
         room.astype(np.int32),
@@ -228,8 +231,14 @@ def _levels(
     return levels
 
 
-def _check_neighbors(found: NDArray[np.int64], levels: NDArray[np.int64], level: int, where: str) -> None:
-    if (found >= len(levels)).any() or (level and (levels[found] <= level).any()):
+def _taken(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which places are taken, where of each vector's so many places the first ones are."""
+    turns = np.stack([counts, sizes - counts], axis=1).ravel()
+    return np.repeat(np.tile(np.array([True, False]), len(counts)), turns)
+
+
+def _check_neighbors(found: NDArray[Any], levels: NDArray[np.int64], level: int, where: str) -> None:
+    if int(found.max(initial=0)) >= max(len(levels), 1) or (level and (levels[found] <= level).any()):
         raise CorruptError(f"neighbours on level {level} of a graph", where=where, expected="vectors of this level")
 
 
