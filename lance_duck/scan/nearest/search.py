@@ -127,16 +127,16 @@ class Search:
             if self.fast:
                 return NOTHING
             return exact.search(self.plan.fragments, self._rows, self._question(queries))
-        if self._is_plain:
-            found = self._segment(*self.route.segments[0], queries, None)
-            if found is not None:
-                return in_order(found, len(queries), self.k)
         rows = self._rows
         if rows is not None and len(rows) <= max(FEW, self.plan_rows // RARE):
             if self.fast:
                 rows = rows.only(self.plan.fragment_ids - self.route.open)
             self.log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
             return exact.search(self.plan.fragments, rows, self._question(queries))
+        if self._is_plain:
+            found = self._segment(*self.route.segments[0], queries, rows)
+            if found is not None:
+                return in_order(found, len(queries), self.k)
         return self._beside(exact, queries, rows)
 
     @cached_property
@@ -145,7 +145,7 @@ class Search:
         nearest = self.nearest
         ranked = self.refine_factor is not None or nearest.lower is not None or nearest.upper is not None
         whole = self.fast or not self.route.open
-        return len(self.route.segments) == 1 and whole and not ranked and self.plan.filter is None
+        return len(self.route.segments) == 1 and whole and not ranked
 
     def _beside(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None) -> Found:
         """Segments, and what they do not cover."""
