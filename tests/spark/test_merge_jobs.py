@@ -301,3 +301,11 @@ def test_a_worker_that_is_killed_leaves_nothing(
     assert mark.exists()
     named = {f.path for each in ld.dataset(uri).get_fragments() for f in each.metadata.files}
     assert {os.path.basename(name) for name in files(uri) if name.endswith(".lance")} == named
+
+
+@pytest.mark.slow
+def test_a_key_that_does_not_fit_is_our_error(spark: SparkSession, tmp_path: Path) -> None:
+    uri = make(tmp_path / "t.lance")
+    source = frame(spark, table([1, 2], "s")).withColumn("id", F.col("id") + F.lit(0.5).cast("double"))
+    with pytest.raises(InvalidInputError, match="does not fit the column"):
+        upsert(ls.merge_insert(spark, source, uri, on="id")).execute()
