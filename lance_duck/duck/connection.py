@@ -16,7 +16,7 @@ from lance_duck.duck.explain import explained, rows_as_statement
 from lance_duck.duck.failures import own_errors
 from lance_duck.duck.folder import Folder
 from lance_duck.duck.handle import TableHandle
-from lance_duck.duck.names import Names
+from lance_duck.duck.names import Changes, Names
 from lance_duck.duck.narrowing import Narrower
 from lance_duck.duck.nearest_first import NearestFirst
 from lance_duck.duck.nearest_join import NearestJoin
@@ -27,6 +27,7 @@ from lance_duck.duck.search_settings import SearchSettings, Session, split_confi
 from lance_duck.duck.table import DuckTable
 from lance_duck.errors import InvalidInputError
 
+_ONLY_READ = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy", "description", "rowcount"})
 Tables = str | os.PathLike[str] | Mapping[str, "str | os.PathLike[str] | LanceDataset"] | None
 
 
@@ -60,7 +61,7 @@ def connect(
     except BaseException:
         native.close()
         raise
-    return Connection(native, catalog, settings)
+    return Connection(native, catalog, settings, Changes(is_sure=os.fspath(database) == ":memory:"))
 
 
 class Connection:
@@ -70,13 +71,18 @@ class Connection:
     """
 
     def __init__(
-        self, native: duckdb.DuckDBPyConnection, catalog: Catalog, settings: SearchSettings | None = None
+        self,
+        native: duckdb.DuckDBPyConnection,
+        catalog: Catalog,
+        settings: SearchSettings | None = None,
+        changes: Changes | None = None,
     ) -> None:
         self._native = native
         self._catalog = catalog
         self._session = Session(settings or SearchSettings())
         self._narrower = Narrower(native, catalog)
-        names = Names(native, catalog)
+        self._changes = changes or Changes()
+        names = Names(native, catalog, self._changes)
         self._nearest = NearestFirst(native, catalog, names, self._session)
         self._joins = NearestJoin(native, catalog, names, self._session)
         self._rows = RowsFirst(native, catalog, names)
@@ -84,6 +90,7 @@ class Connection:
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's own connection."""
+        self._changes.is_sure = False
         return self._native
 
     def sql(self, query: Any, **options: Any) -> Any:
@@ -93,6 +100,7 @@ class Connection:
             LanceDuckError: A table cannot be opened or read.
             duckdb.Error: DuckDB refuses the statement.
         """
+        self._changes.is_sure = False  # a relation may create tables
         return self._run(self._native.sql, query, options, later=True)
 
     query = from_query = sql
@@ -110,11 +118,13 @@ class Connection:
 
     def table(self, name: str) -> Any:
         """A table or view by its name, as a relation."""
+        self._changes.is_sure = False
         method = self._native.view if self._catalog.find(name) else self._native.table
         return self._with_new_tables(partial(method, name))
 
     def register(self, name: str, table: Any) -> Self:
         """Give a table a name: a Lance dataset for all cursors, anything else as DuckDB does."""
+        self._changes.count += 1
         if isinstance(table, LanceDataset):
             with own_errors():
                 self._catalog.add(name, TableHandle(table.uri, given=table))
@@ -124,6 +134,7 @@ class Connection:
 
     def unregister(self, name: str) -> Self:
         """Take a name back."""
+        self._changes.count += 1
         if not self._catalog.remove(name):
             self._native.unregister(name)
         return self
@@ -132,7 +143,7 @@ class Connection:
         """Another connection to the same database and tables, for use in another thread."""
         native = self._native.cursor()
         self._catalog.prepare(native)
-        return Connection(native, self._catalog, self._session.settings)
+        return Connection(native, self._catalog, self._session.settings, self._changes)
 
     duplicate = cursor
 
@@ -152,6 +163,8 @@ class Connection:
         if name.startswith("__"):
             raise AttributeError(name)
         found = getattr(self._native, name)
+        if name not in _ONLY_READ:
+            self._changes.is_sure = False
         return _guarded(found) if callable(found) else found
 
     def __dir__(self) -> list[str]:
@@ -185,7 +198,9 @@ class Connection:
         if later is None:
             return self._with_new_tables(lambda: run(text, {}))
         parameters = options.get("parameters", options.get("params"))
-        return self._with_new_tables(lambda: self._narrowed(text, parameters, partial(_explained, run, method), later))
+        return self._with_new_tables(
+            lambda: self._narrowed(text, parameters, partial(_explained, run, method), later), text
+        )
 
     def _narrowed(self, sql: str, parameters: Any, run: Callable[..., Any], later: bool) -> Any:
         """Run a statement with smaller tables in place of large ones, where that is possible."""
@@ -206,9 +221,9 @@ class Connection:
             except duckdb.TransactionException:
                 raise error from None  # which ended the transaction
 
-    def _with_new_tables(self, call: Callable[[], Any]) -> Any:
+    def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""
-        with own_errors():
+        with own_errors(), self._changes.during(statement):
             self._catalog.refresh()
             try:
                 return call()

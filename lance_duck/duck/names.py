@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -11,6 +15,7 @@ from lance_duck.duck.catalog import Catalog, literal
 from lance_duck.duck.scope import call_as_user
 
 _KEPT: Final = 256
+_READS: Final = re.compile(r"\s*(select|from)\b[^;]*;?\s*", re.IGNORECASE)
 _USUAL: Final = (
     "lower(current_setting('default_order')) LIKE 'asc%' AND lower(current_setting('default_null_order')) IN "
     "('nulls_last', 'last', 'nullslast', 'nulls last')"
@@ -23,11 +28,13 @@ class Names:
     Args:
         native: DuckDB's connection.
         catalog: Its Lance tables.
+        changes: What is counted of all connections to its database.
     """
 
-    def __init__(self, native: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
+    def __init__(self, native: duckdb.DuckDBPyConnection, catalog: Catalog, changes: Changes) -> None:
         self._native = native
         self._catalog = catalog
+        self._counted = changes
         self._changes: object = None
         self._known: dict[str, bool] = {}
 
@@ -41,7 +48,7 @@ class Names:
         if not self._catalog.is_table(name):
             return False
         key = name[-1].lower()
-        changes = _changes(self._native)
+        changes = _changes(self._native, self._counted)
         if changes is None or changes != self._changes or len(self._known) > _KEPT:
             self._known.clear()
             self._changes = changes
@@ -64,7 +71,32 @@ class Names:
             return False
 
 
-def _changes(native: Any) -> object:
+@dataclass
+class Changes:
+    """Counts what may change the meaning of names, where DuckDB itself does not: before 2.0.
+
+    Attributes:
+        count: Statements and calls that may have.
+        is_sure: No other way leads to the database.
+    """
+
+    count: int = 0
+    is_sure: bool = False
+
+    @contextmanager
+    def during(self, statement: object) -> Iterator[None]:
+        """Count a statement, when it begins and when it ends, unless it only reads."""
+        reads = isinstance(statement, str) and _READS.fullmatch(statement) is not None
+        self.count += not reads
+        try:
+            yield
+        finally:
+            self.count += not reads
+
+
+def _changes(native: Any, ours: Changes) -> object:
     """What is another thing after each statement that may change what names mean; None where nobody tells."""
     count = getattr(native, "_catalog_version", None)
-    return None if count is None else count()
+    if count is not None:
+        return count()
+    return ours.count if ours.is_sure else None
