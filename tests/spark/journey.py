@@ -79,7 +79,7 @@ def way(spark: SparkSession, path: str) -> dict[str, Any]:
     ls.create_index(spark, path, "id", "BTREE")
     ls.compact(spark, path)
     queries = vectors(spark, 0, 5).selectExpr("id AS number", "v AS q")
-    near = ls.knn_join(spark, queries, path, column="v", query_column="q", k=K).toPandas()
+    near = ls.knn_join(spark, queries, path, column="v", query_column="q", k=K).collect()
     table = ld.dataset(path)
     return {
         "rows": table.count_rows(),
@@ -87,7 +87,7 @@ def way(spark: SparkSession, path: str) -> dict[str, Any]:
         "fragments": len(table.get_fragments()),
         "indexed": table.stats.index_stats("id_idx")["num_indexed_rows"],
         "near": len(near),
-        "own": sorted(int(row.number) for row in near.itertuples() if row.number == row.id and row._distance == 0),
+        "own": sorted(row["number"] for row in near if row["number"] == row["id"] and row["_distance"] == 0),
         "hosts": sorted(set(hosts(spark))),
     }
 
