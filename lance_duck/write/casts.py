@@ -5,6 +5,7 @@ A cast is found once for a pair of types, and then run on each array. What may b
     null                             anything
     integers, floats                 integers and floats, exactly; items of vectors are rounded
     integers, decimals               decimals that hold each value exactly
+    decimals                         integers, exactly
     strings and views of any kind    each other; JSON
     binary and views of any kind     each other; of one length, fixed_size_binary
     date, time, timestamp, duration  the same in another unit, each value exactly; a time zone stays one

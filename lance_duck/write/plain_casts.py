@@ -29,6 +29,8 @@ def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
         return bool(pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
     if pa.types.is_timestamp(found):
         return bool(pa.types.is_timestamp(wanted) and (found.tz is None) == (wanted.tz is None))
+    if pa.types.is_decimal(found) and pa.types.is_integer(wanted):
+        return True
     families = (pa.types.is_decimal, pa.types.is_date, pa.types.is_time, pa.types.is_duration)
     return any(family(found) and family(wanted) for family in families)
 
