@@ -18,6 +18,8 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
 
+from lance_duck.spark.java import ensure_java
+
 Conf = Callable[..., AbstractContextManager[None]]
 
 SETTINGS = {
@@ -36,6 +38,7 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session with two cores, in which a task is tried three times."""
+    ensure_java()
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     builder = SparkSession.builder.master("local[2,3]").appName("lance_duck")
     for key, value in SETTINGS.items():
