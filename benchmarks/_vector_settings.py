@@ -32,7 +32,7 @@ def choose(each: Engine, true: np.ndarray, condition: str | None, wanted: float)
     best: dict[float, tuple[Setting, float]] = {}
     for refine in REFINE if each.kind != "IVF_FLAT" and each.name != "hnswlib" else (None,):
         refined = {} if refine is None else {"refine_factor": refine}
-        settings: list[Setting] = [{**look, **refined} for look in _looks(each)]
+        settings: list[Setting] = [{**look, **refined} for look in _looks(each, K * (refine or 1))]
         if _recall(each, true, condition, settings[-1]) < wanted:
             continue
         for setting in settings:
@@ -46,10 +46,10 @@ def choose(each: Engine, true: np.ndarray, condition: str | None, wanted: float)
     return reached
 
 
-def _looks(each: Engine) -> Iterator[Setting]:
+def _looks(each: Engine, candidates: int) -> Iterator[Setting]:
     """How far to look, further and further."""
     if "HNSW" in each.kind:
-        yield from ({"ef": ef} for ef in EF)
+        yield from ({"ef": ef} for ef in EF if ef >= candidates)  # pylance refuses less
         return
     partitions = each.data.partitions
     yield from ({"nprobes": size} for size in itertools.takewhile(lambda size: size < partitions, NPROBES))
