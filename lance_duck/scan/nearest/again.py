@@ -32,11 +32,11 @@ def search_table(table: TableScan, given: Mapping[str, Any]) -> pa.Table:
     if key is None:
         return NearestScan(table, ScanOptions(**given)).table()
     kept: dict[bool, NearestScan] = table.known.layout(key, dict)
-    for scan in kept.values():  # any of them knows what queries have to be
-        queries, is_batch = query_vectors(given["nearest"]["q"], *scan.query_form)
+    any_ = kept.get(False) or kept.get(True)
+    if any_ is not None:  # each of them knows what queries have to be
+        queries, is_batch = query_vectors(given["nearest"]["q"], *any_.query_form)
         if is_batch in kept:
             return kept[is_batch].asking(queries).table()
-        break
     scan = NearestScan(table, ScanOptions(**given))
     found = scan.table()
     kept[scan.is_batch] = scan.asking(scan.queries[:1])
