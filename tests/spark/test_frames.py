@@ -19,6 +19,7 @@ from lance_duck.errors import (
     InvalidInputError,
     LanceDuckError,
     NotFoundError,
+    StoreError,
     UnsupportedError,
     WrongTypeError,
 )
@@ -248,7 +249,7 @@ def test_what_is_wrong_is_said_in_our_words(spark: SparkSession, uri: str, tmp_p
         ls.write(numbers(spark), uri, mergeSchema=True)
     with refused(WrongTypeError, "vectors are arrays"):
         ls.write(numbers(spark), uri, vector_columns={"id": 2})
-    with refused(UnsupportedError, "web server"):
+    with refused(StoreError, "http://127.0.0.1:1/t"):
         ls.write(numbers(spark), "http://127.0.0.1:1/t", "append")
     with refused(InvalidInputError, "no place of a table"), as_ours():
         spark.read.format("lance").load()
