@@ -6,15 +6,21 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from lance_duck.spark.options import ReadOptions, WriteOptions
+from lance_duck.spark.place import pin
 from lance_duck.spark.sink import LanceWriter, begin
-from lance_duck.spark.source import LanceReader, declared
+from lance_duck.spark.source import LanceReader, declared, opened
 from lance_duck.spark.stream_options import SINK_NAMES, SOURCE_NAMES, StreamOptions, stream_name
 from lance_duck.spark.stream_sink import LanceStreamWriter
 from lance_duck.spark.stream_source import LanceStreamReader
 
 
 class LanceDataSource(DataSource):
-    """Lance tables; for the options see `ReadOptions`, `WriteOptions` and `StreamOptions`."""
+    """Lance tables; for the options see `ReadOptions`, `WriteOptions` and `StreamOptions`.
+
+    A frame stays on the version whose columns it was promised, however often Spark plans queries over it.
+    """
+
+    _version: int | tuple[str, int] | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -23,11 +29,14 @@ class LanceDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Columns of the version that is asked for; also says what is wrong with the options."""
-        return declared(ReadOptions.of(self.options, SOURCE_NAMES))
+        options = ReadOptions.of(self.options, SOURCE_NAMES)
+        table = opened(options)
+        self._version = pin(table)
+        return declared(options, table)
 
     def reader(self, schema: StructType) -> LanceReader:
         """Reads one version."""
-        return LanceReader(ReadOptions.of(self.options), schema)
+        return LanceReader(ReadOptions.of(self.options), schema, self._version)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
         """Writes a frame as one version."""

@@ -19,6 +19,7 @@ from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.spark.options import ReadOptions
+from lance_duck.spark.place import pin
 from lance_duck.spark.types import Declaration, spark_schema
 
 SMALLEST: Final = 8 << 20
@@ -56,6 +57,7 @@ class LanceReader(DataSourceReader):
     Args:
         options: Which, and what of it.
         schema: The columns, as Spark was promised.
+        version: See `Place.pinned`; None: as the options say.
 
     Raises:
         NotFoundError: There is no table, or no such version.
@@ -63,11 +65,11 @@ class LanceReader(DataSourceReader):
         WrongTypeError: A column that cannot be given as it was asked for.
     """
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType, version: int | tuple[str, int] | None = None) -> None:
         self._options = options
         self._schema = schema
-        table = opened(options)
-        self._version = table.version if options.branch is None else (options.branch, table.version)
+        table = opened(options, version)
+        self._version = pin(table)
         Declaration(schema, self._scanner(table, None).projected_schema)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -116,15 +118,14 @@ def opened(options: ReadOptions, version: int | tuple[str, int] | None = None) -
     return options.place.dataset(asked if version is None else version)
 
 
-def declared(options: ReadOptions) -> StructType:
-    """What Spark is promised.
+def declared(options: ReadOptions, table: LanceDataset) -> StructType:
+    """What Spark is promised of a version.
 
     Raises:
-        NotFoundError: There is no table, or no such version.
         InvalidInputError: Unknown columns, or a bad filter.
         UnsupportedError: Columns of types that Spark does not have.
     """
-    scanner = opened(options).scanner(
+    scanner = table.scanner(
         chosen(options, None),
         filter=options.filter,
         with_row_id=options.row_id,
