@@ -25,6 +25,7 @@ Places = NDArray[np.int64]
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
 _AT_ONCE: Final = 64 << 20  # bytes of vectors that are decoded at once
 _BLAS_QUERIES: Final = 20  # from so many queries on faiss multiplies matrices: fast, and less precise
+_FILTERED: Final = 64  # what a filter leaves may lie far from the query: a narrow walk does not come there
 _WALK: Final = 10  # looking at so many vectors takes as long as each candidate of a walk
 _WALK_TOGETHER: Final = 40  # and so many where matrices are multiplied
 
@@ -92,7 +93,7 @@ class GraphPartition:
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         if count == self.num_vectors:
             allowed = None
-        width = max(ef, k) * self.num_vectors // count
+        width = max(ef, k, 0 if allowed is None else _FILTERED) * self.num_vectors // count
         if count <= width * (_WALK if len(queries) < _BLAS_QUERIES else _WALK_TOGETHER):
             return self._look_at_all(queries, k, allowed)
         distances, places = self._walk(queries, k, allowed, width)
