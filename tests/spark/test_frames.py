@@ -143,7 +143,8 @@ def test_vectors(spark: SparkSession, uri: str) -> None:
     assert lance.dataset(uri + "2").schema.field("w").type == pa.list_(pa.float32(), 2)
     ls.write(df.selectExpr("v"), uri + "3", vector_columns={"v": "float16[2]"})
     assert lance.dataset(uri + "3").schema.field("v").type == pa.list_(pa.float16(), 2)
-    ls.write(spark.sql("select sequence(0.5, id + 0.5) v from range(3)"), uri + "4", vector_columns={"v": 0})
+    ragged = spark.sql("select cast(sequence(0, id) as array<float>) v from range(3)").coalesce(1)
+    ls.write(ragged, uri + "4", vector_columns={"v": 0})
     assert [len(v) for v in lance.dataset(uri + "4").to_table().column("v").to_pylist()] == [1, 2, 3]
 
 
