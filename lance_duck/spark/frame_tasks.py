@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lance_duck.errors import LanceDuckError, StoreError
-from lance_duck.spark.failures import error_in
 from lance_duck.spark.jobs import of_spark
 from lance_duck.spark.stages import described
 
@@ -59,7 +58,7 @@ def run_frame(
         with described(spark, words, None):
             rows = frame.mapInArrow(run, _COLUMNS).collect()
     except Exception as error:
-        raise error_in(str(error)) or of_spark(error) from None
+        raise of_spark(error) from None
     results: list[Result] = []
     for row in rows:
         if not row.failed:

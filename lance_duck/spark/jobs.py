@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from lance_duck.errors import JobError, LanceDuckError, StoreError
+from lance_duck.spark.failures import error_in
 from lance_duck.spark.scratch import LARGE, Left, Scratch
 from lance_duck.spark.stages import described
 
@@ -198,6 +199,8 @@ def _foreign(error: Exception) -> JobError:
 
 def of_spark(error: Exception) -> LanceDuckError:
     """What Spark says when a worker died or could not begin, without the lines of the JVM."""
+    if found := error_in(str(error)):
+        return found
     said, _, _ = str(error).partition("\nDriver stacktrace")
     lines = [line for line in said.splitlines() if not line.lstrip().startswith(("at ", "... ", "Caused by: java."))]
     said = "\n".join(lines[:_LINES]).strip() or type(error).__name__

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from lance_duck.errors import InvalidInputError, NotFoundError
+from lance_duck.errors import InvalidInputError, JobError, NotFoundError
 from lance_duck.spark.failures import as_ours, error_in
 
 
@@ -22,3 +22,10 @@ def test_the_last_error_is_the_one_that_was_raised() -> None:
 def test_other_errors_stay_what_they_are() -> None:
     with pytest.raises(PySparkException), as_ours():
         raise PySparkException("lance_duck.errors.Nothing: a")
+
+
+def test_workers_of_another_python_are_told_how_to_run_this_one() -> None:
+    for said in ("ModuleNotFoundError: No module named 'lance_duck'\n SQLSTATE", "[PYTHON_VERSION_MISMATCH] Python in"):
+        with pytest.raises(JobError, match="PYSPARK_PYTHON"), as_ours():
+            raise PySparkException(f"[X] failed: Traceback\n  File\n{said}")
+    assert error_in("ModuleNotFoundError: No module named 'lance_of_others'") is None
