@@ -181,12 +181,14 @@ def test_rows_are_read_as_they_came_though_columns_were_added(run: Run, source: 
 
 
 @pytest.mark.slow
-def test_a_column_that_was_called_otherwise_is_not_taken_for_nulls(run: Run, source: str) -> None:
+def test_a_column_that_was_called_otherwise_is_not_taken_for_nulls(run: Run, source: str, sink: str) -> None:
     ld.dataset(source).alter_columns({"path": "a", "name": "b"})
 
     def renamed(frame: DataFrame) -> DataFrame:
         return frame.withColumnRenamed("b", "a")
 
-    assert run(renamed) == [4]
+    assert run(renamed, startingVersion=1) == [4]
+    assert values(sink) == [1, 2, 3, 4]
+    ld.dataset(source).add_columns({"c": "1"})
     with pytest.raises(StreamingQueryException, match=r"column 'b' of a stream is not in version 1: found 'a'"):
-        run(renamed, name="other", startingVersion=1)
+        run(lambda frame: renamed(frame.drop("c")), name="other", startingVersion=1)
