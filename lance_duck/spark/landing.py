@@ -119,7 +119,7 @@ class Landing:
         Args:
             fragments: What counts, in the order of the rows.
             guard: Called with each version that the change is put on top of; raises to refuse.
-            amend: See `commit.commit`; both are of no use for the first version of a table.
+            amend: See `commit.commit`; neither is called where a table is made.
             config: What a table that is made begins with in its config.
 
         Returns:
@@ -174,7 +174,7 @@ class Landing:
         staged = self.staging.staged(fragments)
         settings = self.staging.settings
         if self.base == 0:
-            return commit_created(staged, settings, self._joined, config)
+            return commit_created(staged, settings, self._joined, config, guard=guard, amend=amend)
         current = self._version(self.base) or newest(self.place)
         if current is None:
             raise NotFoundError("the table is gone", where=self.place.uri)

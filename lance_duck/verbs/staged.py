@@ -171,6 +171,9 @@ def commit_created(
     settings: WriteSettings,
     other: Callable[[], Snapshot | None] | None = None,
     config: Mapping[str, str] | None = None,
+    *,
+    guard: Guard | None = None,
+    amend: Amend | None = None,
 ) -> Snapshot:
     """Make a table of what was written.
 
@@ -179,6 +182,8 @@ def commit_created(
         settings: Of the table.
         other: Where another one was faster: the table that the rows go to instead, or None.
         config: More settings that the table begins with.
+        guard: As for `commit_added`, where the rows go to another table.
+        amend: Likewise.
 
     Raises:
         AlreadyExistsError: There is a table.
@@ -201,7 +206,7 @@ def commit_created(
             found = None if other is None else other()
             if found is None:
                 raise
-            return _add(staged, found, settings, uuid)
+            return _add(staged, found, settings, uuid, guard, amend)
 
     return staged.commit(create)
 

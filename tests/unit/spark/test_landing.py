@@ -12,6 +12,7 @@ from lance_duck.errors import AlreadyExistsError, IncompatibleError, InvalidInpu
 from lance_duck.snapshot import Snapshot
 from lance_duck.spark.landing import Landing, newest
 from lance_duck.spark.place import Place
+from lance_duck.verbs.batches import StreamBatch
 from lance_duck.verbs.write_settings import WriteSettings
 
 ROWS = pa.table({"id": [1, 2, 3], "s": ["a", None, "c"]})
@@ -179,6 +180,16 @@ def test_two_that_make_one_table_at_once_make_it_together_or_one_is_refused(plac
         fourth.land(fourth.write([pa.record_batch({"x": [1]})]))
     assert len(files(place)) == 2
     assert len(files(place, "_transactions")) == 2
+
+
+def test_a_batch_of_a_stream_that_two_make_a_table_of_lands_once(place: Place) -> None:
+    batch = StreamBatch("q", 0)
+    first, second = Landing.begin(place, ROWS.schema), Landing.begin(place, ROWS.schema)
+    written = [one.write(ROWS.to_batches()) for one in (first, second)]
+    first.land(written[0], guard=batch.guard, amend=batch.amend, config=batch.config)
+    with pytest.raises(IncompatibleError, match="has landed"):
+        second.land(written[1], guard=batch.guard, amend=batch.amend, config=batch.config)
+    assert rows(place) == [1, 2, 3]
 
 
 def test_a_guard_can_refuse_and_a_name_can_be_given(place: Place) -> None:
