@@ -31,10 +31,12 @@ def described(spark: SparkSession, words: str, told: Told | None) -> Iterator[No
         with _handled(spark, told):
             yield
         return
-    before = {key: context.getLocalProperty(key) for key in (_GROUP, _DESCRIPTION)}
     group = f"lance_duck {uuid4()}"
-    context.setLocalProperty(_GROUP, group)
-    context.setLocalProperty(_DESCRIPTION, words)
+    # A group that is there stays, where nobody counts tasks: notebooks cancel by it.
+    mine = {_DESCRIPTION: words} if told is None else {_DESCRIPTION: words, _GROUP: group}
+    before = {key: context.getLocalProperty(key) for key in mine}
+    for key, value in mine.items():
+        context.setLocalProperty(key, value)
     try:
         with _polled(context, group, told):
             yield
