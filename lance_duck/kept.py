@@ -47,12 +47,14 @@ class KeptBySize(Generic[_T]):
     """The last things used, by key, each made once however many threads ask for it at the same time.
 
     Args:
-        limit: Bytes that are kept; the thing used last is kept even when it is larger.
+        limit: Bytes that are kept. The thing used last is kept even when it is larger; a large thing counts for three
+            quarters of the limit at most, so that small ones stay beside it.
         size: Bytes of a thing; asked again and again, for things that grow.
     """
 
     def __init__(self, limit: int, size: Callable[[_T], int]) -> None:
         self._limit = limit
+        self._most = limit - limit // 4
         self._size = size
         self._lock = threading.Lock()
         self._found: OrderedDict[Hashable, _T] = OrderedDict()
@@ -78,6 +80,12 @@ class KeptBySize(Generic[_T]):
         with self._lock:
             self._found.pop(key, None)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all things that are kept."""
+        with self._lock:
+            return sum(map(self._size, self._found.values()))
+
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
             return key in self._found
@@ -100,7 +108,7 @@ class KeptBySize(Generic[_T]):
 
     def _shrink(self) -> None:
         self._looks = 0
-        sizes = {key: self._size(thing) for key, thing in self._found.items()}
+        sizes = {key: min(self._size(thing), self._most) for key, thing in self._found.items()}
         total = sum(sizes.values())
         while total > self._limit and len(self._found) > 1:
             key, _ = self._found.popitem(last=False)

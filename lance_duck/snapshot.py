@@ -42,7 +42,7 @@ from lance_duck.wire.transaction import Transaction, read_transaction, transacti
 OPEN_FILES = 256
 KEPT_SEQUENCES = 1024
 KEPT_DERIVED = 64
-SHARED_BYTES = 1 << 30
+SHARED_BYTES = 6 << 30
 
 Version = int | str | tuple[str | None, int | str | None]
 _T = TypeVar("_T")

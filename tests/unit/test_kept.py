@@ -36,18 +36,29 @@ def test_the_last_things_used_are_kept_by_size() -> None:
     assert "c" in kept
 
 
-def test_a_thing_larger_than_the_limit_is_kept_alone() -> None:
+def test_of_things_larger_than_the_limit_only_the_last_one_is_kept() -> None:
     kept = by_size(10)
-    kept.get("a", lambda: Thing(4))
+    kept.get("a", lambda: Thing(50))
     large = kept.get("b", lambda: Thing(100))
     assert kept.get("b", lambda: Thing(1)) is large
     assert "a" not in kept
 
 
+def test_a_large_thing_and_small_ones_do_not_push_each_other_out() -> None:
+    kept = by_size(100)
+    things = [kept.get(key, lambda size=size: Thing(size)) for key, size in [("small", 10), ("large", 300), ("s", 10)]]
+    for _ in range(100):
+        assert [kept.get(key, lambda: Thing(1)) for key in ("small", "large", "s")] == things
+    assert kept.nbytes == 320
+    kept.get("more", lambda: Thing(15))
+    assert "small" not in kept
+    assert "large" in kept
+
+
 def test_things_that_grow_push_others_out() -> None:
     kept = by_size(10)
     a = kept.get("a", lambda: Thing(1))
-    kept.get("b", lambda: Thing(1))
+    kept.get("b", lambda: Thing(5))
     a.nbytes = 100
     for _ in range(100):
         kept.get("a", lambda: Thing(1))
