@@ -148,8 +148,8 @@ def _map_cast(found: pa.MapType, field: Field, where: str) -> Cast:
         keys = keys if key_cast is None else _run_below(key_cast, keys, offsets)
         items = items if value_cast is None else _run_below(value_cast, items, offsets)
         mask = array.is_null() if array.null_count else None
-        plain = pa.map_(keys.type, items.type)
-        return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items, type=plain, mask=mask)
+        kind = pa.map_(keys.type, pa.field("value", items.type, value.nullable))
+        return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items, type=kind, mask=mask)
 
     return cast
 
@@ -163,18 +163,19 @@ def _list_cast(found: pa.DataType, field: Field, where: str) -> Cast:
         if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
             array = _in_order(array)
         if vectors:
-            return _to_vectors(array, wanted.list_size, inner, where)
+            return _to_vectors(array, wanted, inner, where)
         if pa.types.is_fixed_size_list(array.type):
             array = array.cast(pa.large_list(array.type.value_field))
         offsets, start, stop = _offsets(array)
         items = array.values.slice(start, stop - start)
         items = items if inner is None else _run_below(inner, items, offsets)
         mask = array.is_null() if array.null_count else None
+        item = pa.field("item", items.type, wanted.value_field.nullable)
         if pa.types.is_large_list(wanted):
-            return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items, mask=mask)
+            return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items, pa.large_list(item), mask=mask)
         if len(items) >= 1 << 31:
             raise InvalidInputError("too many items in the lists of a batch", where=where, expected="below 2^31")
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, mask=mask)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, pa.list_(item), mask=mask)
 
     return cast
 
@@ -215,23 +216,24 @@ def _run_below(cast: Cast, items: pa.Array, offsets: np.ndarray) -> pa.Array:
         raise with_row(error, lambda item: int(np.searchsorted(offsets, item, "right")) - 1) from error
 
 
-def _to_vectors(array: pa.Array, size: int, inner: Cast | None, where: str) -> pa.Array:
+def _to_vectors(array: pa.Array, wanted: pa.FixedSizeListType, inner: Cast | None, where: str) -> pa.Array:
+    size = wanted.list_size
     mask = array.is_null() if array.null_count else None
     if pa.types.is_fixed_size_list(array.type):
         if array.type.list_size != size and array.null_count < len(array):
             row = 0 if mask is None else pc.index(mask, False).as_py()
             raise _wrong_length(where, row, size, array.type.list_size)
         if array.type.list_size != size:
-            return pa.nulls(
-                len(array),
-                pa.list_(array.type.value_type if inner is None else inner(array.values.slice(0, 0)).type, size),
-            )
+            none = array.values.slice(0, 0)
+            item = pa.field("item", (none if inner is None else inner(none)).type, wanted.value_field.nullable)
+            return pa.nulls(len(array), pa.list_(item, size))
         items = array.values.slice(array.offset * size, len(array) * size)
     else:
         items = _items_of_one_length(array, size, where)
     if inner is not None:
         items = _run_below(inner, items, np.arange(len(array) + 1) * size)
-    return pa.FixedSizeListArray.from_arrays(items, size, mask=mask)
+    item = pa.field("item", items.type, wanted.value_field.nullable)
+    return pa.FixedSizeListArray.from_arrays(items, type=pa.list_(item, size), mask=mask)
 
 
 def _items_of_one_length(array: pa.Array, size: int, where: str) -> pa.Array:

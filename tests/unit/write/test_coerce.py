@@ -180,6 +180,19 @@ def test_what_is_below_a_null_may_be_null() -> None:
     assert one(pa.array([None, {"x": 1}], pa.struct([("x", pa.int64())])), STRICT).to_pylist() == [None, {"x": 1}]
 
 
+@pytest.mark.parametrize("kind", ["list", "large_list", "vector", "map"])
+def test_items_that_may_not_be_null_are_cast_within_structs(kind: str) -> None:
+    def of(item: pa.DataType, *, nullable: bool) -> pa.DataType:
+        field = pa.field("item", item, nullable)
+        lists = {"list": pa.list_(field), "large_list": pa.large_list(field), "vector": pa.list_(field, 1)}
+        return pa.struct([("x", lists[kind] if kind in lists else pa.map_(pa.string(), field))])
+
+    rows = [{"x": [("a", 1)] if kind == "map" else [1]}, None]
+    for nullable in (True, False):
+        found = one(pa.array(rows, of(pa.int32(), nullable=nullable)), of(pa.int64(), nullable=False))
+        assert found.to_pylist() == rows
+
+
 def test_bytes_become_blobs() -> None:
     blob = pa.field("c", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     found = fit(pa.table({"c": pa.array([b"ab", None])}), blob)["c"]
