@@ -113,8 +113,9 @@ def recalls(builder: str, kind: str, metric: str, type_: str, uri: str) -> tuple
     return ours, theirs
 
 
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
 @pytest.mark.parametrize("builder", BUILDERS)
-def test_each_finds_as_much_as_the_other_by_different_bits(builder: str, tmp_path: Path) -> None:
+def test_each_finds_as_much_as_the_other_by_different_bits(builder: str, kind: str, tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     centres = random.integers(0, 256, (40, DIM)).astype(np.uint8)
     noise = np.packbits(random.random((ROWS + QUERIES, 8 * DIM)) < 0.15, axis=1)
@@ -122,7 +123,7 @@ def test_each_finds_as_much_as_the_other_by_different_bits(builder: str, tmp_pat
     uri = str(tmp_path / "t.lance")
     column = pa.FixedSizeListArray.from_arrays(pa.array(values[:ROWS].ravel()), DIM)
     lance.write_dataset(pa.table({"id": np.arange(ROWS), "v": column}), uri)
-    BUILDERS[builder].dataset(uri).create_index("v", "IVF_FLAT", metric="hamming", num_partitions=4)
+    BUILDERS[builder].dataset(uri).create_index("v", kind, metric="hamming", num_partitions=4)
     measured = distances("hamming", values[ROWS:], values[:ROWS])
     furthest = np.sort(measured, axis=1)[:, K - 1 : K]  # many are just as far
     shares = []
@@ -131,16 +132,3 @@ def test_each_finds_as_much_as_the_other_by_different_bits(builder: str, tmp_pat
         shares.append(float(np.mean(np.take_along_axis(measured, found, axis=1) <= furthest)))
     assert abs(shares[0] - shares[1]) <= AS_FAR
     assert shares[0] > 0.7
-
-
-def test_graphs_of_bits_are_left_aside(tmp_path: Path) -> None:
-    """pylance builds them; they are not read, and every vector is compared."""
-    values = np.random.default_rng(5).integers(0, 256, (400, 4)).astype(np.uint8)
-    uri = str(tmp_path / "t.lance")
-    column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), 4)
-    ds = lance.write_dataset(pa.table({"id": np.arange(400), "v": column}), uri)
-    ds.create_index("v", "IVF_HNSW_FLAT", metric="hamming", num_partitions=1)
-    with pytest.warns(ld.errors.IndexWarning, match="graphs of bits"):
-        found = ld.dataset(uri).search(values[7], k=5, columns=["id"])
-    nearest = np.sort(distances("hamming", values[7:8], values)[0])[:5]
-    np.testing.assert_array_equal(found["_distance"].to_numpy(), nearest)

@@ -20,7 +20,7 @@ from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
 from lance_duck.index.vector.details import with_trained_rows
 from lance_duck.index.vector.graph_join import LEAST_M, MOST_M, join_graph
 from lance_duck.index.vector.graph_rows import GraphRows, graph_rows
-from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, build_graph
+from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, build_graph, points
 from lance_duck.index.vector.kept import Kept, Rows, Spill
 from lance_duck.index.vector.model import Model
 from lance_duck.index.vector.runs import Runs
@@ -177,10 +177,10 @@ def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] |
 def new_graph(model: Model, vectors: Any) -> GraphRows:
     """The graph of a partition: joined where it is large; else, and where that fails, vectors are put in one by one."""
     parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
-    dense = np.ascontiguousarray(vectors, np.float32)
+    dense, metric = points(vectors, model.metric)
     graph = join_graph(dense, **parameters) if _is_joined(model, len(dense)) else None
-    graph = graph or build_graph(dense, model.metric, **parameters)
-    return graph_rows(graph, dense, model.metric, **parameters)
+    graph = graph or build_graph(dense, metric, **parameters)
+    return graph_rows(graph, dense, metric, **parameters)
 
 
 def _is_joined(model: Model, num_vectors: int) -> bool:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lance_duck.index.vector.files import INDEX_FILE, VectorFiles
+from lance_duck.index.vector.graph_rows import GraphMetadata
 
 
-def figures(files: VectorFiles) -> dict[str, Any]:
-    """Figures of a segment: index_type, metric_type, num_partitions, sub_index, partitions with their sizes, loss."""
-    sub_index: dict[str, Any] = dict(files.metadata)
+def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[str, Any]:
+    """Figures of a segment: index_type, metric_type, num_partitions, sub_index, partitions with their sizes, loss.
+
+    Of the graphs of its partitions the first one that is not empty is shown.
+    """
+    sub_index: dict[str, Any] = {}
+    first = next((graph for graph in graphs if graph.num_rows), None)
+    if first is not None:
+        sub_index = {"entry_point": first.entry_point, "params": dict(first.params)}
+        sub_index["level_offsets"] = list(first.level_offsets)
+    sub_index |= files.metadata
     for left_out in ("codebook_position", "codebook_tensor"):
         sub_index.pop(left_out, None)
     # Codes of PQ are compared by l2 for cosine, too.

@@ -24,6 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
+from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, MAX_LEVEL, MOST_LEVELS, Graph, M
 from lance_duck.index.vector.pieces import parsed, whole
 
@@ -94,6 +95,22 @@ def graph_metadata(text: str, *, where: str) -> list[GraphMetadata]:
     """
     parts = parsed(text, list, f"{where}: {METADATA_KEY}")
     return [_metadata(part, where) for part in parts]
+
+
+def graphs_of(files: VectorFiles) -> list[GraphMetadata]:
+    """What a segment says of the graphs of its partitions; [] where its kind has none.
+
+    Raises:
+        CorruptError: It does not fit to the rows of the file.
+    """
+    if files.graph_partitions is None:
+        return []
+    where = files.index.path
+    graphs = graph_metadata(files.index.metadata.get(METADATA_KEY, ""), where=where)
+    rows = [graph.num_rows for graph in graphs]
+    if rows != files.graph_partitions.lengths.tolist():
+        raise CorruptError("rows of graphs", where=where, expected=f"{files.index.num_rows}", found=str(rows)[:80])
+    return graphs
 
 
 def metadata_text(graphs: Sequence[GraphMetadata]) -> str:

@@ -11,12 +11,12 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.vector.contract import Hits, Probe, Queries
 from lance_duck.index.vector.figures import figures
 from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.graph_partition import Distances, GraphPartition, Places
-from lance_duck.index.vector.graph_rows import METADATA_KEY, graph_metadata, read_graph
+from lance_duck.index.vector.graph_rows import graphs_of, read_graph
 from lance_duck.index.vector.hnsw import Graph
 from lance_duck.index.vector.lists import LIMIT
 from lance_duck.index.vector.metric import normalized
@@ -54,11 +54,7 @@ class GraphIndex:
         self.dim = files.dim
         self.num_rows = files.num_rows
         self.is_exact = files.storage == "FLAT"
-        where = files.index.path
-        self.graphs = graph_metadata(files.index.metadata.get(METADATA_KEY, ""), where=where)
-        rows = [graph.num_rows for graph in self.graphs]
-        if rows != files.graph_partitions.lengths.tolist():
-            raise CorruptError("rows of graphs", where=where, expected=f"{files.index.num_rows}", found=str(rows)[:80])
+        self.graphs = graphs_of(files)
         self._kept: KeptBySize[GraphPartition] = KeptBySize(limit, lambda partition: partition.nbytes)
         self._alive: WeakValueDictionary[int, GraphPartition] = WeakValueDictionary()
         self._centroids = faiss.IndexFlat(files.dim, faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2)
@@ -87,13 +83,7 @@ class GraphIndex:
 
     def statistics(self) -> dict[str, Any]:
         """What pylance's index_statistics says of a segment of this kind."""
-        found = figures(self.files)
-        first = next((graph for graph in self.graphs if graph.num_rows), None)
-        if first is not None:
-            about = {"entry_point": first.entry_point, "params": dict(first.params)}
-            about["level_offsets"] = list(first.level_offsets)
-            found["sub_index"] = {**about, **found["sub_index"]}
-        return found
+        return figures(self.files, self.graphs)
 
     def prewarm(self) -> None:
         """Read everything that searches read, and keep what is kept."""

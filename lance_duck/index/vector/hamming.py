@@ -1,6 +1,8 @@
 """Searching vectors of bits: the nearest partitions of each query, and all vectors in them, by numpy.
 
 flat    fixed_size_list<uint8, dim>, partition after partition; centroids are of the same type
+
+Graphs of bits are left aside: all vectors of a partition are compared.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.contract import Hits, Probe, Queries
 from lance_duck.index.vector.figures import figures
 from lance_duck.index.vector.files import VectorFiles
+from lance_duck.index.vector.graph_rows import graphs_of
+from lance_duck.index.vector.lists import LIMIT
+from lance_duck.kept import KeptBySize
 
 
 class HammingIndex:
@@ -25,19 +30,25 @@ class HammingIndex:
         num_rows: Vectors.
         is_exact: True.
         files: Of the segment.
+        graphs: What the file says of the graph of each partition; [] where there are none.
 
     Args:
         files: Of the segment.
+        limit: Bytes of partitions that are kept.
+
+    Raises:
+        CorruptError: What the file says of its graphs does not fit to its rows.
     """
 
     metric = "hamming"
     is_exact = True
 
-    def __init__(self, files: VectorFiles) -> None:
+    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
         self.files = files
+        self.graphs = graphs_of(files)
         self.dim = files.dim
         self.num_rows = files.num_rows
-        self._codes: dict[int, NDArray[np.uint8]] = {}
+        self._codes: KeptBySize[NDArray[np.uint8]] = KeptBySize(limit, lambda codes: codes.nbytes)
 
     def rows(self) -> NDArray[np.uint64]:
         """Names of the rows, by position; read once, kept, not to be changed."""
@@ -62,7 +73,7 @@ class HammingIndex:
 
     def statistics(self) -> dict[str, Any]:
         """What pylance's index_statistics says of a segment of this kind."""
-        return figures(self.files)
+        return figures(self.files, self.graphs)
 
     def prewarm(self) -> None:
         """Read everything that searches read, and keep it."""
@@ -73,7 +84,7 @@ class HammingIndex:
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory."""
-        return self.files.nbytes + sum(codes.nbytes for codes in list(self._codes.values()))
+        return self.files.nbytes + self._codes.nbytes
 
     def _search(
         self,
@@ -111,10 +122,7 @@ class HammingIndex:
             positions[: len(best)] = places[best]
 
     def _partition(self, partition: int) -> NDArray[np.uint8]:
-        codes = self._codes.get(partition)
-        if codes is None:
-            codes = self._codes[partition] = self.files.codes([partition])[0]
-        return codes
+        return self._codes.get(partition, lambda: self.files.codes([partition])[0])
 
 
 def _bits(vectors: NDArray[np.uint8], query: NDArray[np.uint8]) -> NDArray[np.float32]:

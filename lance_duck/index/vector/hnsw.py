@@ -123,6 +123,16 @@ def index_of(storage: Any, graph: Graph) -> Any:
     return index
 
 
+def points(vectors: NDArray[Any], metric: str) -> tuple[NDArray[np.float32], str]:
+    """Return vectors as graphs are built over them, and the metric there.
+
+    Bits become numbers, 0 and 1: their squared distance is the number of those that differ.
+    """
+    if metric != "hamming":
+        return np.ascontiguousarray(vectors, np.float32), metric
+    return np.unpackbits(np.ascontiguousarray(vectors), axis=1).astype(np.float32), "l2"
+
+
 def flat_storage(dim: int, metric: str) -> Any:
     """A faiss index of vectors as they are; cosine is the Euclidean distance of normalised vectors."""
     return faiss.IndexFlatIP(dim) if metric == "dot" else faiss.IndexFlatL2(dim)

@@ -54,9 +54,9 @@ class VectorKind:
             raise UnsupportedError(
                 "dimension of a segment", where=files.directory, expected=type_.list_size, found=found.dim
             )
-        if found.has_graphs:
-            return GraphIndex(found)
-        return HammingIndex(found) if found.metric == "hamming" else IvfIndex(found)
+        if found.metric == "hamming":
+            return HammingIndex(found)
+        return GraphIndex(found) if found.has_graphs else IvfIndex(found)
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows."""

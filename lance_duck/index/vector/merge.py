@@ -26,7 +26,7 @@ from lance_duck.index.vector.details import parameters_of, trained_rows, with_tr
 from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.graph_cut import cut
 from lance_duck.index.vector.graph_rows import GraphRows, graph_rows, read_graph
-from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
+from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, points
 from lance_duck.index.vector.kept import Spill
 from lance_duck.index.vector.model import Model
 from lance_duck.index.vector.pieces import ivf_of
@@ -159,18 +159,19 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
     """The graph of a partition, without the vectors that are gone."""
     files: VectorFiles = index.files
     places = np.full(len(codes), partition)
-    vectors = np.ascontiguousarray(model.decode(codes, places), np.float32)
+    decoded = model.decode(codes, places)
     gone = len(lives) - int(np.count_nonzero(lives))
     if gone > _MOST_GONE * len(lives):
-        return new_graph(model, vectors[lives])
+        return new_graph(model, decoded[lives])
+    vectors, metric = points(decoded, model.metric)
     where = f"{files.index.path}: partition {partition}"
     assert files.graph_partitions is not None
     ids, neighbors = files.index.read(["__vector_id", "__neighbors"], files.graph_partitions.rows(partition))
     graph = read_graph(index.graphs[partition], ids, neighbors, len(codes), where=where)
     if gone:
-        graph, vectors = cut(graph, vectors, lives, model.metric), np.ascontiguousarray(vectors[lives])
+        graph, vectors = cut(graph, vectors, lives, metric), np.ascontiguousarray(vectors[lives])
     params = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
-    return graph_rows(graph, vectors, model.metric, **params)
+    return graph_rows(graph, vectors, metric, **params)
 
 
 def _wish(model: Model, details: bytes) -> VectorWish:

@@ -114,8 +114,8 @@ class VectorWish:
             raise InvalidInputError(
                 f"metric {metric!r}", where=type_, remedy="hamming is for vectors of uint8, and only"
             )
-        if metric == "hamming" and kind != "IVF_FLAT":
-            raise UnsupportedError(f"{kind} with hamming", expected="IVF_FLAT")
+        if metric == "hamming" and not kind.endswith("FLAT"):
+            raise UnsupportedError(f"{kind} with hamming", expected="IVF_FLAT, IVF_HNSW_FLAT")
         dim = int(type_.list_size)
         centroids = None if "ivf_centroids" not in given else _centroids(given["ivf_centroids"], dim, metric)
         count = _number(given, "num_partitions", 1, MOST_PARTITIONS)

@@ -107,9 +107,10 @@ def test_rows_that_are_no_vectors_are_left_out(made: Made) -> None:
         assert set(range(50)) - set(index.rows().tolist()) == missing
 
 
-def test_vectors_of_bits(made: Made) -> None:
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
+def test_vectors_of_bits(made: Made, kind: str) -> None:
     data = np.random.default_rng(0).integers(0, 256, (300, DIM)).astype(np.uint8)
-    index = made.build(data, index_type="IVF_FLAT", metric="hamming", num_partitions=3)
+    index = made.build(data, index_type=kind, metric="hamming", num_partitions=3)
     found = index.search(data[:5], 1, None, Probe(nprobes=3))
     assert index.rows()[found.positions[:, 0]].tolist() == [0, 1, 2, 3, 4]
     assert found.distances[:, 0].tolist() == [0] * 5
