@@ -71,6 +71,12 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
     return None
 
 
+def wrong_with(snapshot: Snapshot, segment: Segment) -> LanceDuckError | None:
+    """Return why a segment is not used; None where nothing is known to be wrong with it."""
+    found = _held(snapshot, segment).found
+    return found if isinstance(found, LanceDuckError) else None
+
+
 def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
     """Return a segment, open; opened once for all versions of the table that followed each other in this process.
 

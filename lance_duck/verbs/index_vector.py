@@ -81,7 +81,8 @@ class VectorIndexChanges(Handle):
             column: Its dotted path.
             index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
             name: None: "{column}_idx".
-            metric: "L2" (or "euclidean"), "cosine" or "dot", in any case; "hamming" for vectors of uint8, and only.
+            metric: "L2" (or "euclidean"), "cosine" or "dot", in any case; "hamming" for vectors of uint8 alone,
+                in IVF_FLAT and IVF_HNSW_FLAT.
             replace: Take the place of an index of this name over this column.
             num_partitions: Of the inverted file.
             ivf_centroids: (partitions, dim) numbers, of numpy or Arrow: none are trained.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_duck.index.catalog import Index, Segment, catalog
-from lance_duck.index.search import ask
+from lance_duck.index.search import ask, wrong_with
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.snapshot import Snapshot
 
@@ -43,7 +43,8 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
     for index in indexes:
         asked_of = [segment for segment in index.segments if len(segment.fragments)]
         pairs = [(segment, ask(snapshot, segment, lambda opened: opened.metric)) for segment in asked_of]
-        reasons += [f"{segment} is broken" for segment, metric in pairs if metric is None]
+        broken = [segment for segment, metric in pairs if metric is None]
+        reasons += [f"{segment} is not used: {wrong_with(snapshot, segment)}" for segment in broken]
         metric = next((metric for _, metric in pairs if metric is not None), None)
         if metric is None:
             continue
