@@ -25,6 +25,7 @@ _lock = threading.Lock()
 class _View:
     place: Place
     make: Make
+    shown: DataFrame
 
 
 _views: WeakKeyDictionary[SparkSession, dict[str, _View]] = WeakKeyDictionary()
@@ -40,12 +41,13 @@ def show_as(spark: SparkSession, name: str, place: Place, make: Make, *, follows
         make: Gives the frame that it shows.
         follows: Whether it is made anew by `refresh_views`.
     """
-    make().createOrReplaceTempView(name)
+    shown = make()
+    shown.createOrReplaceTempView(name)
     with _lock:
         views = _views.setdefault(spark, {})
         views.pop(name.lower(), None)
         if follows:
-            views[name.lower()] = _View(place, make)
+            views[name.lower()] = _View(place, make, shown)
 
 
 def forget(spark: SparkSession, name: str) -> None:
@@ -55,7 +57,7 @@ def forget(spark: SparkSession, name: str) -> None:
 
 
 def refresh_views(spark: SparkSession, place: Place) -> None:
-    """Make the views of a table anew, on its newest version; those that were dropped stay so. Never raises.
+    """Make the views of a table anew, on its newest version; those that were dropped or replaced stay so. Never raises.
 
     A view that cannot be made, because the table has lost a column of it, stays what it was, with a warning.
     """
@@ -63,9 +65,15 @@ def refresh_views(spark: SparkSession, place: Place) -> None:
         mine = {name: view for name, view in _views.get(spark, {}).items() if view.place.uri == place.uri}
     for name, view in mine.items():
         try:
-            if spark.catalog.tableExists(name):
-                view.make().createOrReplaceTempView(name)
+            if spark.catalog.tableExists(name) and _is_shown(spark, name, view.shown):
+                show_as(spark, name, view.place, view.make, follows=True)
             else:
                 forget(spark, name)
         except Exception as error:
             warnings.warn(f"view {name!r} was not refreshed: {error}", stacklevel=3)
+
+
+def _is_shown(spark: SparkSession, name: str, frame: DataFrame) -> bool:
+    """Whether a view shows this frame still; on Connect, which analyses frames anew, one of such columns."""
+    found = spark.table(name)
+    return found.sameSemantics(frame) if hasattr(spark, "_jsparkSession") else found.schema == frame.schema

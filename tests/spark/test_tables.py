@@ -60,6 +60,15 @@ def test_a_view_that_cannot_be_made_anew_stays_what_it_was(spark: SparkSession, 
         ls.delete(spark, uri, "id = 1")
 
 
+def test_a_view_that_another_one_took_the_name_of_is_left_alone(spark: SparkSession, uri: str) -> None:
+    ls.create_view(spark, "mine", uri)
+    ls.delete(spark, uri, "id = 0")
+    ls.read(spark, uri, filter="id < 5").createOrReplaceTempView("mine")
+    ls.delete(spark, uri, "id = 9")
+    assert spark.table("mine").count() == 4
+    ls.drop_view(spark, "mine")
+
+
 def test_rows_are_counted(spark: SparkSession, uri: str) -> None:
     ld.dataset(uri).delete("id = 3")
     assert ls.count(spark, uri) == 19
