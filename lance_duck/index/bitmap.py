@@ -24,8 +24,8 @@ from lance_duck.index.query import Except, Query
 from lance_duck.rows.row_set import RowSet
 
 
-class BitmapIndex:
-    """An open segment.
+class BitmapSegment:
+    """An open segment of bitmaps.
 
     Attributes:
         file: Its file.
@@ -35,6 +35,23 @@ class BitmapIndex:
     def __init__(self, file: BitmapFile, type_: pa.DataType) -> None:
         self.file = file
         self.type = type_
+
+    def statistics(self) -> dict[str, Any]:
+        """How many bitmaps there are."""
+        return {"num_bitmaps": len(self.file.keys)}
+
+    def prewarm(self) -> None:
+        """Read the bitmaps, and keep as many as are kept."""
+        self.file.prewarm()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.file.nbytes
+
+
+class BitmapIndex(BitmapSegment):
+    """An open segment, whose keys are the values of the column."""
 
     def estimate(self, query: Query) -> int | None:
         """Rows of an answer at most, where its bitmaps are in memory, or it was seen how many there are in all."""
@@ -53,19 +70,6 @@ class BitmapIndex:
             if present.is_disjoint:
                 return present.rows - self.file.rows(np.setdiff1d(keys.places, chosen))
         return self.file.rows(chosen)
-
-    def statistics(self) -> dict[str, Any]:
-        """How many bitmaps there are."""
-        return {"num_bitmaps": len(self.file.keys)}
-
-    def prewarm(self) -> None:
-        """Read the bitmaps, and keep as many as are kept."""
-        self.file.prewarm()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory."""
-        return self.file.nbytes
 
 
 class BitmapKind:

@@ -11,8 +11,8 @@ from lance_duck.encoding.bloom import BLOCK_BYTES, Hashes, Words, insert, new_fi
 from lance_duck.errors import CorruptError
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.index.bloom_values import hashes_of
-from lance_duck.index.kind import ROW, VALUE, Rows
-from lance_duck.index.zones import COLUMNS, Cutter, Ints, Mask, Zones, null_rows
+from lance_duck.index.kind import Rows
+from lance_duck.index.zones import COLUMNS, Ints, Mask, Zones, cut_batches
 from lance_duck.rows.row_set import RowSet
 
 HAS_NULL = "has_null"
@@ -69,15 +69,9 @@ def write_filters(
     progress: Callable[[int], None] | None = None,
 ) -> RowSet:
     """Write the filters of zones of rows in table order; returns which rows are null."""
-    cutter = Cutter(rows_per_zone)
     zone = _Zone(blocks)
     nulls: list[RowSet] = []
-    taken = 0
-    for batch in rows:
-        if not batch.num_rows:
-            continue
-        values, names = batch.column(VALUE), batch.column(ROW).to_numpy()
-        starts, numbers = cutter.cut(names)
+    for values, names, starts, numbers in cut_batches(rows, rows_per_zone, nulls, progress):
         present = values.is_valid().to_numpy(zero_copy_only=False)
         hashes = hashes_of(values)
         stops = np.append(starts[1:], len(names))
@@ -86,11 +80,6 @@ def write_filters(
                 zone.write(writer)
                 zone.begin(number, int(names[begin]))
             zone.take(int(names[end - 1]), hashes[begin:end], present[begin:end])
-        if values.null_count:
-            nulls.append(null_rows(values, names))
-        taken += batch.num_rows
-        if progress is not None:
-            progress(taken)
     zone.write(writer)
     return RowSet.union(nulls)
 

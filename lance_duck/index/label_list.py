@@ -15,7 +15,7 @@ is found is to be looked at. Files that were written here, of rows or of such fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.bitmap import moved_entries
+from lance_duck.index.bitmap import BitmapSegment, moved_entries
 from lance_duck.index.bitmap_build import Runs, write_entries
 from lance_duck.index.bitmap_entries import moved_rows
 from lance_duck.index.bitmap_file import BitmapFile
@@ -40,19 +40,16 @@ _EXACT: Final = "lance_duck:exact"
 _VERSION: Final = 1
 
 
-class LabelListIndex:
-    """An open segment.
+class LabelListIndex(BitmapSegment):
+    """An open segment, whose keys are the items of lists.
 
     Attributes:
-        file: Its file.
-        type: Storage type of the column.
         nulls: Rows whose list is null; None where the segment does not tell.
         is_exact: Every row that is found satisfies its query.
     """
 
     def __init__(self, file: BitmapFile, type_: pa.DataType) -> None:
-        self.file = file
-        self.type = type_
+        super().__init__(file, type_)
         self.nulls = _read_nulls(file)
         self.is_exact = file.metadata.get(_EXACT) == "1"
 
@@ -72,19 +69,6 @@ class LabelListIndex:
         else:
             rows = self.file.rows(np.unique(np.concatenate([np.empty(0, np.int64), *places])))
         return Answer.exactly(rows) if self.is_exact else Answer.at_most(rows)
-
-    def statistics(self) -> dict[str, Any]:
-        """How many bitmaps there are."""
-        return {"num_bitmaps": len(self.file.keys)}
-
-    def prewarm(self) -> None:
-        """Read the bitmaps, and keep as many as are kept."""
-        self.file.prewarm()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory."""
-        return self.file.nbytes
 
     def _places(self, query: Query) -> list[Places]:
         """Places of the keys that equal each of the values that a query asks for."""

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.index.comparable import is_nan
-from lance_duck.index.kind import ROW, VALUE, Rows
+from lance_duck.index.kind import VALUE, Rows
 from lance_duck.index.zoned import null_counts
-from lance_duck.index.zones import Cutter, Ints, Mask, Zones, null_rows
+from lance_duck.index.zones import Ints, Mask, Zones, cut_batches
 from lance_duck.index.zones_moved import follow_rows, follow_zones
 from lance_duck.rows.row_set import RowSet
 
@@ -66,20 +66,10 @@ def collect(
 ) -> tuple[ZoneStatistics, RowSet]:
     """Return the statistics of zones of rows in table order, and which rows are null."""
     type_ = rows.schema.field(VALUE).type
-    cutter = Cutter(rows_per_zone)
     found = _Found(type_)
     nulls: list[RowSet] = []
-    taken = 0
-    for batch in rows:
-        if not batch.num_rows:
-            continue
-        values, names = batch.column(VALUE), batch.column(ROW).to_numpy()
-        found.add(*_pieces(values, names, *cutter.cut(names)))
-        if values.null_count:
-            nulls.append(null_rows(values, names))
-        taken += batch.num_rows
-        if progress is not None:
-            progress(taken)
+    for piece in cut_batches(rows, rows_per_zone, nulls, progress):
+        found.add(*_pieces(*piece))
     return found.finish(), RowSet.union(nulls)
 
 

@@ -10,6 +10,7 @@ metadata
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.index.files import IndexFile
-from lance_duck.index.kind import Rows
+from lance_duck.index.kind import ROW, VALUE, Rows
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_row_address_map
 
@@ -176,14 +177,34 @@ class Cutter:
         return np.concatenate(starts), np.concatenate(zones)
 
 
+def cut_batches(
+    rows: pa.RecordBatchReader, rows_per_zone: int, nulls: list[RowSet], progress: Callable[[int], None] | None = None
+) -> Iterator[tuple[pa.Array, Rows, Ints, Ints]]:
+    """Yield the batches of rows in table order, cut into zones: values, names, and pieces as `Cutter.cut` gives them.
+
+    Args:
+        rows: Of `kind.VALUE` and `kind.ROW`.
+        rows_per_zone: Length of a zone.
+        nulls: Gets the rows that are null.
+        progress: Is told how many rows there were, when the next batch is asked for.
+    """
+    cutter = Cutter(rows_per_zone)
+    taken = 0
+    for batch in rows:
+        if not batch.num_rows:
+            continue
+        values, names = batch.column(VALUE), batch.column(ROW).to_numpy()
+        yield values, names, *cutter.cut(names)
+        if values.null_count:
+            nulls.append(RowSet.of(names[values.is_null().to_numpy(zero_copy_only=False)]))
+        taken += batch.num_rows
+        if progress is not None:
+            progress(taken)
+
+
 def _runs(rows: Rows) -> list[int]:
     """Where each fragment begins. In table order a fragment is there once: where the ends are of one, all are."""
     if rows[0] >> _HIGH == rows[-1] >> _HIGH:
         return [0]
     keys = rows >> _HIGH
     return [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()]
-
-
-def null_rows(values: pa.Array, rows: Rows) -> RowSet:
-    """Rows whose value is null."""
-    return RowSet.of(rows[values.is_null().to_numpy(zero_copy_only=False)]) if values.null_count else RowSet({})
