@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.model import quantizer
+from lance_duck.index.vector.model import nearest_centroids, quantizer
 
 _APART: Final = 1 / 1024  # of a centroid and its twin
 _ENOUGH: Final = 1e-4  # of the sum of distances; less gain in a round is none
@@ -35,8 +35,7 @@ def sums_of(vectors: NDArray[np.float32], centroids: NDArray[np.float32], metric
     sums = np.zeros(centroids.shape, np.float64)
     if not len(vectors):
         return Sums(sums, np.zeros(len(centroids), np.int64), 0.0)
-    distances, found = quantizer(centroids, metric).search(np.ascontiguousarray(vectors), 1)
-    nearest = found[:, 0]
+    nearest, distances = nearest_centroids(quantizer(centroids, metric), np.ascontiguousarray(vectors))
     order = np.argsort(nearest, kind="stable")
     counts = np.bincount(nearest, minlength=len(centroids))
     filled = np.flatnonzero(counts)

@@ -77,8 +77,7 @@ class Model:
 
     def assign(self, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
         """Nearest partition of each vector (normalised for cosine), and how far it is, by faiss's distance."""
-        distances, found = self._quantizer.search(vectors, 1)
-        return found[:, 0], distances[:, 0].astype(np.float32)
+        return nearest_centroids(self._quantizer, vectors)
 
     def encode(self, vectors: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
         """Codes (n, code_width), by rows, of vectors (n, dim) in partitions; for cosine they are normalised."""
@@ -117,6 +116,17 @@ class Model:
         product: Any = faiss.ProductQuantizer(self.dim, len(self.codebook), self.bits)
         faiss.copy_array_to_vector(np.ascontiguousarray(self.codebook.reshape(-1)), product.centroids)
         return product
+
+
+def nearest_centroids(quantizer: Any, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
+    """Nearest centroid of each vector, and how far it is, a finite number; of those infinitely far from all, the first.
+
+    Args:
+        quantizer: See `quantizer`.
+        vectors: (n, dim), normalised for cosine.
+    """
+    distances, found = quantizer.search(vectors, 1)
+    return np.maximum(found[:, 0], 0), np.nan_to_num(distances[:, 0].astype(np.float32))
 
 
 def quantizer(centroids: NDArray[Any], metric: str) -> Any:

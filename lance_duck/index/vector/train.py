@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.kept import Rows
 from lance_duck.index.vector.metric import normalized
-from lance_duck.index.vector.model import Model, quantizer
+from lance_duck.index.vector.model import Model, nearest_centroids, quantizer
 from lance_duck.index.vector.pq import has_residual
 from lance_duck.index.vector.threads import side_by_side
 from lance_duck.index.vector.wish import VectorWish
@@ -26,6 +26,7 @@ ROUNDS: Final = 20
 
 _CODES_OF_4_BITS: Final = 16
 _LEAST_RANGE: Final = 1e-6
+_LONGEST: Final = 1e18
 _SMALL: Final = 1 << 30  # products of numbers in a round: threads would wait for each other longer
 
 
@@ -132,26 +133,34 @@ def _centroids(sample: NDArray[Any], count: int, wish: VectorWish) -> tuple[NDAr
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
         means = _clusters(bits, count, faiss.IndexFlatL2(bits.shape[1]), wish)
         centroids: NDArray[Any] = np.packbits(means > 0.5, axis=1)
-        distances, _ = quantizer(centroids, wish.metric).search(sample, 1)
+        _, distances = nearest_centroids(quantizer(centroids, wish.metric), sample)
         return centroids, float(distances.sum())
     index: Any = faiss.IndexFlatIP(wish.dim) if wish.metric == "dot" else faiss.IndexFlatL2(wish.dim)
     centroids = _clusters(sample, count, index, wish)
-    distances, _ = quantizer(centroids, wish.metric).search(sample, 1)
+    _, distances = nearest_centroids(quantizer(centroids, wish.metric), sample)
     total = float(distances.sum(dtype=np.float64))
     return centroids, len(sample) - total if wish.metric == "dot" else total
 
 
 def _clusters(sample: NDArray[np.float32], count: int, index: Any, wish: VectorWish) -> NDArray[np.float32]:
-    clustering: Any = faiss.Clustering(sample.shape[1], count)
-    _settle(clustering, wish, len(sample))
-    if sample.size * count < _SMALL:
-        side_by_side(lambda _: clustering.train(sample, index), range(1))
+    short = _short(sample)
+    if len(short) < count:
+        return np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
+    clustering: Any = faiss.Clustering(short.shape[1], count)
+    _settle(clustering, wish, len(short))
+    if short.size * count < _SMALL:
+        side_by_side(lambda _: clustering.train(short, index), range(1))
     else:
-        clustering.train(sample, index)
+        clustering.train(short, index)
     centroids: NDArray[np.float32] = faiss.vector_to_array(clustering.centroids).reshape(count, -1)
-    if not np.isfinite(centroids).all():  # products of numbers near the largest ones
-        centroids = np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
     return centroids
+
+
+def _short(sample: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Those whose distances float32 holds: with others faiss ends the process."""
+    numbers = np.abs(sample).max(axis=1, initial=0)
+    found = numbers <= _LONGEST / np.sqrt(sample.shape[1])
+    return sample if found.all() else np.ascontiguousarray(sample[found])
 
 
 def apart(low: float, high: float) -> tuple[float, float]:

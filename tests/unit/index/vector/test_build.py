@@ -187,6 +187,19 @@ def test_what_holds_no_centroids_is_refused(made: Made, wrong: Any) -> None:
         made.build(vectors(9), index_type="IVF_FLAT", ivf_centroids=wrong)
 
 
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
+@pytest.mark.parametrize("metric", ["l2", "dot"])
+@pytest.mark.parametrize("long", [5, 300])
+def test_vectors_whose_distances_float32_does_not_hold_are_indexed(
+    made: Made, kind: str, metric: str, long: int
+) -> None:
+    values = vectors(300)
+    values[:long] *= np.float32(1e30)
+    codes = {"num_sub_vectors": 4, "num_bits": 4} if kind == "IVF_PQ" else {}
+    found = made.build(values, index_type=kind, metric=metric, num_partitions=4, **codes)
+    assert found.num_rows == 300
+
+
 def test_centroids_of_bits_are_bytes(made: Made) -> None:
     bits = column(np.arange(100 * DIM, dtype=np.uint8).reshape(100, DIM))
     given = {"index_type": "IVF_FLAT", "metric": "hamming"}
