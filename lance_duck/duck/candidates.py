@@ -3,7 +3,8 @@
 DuckDB computes with float32 where vectors are float32, and in an order of its own; a search computes each distance in
 float64. So the rows are all those that lie no farther than the last one wanted and the most that rounding may make of
 it: ties, and what DuckDB takes for ties, are among them. Rows that no search finds (NULL, NaN, infinite numbers; for
-the angle zero) come after all others where the smallest is first; where they might not, DuckDB does it alone.
+the angle zero) come after all others where the smallest is first, but for products with infinite numbers, which may be
+the smallest; where they might not, DuckDB does it alone, also where there is an index.
 """
 
 from __future__ import annotations
@@ -148,14 +149,19 @@ def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
     Raises:
         NotFoundHere: There are vectors that may come first although no search finds them.
     """
-    if not ask.largest_first and (not exact or ask.metric == "l2"):
+    metric, largest_first = ask.metric, ask.largest_first
+    if not largest_first and (metric == "l2" or (metric == "cosine" and not exact)):
         return 0.0
     seen: Extremes = scanner.extremes()
     own = ask.lengths
-    if seen.odd or (seen.zero and ask.metric == "cosine" and ask.largest_first):
+    # The product with an infinite number may be the largest of all; that with NaN is last where small ones are first.
+    odd = seen.infinite if metric == "dot" and not largest_first else seen.odd
+    if odd or (seen.zero and metric == "cosine" and largest_first):
         raise NotFoundHere("there are vectors with NaN or infinite numbers, or zero ones")
+    if metric == "dot" and seen.greatest * own.max() > _FULL:
+        raise NotFoundHere("there are vectors whose product float32 does not hold")
     short = min(seen.least, own.min()) < _SHORT or max(seen.greatest, own.max()) > _LONG
-    if exact and (short if ask.metric == "cosine" else seen.greatest * own.max() > _FULL):
+    if exact and (short if metric == "cosine" else seen.greatest * own.max() > _FULL):
         raise NotFoundHere("there are vectors whose squared length float32 does not hold")
     return seen.greatest
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import lance
 import numpy as np
 import pyarrow as pa
@@ -348,7 +349,7 @@ def ask(life: Life, cases: Cases, version: int | None = None) -> None:
     ask_at_once(life, cases, ours, tables, queries, said)
     ask_otherwise(life, cases, ours, tables, queries[0], said, sure=not kinds or kinds == ["IVF_FLAT"])
     if version is None:
-        ask_in_sql(life, cases, tables, queries[0], said)
+        ask_in_sql(life, cases, tables, queries[0], said, exact=not kinds)
     life.query = queries[1]
 
 
@@ -408,7 +409,15 @@ def bounds(life: Life, truth: Truth) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def ask_in_sql(life: Life, cases: Cases, tables: dict[Any, pa.Table], query: NDArray[np.float32], said: str) -> None:
+def ask_in_sql(
+    life: Life,
+    cases: Cases,
+    tables: dict[Any, pa.Table],
+    query: NDArray[np.float32],
+    said: str,
+    *,
+    exact: bool,
+) -> None:
     """Rows and distances come through DuckDB as they are."""
     text = FILTERS[2 + int(life.rng.integers(0, len(FILTERS) - 2))]
     options = "k := 10, nprobes := 1000, ef := 300, refine_factor := 20, metric := $metric, filter := $filter"
@@ -423,15 +432,30 @@ def ask_in_sql(life: Life, cases: Cases, tables: dict[Any, pa.Table], query: NDA
         return
     with cases.case(f"{said}: {text} by ORDER BY"), ld.connect({"t": life.path}) as connection:
         measure = f"{MEASURES[life.metric]}(vec, $query::FLOAT[{life.dim}])"
+        places, before = by_duckdb(tables[text], measure, query)
         found = connection.execute(
             f"SELECT key FROM t WHERE {text} ORDER BY {measure} LIMIT 10", {"query": query.tolist()}
         ).fetchall()
         keys = [key for (key,) in found]
         assert len(set(keys)) == len(keys) == min(10, len(truth.living))
         assert set(keys) <= truth.living
-        near = [key for key in keys if key in truth.distances]  # those without a distance come last
-        assert keys[: len(near)] == near
-        assert len(near) == min(10, len(truth.distances))
+        assert [places[key] for key in keys] == sorted(places[key] for key in keys)
+        assert set(keys[: len(before)]) <= before
+        near = [key for key in keys[len(before) :] if key in truth.distances]  # others without a distance come last
+        assert len(near) == min(max(10 - len(before), 0), len(truth.distances))
+        if exact:
+            assert [places[key] for key in keys] == sorted(places.values())[:10]
+
+
+def by_duckdb(table: pa.Table, measure: str, query: NDArray[np.float32]) -> tuple[dict[int, int], set[int]]:
+    """The place of each row as DuckDB alone sorts them, and those infinitely far before all others."""
+    with duckdb.connect() as connection:
+        connection.register("rows", table)
+        found = connection.execute(
+            f"SELECT key, rank() OVER (ORDER BY {measure}), {measure} = '-inf'::FLOAT FROM rows",
+            {"query": query.tolist()},
+        ).fetchall()
+    return {key: place for key, place, _ in found}, {key for key, _, before in found if before}
 
 
 @pytest.mark.parametrize(

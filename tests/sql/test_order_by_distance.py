@@ -227,6 +227,36 @@ def test_an_index_is_asked_as_the_settings_say(con: ld.Connection, folder: Path)
         assert "use_index is false" in other.execute(plan).fetchall()[-1][1]
 
 
+STRANGE = {
+    "infinite": [[math.inf, 1.0, 0.0], [-math.inf, 0.0, 1.0], [math.inf, -math.inf, 0.0], [1.0, 1.0, math.inf]],
+    "long": [[2e38, 2e38, -3e38], [-3e38, 1e38, 3e38], [1e38, 1e38, 1e38], [0.0, 0.0, 3e38]],
+    "nan": [[NAN, 1.0, 2.0], [NAN, math.inf, 1.0]],
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_no_index_holds_comes_where_duckdb_puts_it(
+    tmp_path: Path, connect: Callable[..., ld.Connection], searches: list[int], strange: str
+) -> None:
+    values = np.random.default_rng(5).standard_normal((300, DIM)).astype(np.float32)
+    values[:8] = np.array(STRANGE[strange] * 4, np.float32)[:8]
+    table = _table(values.tolist(), 5)
+    dataset = ld.write_dataset(table, tmp_path / "t.lance")
+    dataset.create_index("vec", "IVF_FLAT", num_partitions=2, metric="dot")
+    con = connect({"t": dataset})
+    con.execute("SET lance_nprobes = 1000")
+    with duckdb.connect() as other:
+        other.register("t", table)
+        for vector in ("[1, 2, 3]", "[-1, 0, 2]"):
+            for order in ("array_negative_inner_product(vec, {}) ASC", "array_inner_product(vec, {}) DESC"):
+                for rows in (1, 12):
+                    key = order.format(f"{vector}::FLOAT[3]")
+                    sql = f"SELECT id FROM t ORDER BY {key}, id LIMIT {rows}"
+                    assert con.execute(sql).fetchall() == other.execute(sql).fetchall(), sql
+    assert len(searches) == (4 if strange == "nan" else 0)  # a product with NaN is never the smallest
+
+
 @pytest.mark.parametrize(
     "sql", ["SET lance_nearest = maybe", "SET lance_nprobes = 0", "SET lance_ef = 'x'", "SET lance_nope = 1"]
 )

@@ -26,13 +26,15 @@ class Extremes:
         least: Length of the shortest that is not zero; infinite where there is none.
         greatest: Length of the longest.
         zero: Some are zero.
-        odd: Some have a NaN or an infinite number.
+        nan: Some have a NaN.
+        infinite: Some have an infinite number and no NaN.
     """
 
     least: float = np.inf
     greatest: float = 0.0
     zero: bool = False
-    odd: bool = False
+    nan: bool = False
+    infinite: bool = False
 
     nbytes = 256
 
@@ -41,8 +43,14 @@ class Extremes:
             min(self.least, other.least),
             max(self.greatest, other.greatest),
             self.zero or other.zero,
-            self.odd or other.odd,
+            self.nan or other.nan,
+            self.infinite or other.infinite,
         )
+
+    @property
+    def odd(self) -> bool:
+        """Whether there are some that no search finds, whatever it measures."""
+        return self.nan or self.infinite
 
 
 def extremes(table: TableScan, column: VectorColumn) -> Extremes:
@@ -76,5 +84,9 @@ def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
         longer = lengths[there & (lengths > 0)]
         if len(longer):
             found |= Extremes(float(longer.min()), float(longer.max()))
-        found |= Extremes(zero=bool((lengths == 0).any()), odd=not there.all())
+        found |= Extremes(
+            zero=bool((lengths == 0).any()),
+            nan=bool(np.isnan(lengths).any()),
+            infinite=bool(np.isinf(lengths).any()),
+        )
     return found
