@@ -326,6 +326,8 @@ def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
     names: set[str] = set()
     for column in select.find_all(exp.Column):
         parts = [part.name.lower() for part in column.parts]
+        if parts == [alias]:
+            return None  # which means whole rows
         names.update(parts[1:] if len(parts) == 2 and parts[0] == alias else parts)
     return frozenset(names)
 

@@ -227,6 +227,15 @@ def test_an_index_is_asked_as_the_settings_say(con: ld.Connection, folder: Path)
         assert "use_index is false" in other.execute(plan).fetchall()[-1][1]
 
 
+def test_a_row_as_a_value_is_whole(con: ld.Connection, pair: tuple[Any, Any], searches: list[int]) -> None:
+    for sql in (
+        "SELECT plain FROM plain WHERE id < 60 ORDER BY array_distance(vec, [1, 2, 3]::FLOAT[3]), id LIMIT 2",
+        "SELECT to_json(X) FROM plain AS x ORDER BY array_distance(x.vec, [1, 2, 3]::FLOAT[3]), id LIMIT 2",
+    ):
+        assert con.execute(sql).fetchall() == pair[1].execute(sql).fetchall()
+    assert searches
+
+
 STRANGE = {
     "infinite": [[math.inf, 1.0, 0.0], [-math.inf, 0.0, 1.0], [math.inf, -math.inf, 0.0], [1.0, 1.0, math.inf]],
     "long": [[2e38, 2e38, -3e38], [-3e38, 1e38, 3e38], [1e38, 1e38, 1e38], [0.0, 0.0, 3e38]],
