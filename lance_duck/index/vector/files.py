@@ -3,7 +3,8 @@
 index.idx       schema metadata    lance:index = {"type": "IVF_PQ", "distance_type": "l2"}
                 global buffer 1    IVF message: centroids_tensor (partitions, dim), loss, and where the rows of each
                                    partition lie in this file
-                rows               none, but for graphs: see `index.vector.hnsw`; lance:hnsw says of each partition how
+                rows               none, but for graphs: see `index.vector.graph_rows`; lance:hnsw says of each
+                                   partition how
 auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON array of one JSON text
                 global buffer 1    IVF message: offsets and lengths of the partitions in this file
                 global buffer 2    of PQ: the codebook, a Tensor message
