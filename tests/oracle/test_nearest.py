@@ -123,7 +123,7 @@ def test_indexes_find_living_rows_alone_and_as_many_as_there_are(
             total += exact.num_rows
     assert hits >= 0.9 * total
     text = ours.scanner(nearest={"column": "single", "q": queries(1)[0]}).explain_plan()
-    assert "VectorIndexQuery: single_idx" in text
+    assert f"VectorIndexQuery: single_idx ({kind}, segments" in text
     other = ours.scanner(nearest={"column": "single", "q": queries(1)[0], "metric": "dot"}).explain_plan()
     assert "index 'single_idx' measures l2, not dot" in other
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from lance_duck.index.registry import name_of
 from lance_duck.scan import explain as scans
 from lance_duck.scan.nearest.search import Search
 from lance_duck.scan.options import ScanOptions
@@ -39,10 +40,12 @@ def explain(search: Search, options: ScanOptions, columns: Sequence[str], *, ver
 def _route(search: Search) -> Iterator[str]:
     route, nearest = search.route, search.nearest
     total = len(search.plan.fragment_ids)
-    if route.segments and route.index is not None and route.index.kind is not None:
+    if route.segments and route.index is not None:
         names = ", ".join(str(segment.uuid)[:8] for segment, _ in route.segments[:8])
         more = f" and {len(route.segments) - 8} more" if len(route.segments) > 8 else ""
-        yield f"  VectorIndexQuery: {route.index.name} ({route.index.kind.name}, segments {names}{more})"
+        first = route.segments[0][0]
+        kind = name_of(first.kind.type_url, first.metadata.details) or first.kind.name
+        yield f"  VectorIndexQuery: {route.index.name} ({kind}, segments {names}{more})"
         probe = search.probe
         most = "all" if probe.max_nprobes is None else probe.max_nprobes
         yield f"    partitions probed: {probe.nprobes}, at most {most}" + (f", ef {probe.ef}" if probe.ef else "")
