@@ -120,5 +120,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _not_numbers(q: Any) -> WrongTypeError:
-    text = f"Query vectors should be an array of floats, got {type(q).__name__} which is none"
-    return WrongTypeError(text, where=_WHERE)
+    of = f" of {type(q[0]).__name__}" if isinstance(q, list | tuple) and q else ""
+    return WrongTypeError(f"Query vectors should be an array of floats, got {type(q).__name__}{of}", where=_WHERE)
