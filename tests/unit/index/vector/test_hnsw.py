@@ -23,7 +23,7 @@ from lance_duck.index.vector.contract import Hits, Probe
 from lance_duck.index.vector.files import VectorFiles
 from lance_duck.index.vector.graph_rows import GRAPH_SCHEMA, GraphRows, graph_metadata, graph_rows, read_graph
 from lance_duck.index.vector.graphs import GraphIndex
-from lance_duck.index.vector.hnsw import Graph, build_graph, flat_storage, graph_of, index_of
+from lance_duck.index.vector.hnsw import Graph, build_graph, flat_storage, graph_of, index_of, points
 from lance_duck.index.vector.metric import distances, normalized
 from lance_duck.store import open_store
 
@@ -364,3 +364,10 @@ def check_is_closed(graph: Graph) -> None:
             start = int(graph.offsets[vector]) + graph.room[level]
             near = graph.neighbors[start : int(graph.offsets[vector]) + graph.room[level + 1]]
             assert (graph.levels[near[near >= 0]] > level).all()
+
+
+def test_bits_are_as_far_apart_as_the_numbers_that_graphs_are_built_over() -> None:
+    bits = np.random.default_rng(0).integers(0, 256, (20, 3)).astype(np.uint8)
+    numbers, metric = points(bits, "hamming")
+    assert metric == "l2"
+    np.testing.assert_array_equal(distances(metric, numbers, numbers), distances("hamming", bits, bits))
