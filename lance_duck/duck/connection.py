@@ -23,6 +23,7 @@ from lance_duck.duck.nearest_join import NearestJoin
 from lance_duck.duck.rewrite import paths_in, rewrite
 from lance_duck.duck.rows_first import RowsFirst
 from lance_duck.duck.scope import call_as_user
+from lance_duck.duck.search_first import SearchFirst
 from lance_duck.duck.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.table import DuckTable
 from lance_duck.errors import InvalidInputError
@@ -86,6 +87,7 @@ class Connection:
         self._nearest = NearestFirst(native, catalog, names, self._session)
         self._joins = NearestJoin(native, catalog, names, self._session)
         self._rows = RowsFirst(native, catalog, names)
+        self._searches = SearchFirst(catalog, self._rows)
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -206,7 +208,8 @@ class Connection:
         """Run a statement with smaller tables in place of large ones, where that is possible."""
         found = self._nearest.replaced(sql, parameters, later=later)
         if found is None and not later:
-            found = self._rows.replaced(sql, parameters) or self._joins.replaced(sql, parameters)
+            found = self._searches.replaced(sql, parameters) or self._rows.replaced(sql, parameters)
+            found = found or self._joins.replaced(sql, parameters)
         if found is None:
             found = self._narrower.narrowed(sql, parameters, later=later)
         if found is None:

@@ -9,7 +9,8 @@ each time, and is parsed once. Types of other kinds come as a table of Arrow's.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain, count
 from typing import Any, Final
 
@@ -89,26 +90,34 @@ class RowsFirst:
         columns = asked.columns
         schema = whole if columns is None else pa.schema([f for f in whole if f.name.lower() in columns])
         rows = dataset.duckdb_reader(schema, predicate).read_all()
-        types = [_type_name(field.type) for field in schema]
-        if types and None not in types and rows.num_rows * sum(map(_width, schema)) <= _AS_VALUES:
-            found = self._with_values(sql, asked, rows, types, parameters)
-            if found is not None:
-                return found
+        found = self.as_values(partial(_placed, sql, asked), rows, asked.marks, parameters)
+        if found is not None:
+            return found
         name = f"__lance_rows_{next(_NUMBERS)}"
         listed = ", ".join(map(quoted, schema.names))
         # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
         return Replaced(_placed(sql, asked, f'SELECT {listed} FROM "{name}" LIMIT {ALL_ROWS}'), {name: rows})  # noqa: S608
 
-    def _with_values(
-        self, sql: str, asked: PlainWhere, rows: pa.Table, types: list[str | None], parameters: Any
+    def as_values(
+        self, placed: Callable[[str], str], rows: pa.Table, before: int | None, parameters: Any
     ) -> Replaced | None:
-        """The rows as values of parameters; None where the statement's own cannot stand beside them."""
+        """Rows as values of parameters; None where they are many or strange, or others cannot stand beside them.
+
+        Args:
+            placed: The statement with a query in the place of a table.
+            rows: Of that table.
+            before: How many `?` stand before it; None: the statement has none.
+            parameters: Of the rest of the statement.
+        """
+        types = [_type_name(field.type) for field in rows.schema]
+        if not types or None in types or rows.num_rows * sum(map(_width, rows.schema)) > _AS_VALUES:
+            return None
         columns = [column.to_pylist() for column in rows.columns]
         if any(map(_is_strange, chain.from_iterable(columns))):
             return None
         named = isinstance(parameters, Mapping)
         marks = [f"$__lance_{i}" if named else "?" for i in range(len(columns))]
-        if parameters is not None and not named and (asked.marks is None or not isinstance(parameters, list | tuple)):
+        if parameters is not None and not named and (before is None or not isinstance(parameters, list | tuple)):
             return None
         one = rows.num_rows == 1
         shape = "{}::{} AS {}" if one else "unnest({}::{}[]) AS {}"
@@ -118,8 +127,8 @@ class RowsFirst:
             values: Any = {**parameters, **{f"__lance_{i}": value for i, value in enumerate(mine)}}
         else:
             own = list(parameters or ())
-            values = [*own[: asked.marks], *mine, *own[asked.marks :]] if own else mine
-        return Replaced(self._statement(_placed(sql, asked, f"SELECT {text}")), {}, values)
+            values = [*own[:before], *mine, *own[before:]] if own else mine
+        return Replaced(self._statement(placed(f"SELECT {text}")), {}, values)
 
     def _statement(self, text: str) -> Any:
         """The statement, parsed; those used last are kept."""

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.duck import binder
+from lance_duck.duck.vector_call import vector_call
 
 DIM = 8
 VECTORS = np.random.default_rng(0).standard_normal((300, DIM)).astype(np.float32)
@@ -173,3 +175,47 @@ def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, ph
 def test_errors_say_what_is_wrong(con: ld.Connection, arguments: str, message: str) -> None:
     with pytest.raises(ld.LanceDuckError, match=message):
         con.execute(f"FROM lance_vector_search({arguments.format(q=VECTORS[0].tolist())})").fetchall()
+
+
+CALLS = [
+    "SELECT id, _distance FROM lance_vector_search('photos', 'vec', {q}, k := 7, nprobes := 4)",
+    "FROM lance_vector_search('photos', 'vec', {q})",
+    "SELECT * FROM lance_vector_search('photos', 'vec', {q}::FLOAT[], k => 3) AS f WHERE label = 1 ORDER BY id",
+    "SELECT count(*) FROM lance_vector_search('photos', 'vec', {q}, k := 5, filter := 'label = 2 AND id <> 3')",
+    "SELECT id FROM lance_vector_search('photos', 'vec', {q}, k := 1, version := 1)",
+    "SELECT f FROM lance_vector_search('photos', 'vec', {q}, k := 2, use_index := false) f",
+    "SELECT max(id) FROM lance_vector_search('photos', 'vec', {q}, metric := 'cosine', ef := NULL) GROUP BY label, id",
+    "SELECT a, b FROM (FROM lance_vector_search('photos', 'vec', {q}, k := 2) SELECT id, label) f(a, b)",
+    "SELECT id FROM lance_vector_search('photos', 'half', {q}, filter := 'id < 0')",
+]
+
+
+@pytest.mark.parametrize("sql", CALLS)
+def test_rows_found_before_are_those_found_when_duckdb_asks(con: ld.Connection, sql: str) -> None:
+    query = VECTORS[8].tolist()
+    found = con.execute(sql.format(q="?"), [query])
+    names, rows = found.description, found.fetchall()
+    general = con.sql(sql.format(q=query))
+    expected = con.native.execute(sql.format(q=query))
+    assert names == expected.description
+    assert rows == expected.fetchall() == general.fetchall()
+    assert con.execute(sql.format(q="$q"), {"q": query}).fetchall() == rows
+    assert con.execute(sql.format(q=query)).fetchall() == rows
+
+
+def test_parameters_beside_a_call_keep_their_places(con: ld.Connection) -> None:
+    sql = "SELECT ? AS a, id, {} AS b FROM lance_vector_search(?, 'vec', ?, k := ?) WHERE label <> ? LIMIT ?"
+    given = ["x", "photos", VECTORS[8].tolist(), 9, 1, 3]
+    found = con.execute(sql.format("'?'"), given).fetchall()
+    assert found == con.native.execute(sql.format("'?'"), given).fetchall()
+    assert [row[0] for row in found] == ["x"] * 3
+    named = "SELECT $n AS n, id FROM lance_vector_search('photos', 'vec', $q, k := $n)"
+    assert len(con.execute(named, {"n": 4, "q": VECTORS[8].tolist()}).fetchall()) == 4
+
+
+def test_calls_of_constants_are_known(monkeypatch: pytest.MonkeyPatch, con: ld.Connection) -> None:
+    assert all(vector_call(sql.format(q="?")) for sql in CALLS[:7])
+    for sql in ("lance_vector_search('photos', 'vec', x.v) FROM x", "lance_vector_search('photos', 'vec', ?), y"):
+        assert vector_call(f"SELECT * FROM {sql}") is None
+    monkeypatch.setattr(binder, "NearestRows", None)  # what the general way makes
+    assert con.execute(CALLS[0].format(q="?"), [VECTORS[8].tolist()]).fetchall()[0] == (8, 0.0)
