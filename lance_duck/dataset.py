@@ -295,7 +295,7 @@ class LanceDataset(
             k: Rows for each query.
             column: The vectors; may be left out where the table has one column of vectors.
             options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, nprobes,
-                ef, refine_factor, use_index, distance_range, …).
+                ef, refine_factor, use_index, exact_distance, distance_range, …).
 
         Raises:
             InvalidInputError: What was asked makes no sense for this table.

@@ -43,7 +43,7 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     def __init__(self, dataset: LanceDataset, nearest: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self.obj = self
         self._dataset = dataset
-        self._asked: dict[str, Any] = {"nearest": dict(nearest), **options}
+        self._asked: dict[str, Any] = {"nearest": {"exact_distance": True, **nearest}, **options}
         scanner = dataset.scan(columns=[], **self._asked)  # refuses here and now what makes no sense
         self._queries = scanner.num_queries
         schema = duckdb_arrow_schema(dataset.schema).append(pa.field(DISTANCE, pa.float32()))

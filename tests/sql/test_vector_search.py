@@ -219,3 +219,16 @@ def test_calls_of_constants_are_known(monkeypatch: pytest.MonkeyPatch, con: ld.C
         assert vector_call(f"SELECT * FROM {sql}") is None
     monkeypatch.setattr(binder, "NearestRows", None)  # what the general way makes
     assert con.execute(CALLS[0].format(q="?"), [VECTORS[8].tolist()]).fetchall()[0] == (8, 0.0)
+
+
+def test_distances_are_exact_also_where_an_index_holds_codes(
+    tmp_path: Path, connect: Callable[..., ld.Connection]
+) -> None:
+    table = pa.table({"id": pa.array(range(300), pa.int64()), "vec": fixed(VECTORS)})
+    ld.write_dataset(table, tmp_path / "t.lance").create_index("vec", "IVF_SQ", num_partitions=1)
+    found = connect(tmp_path).execute("FROM lance_vector_search('t', 'vec', ?, k := 5)", [VECTORS[7].tolist()])
+    rows = [(row[0], row[-1]) for row in found.fetchall()]
+    distances = ((VECTORS.astype(np.float64) - VECTORS[7]) ** 2).sum(axis=1)
+    assert rows == [(i, pytest.approx(distances[i], abs=1e-6)) for i, _ in rows]
+    assert rows == sorted(rows, key=lambda row: row[1])
+    assert rows[0][0] == 7

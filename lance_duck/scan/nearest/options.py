@@ -21,6 +21,7 @@ ARGUMENTS: Final = frozenset(
     {
         *("column", "q", "k", "metric", "distance_type", "nprobes", "minimum_nprobes", "maximum_nprobes"),
         *("refine_factor", "use_index", "ef", "query_parallelism", "approx_mode", "distance_range", "search_effort"),
+        "exact_distance",
     }
 )
 _FLOATS: Final = ("halffloat", "float", "double")
@@ -61,6 +62,7 @@ class Nearest:
         ef: Candidates of a walk over a graph.
         refine_factor: So many times k candidates are ranked by their own vectors.
         use_index: False: all vectors are compared.
+        exact_distance: Distances are those of the table's own vectors, also where an index holds codes.
         lower: Distances below are left out.
         upper: Distances from here on are left out.
     """
@@ -75,6 +77,7 @@ class Nearest:
     ef: int | None = None
     refine_factor: int | None = None
     use_index: bool = True
+    exact_distance: bool = False
     lower: float | None = None
     upper: float | None = None
 
@@ -110,6 +113,7 @@ class Nearest:
             _whole(given, "ef", 1, "ef must be > 0"),
             _whole(given, "refine_factor", 1, "Refine factor must be 1 or more"),
             given.get("use_index") is not False,
+            given.get("exact_distance") is True,
             lower,
             upper,
         )

@@ -93,16 +93,31 @@ class Search:
 
     @cached_property
     def refine_factor(self) -> int | None:
-        """So many times k candidates are ranked by their own vectors: as asked for, or 2 where segments round them."""
-        asked = self.nearest.refine_factor
-        return 2 if asked is None and any(self._rounds(segment) for segment, _ in self.route.segments) else asked
+        """So many times k candidates are ranked by their own vectors: as asked for, or 2 where segments round them.
+
+        1: just the rows that codes found, where distances have to be exact.
+        """
+        nearest = self.nearest
+        if nearest.refine_factor is not None:
+            return nearest.refine_factor
+        if any(self._rounds(segment) for segment, _ in self.route.segments):
+            return 2
+        return (
+            1
+            if nearest.exact_distance and not all(self._is_exact(segment) for segment, _ in self.route.segments)
+            else None
+        )
+
+    def _is_exact(self, segment: Segment) -> bool:
+        """Whether a segment holds the vectors themselves, and no codes of them."""
+        return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
 
     def _rounds(self, segment: Segment) -> bool:
         """Whether a segment holds the vectors themselves, but less exact than the table: normalised, or narrower."""
         numbers = segment.type.value_type
         if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
             return False
-        return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
+        return self._is_exact(segment)
 
     @cached_property
     def k(self) -> int:
