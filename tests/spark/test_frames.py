@@ -194,6 +194,7 @@ def test_columns_filter_limit_and_addresses(spark: SparkSession, uri: str) -> No
         ls.read(spark, uri, filter="id = = 1")
 
 
+@pytest.mark.slow
 def test_blobs(spark: SparkSession, uri: str) -> None:
     df = spark.sql("select id, cast(repeat('x', 10 + id) as binary) b from range(3)").coalesce(1)
     ls.write(df, uri, blob_columns=["b"], data_storage_version="2.1")
