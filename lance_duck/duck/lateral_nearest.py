@@ -13,21 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.numbered import Numbered
+from lance_duck.duck.one_select import LONGEST, read_select
 from lance_duck.duck.order_by_distance import NearestSelect, SelectReader
 from lance_duck.duck.plain_sql import is_plain_table
 
 _MAYBE: Final = re.compile(r"\blateral\b.*\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
-_START: Final = re.compile(
-    r"\s*(explain\s+(analyze\s+)?)?(create\s+(or\s+replace\s+)?(temp(orary)?\s+)?table\s+[\w.]+\s+as\s+"
-    r"|insert\s+into\s+[\w.]+\s+)?(?=(select|from)\b)",
-    re.I,
-)
-_LONGEST: Final = 20_000
 
 
 @dataclass(frozen=True)
@@ -52,25 +45,15 @@ class LateralNearest:
 
 def lateral_nearest(text: str) -> LateralNearest | None:
     """What a statement asks for; None where it is no such statement; pure."""
-    return _known(text) if len(text) <= _LONGEST and _MAYBE.search(text) else None
+    return _known(text) if len(text) <= LONGEST and _MAYBE.search(text) else None
 
 
 @lru_cache(maxsize=256)
 def _known(text: str) -> LateralNearest | None:
-    start = _START.match(text)
-    if start is None:
-        return None
-    numbered = Numbered.of(text, start.end())
-    try:
-        trees = [tree for tree in sqlglot.parse(numbered.text, read="duckdb") if tree is not None]
-        if len(trees) != 1 or not isinstance(trees[0], exp.Select):
-            return None
-        return _found(trees[0], numbered, explained=bool(start[1]))
-    except (SqlglotError, RecursionError, LookupError, ValueError, StopIteration):
-        return None
+    return read_select(text, _found)
 
 
-def _found(select: exp.Select, text: Numbered, *, explained: bool) -> LateralNearest | None:
+def _found(select: exp.Select, text: Numbered, explained: bool) -> LateralNearest | None:
     from_ = select.args.get("from_")
     if from_ is None:
         return None

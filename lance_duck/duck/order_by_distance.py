@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.measures import Measure, cast_length, measure_of
 from lance_duck.duck.numbered import Numbered
+from lance_duck.duck.one_select import LONGEST, read_select
 from lance_duck.duck.plain_sql import Node, is_plain_condition, is_plain_query, is_plain_table, sql_of
 from lance_duck.duck.tokens import tokens_of
 
@@ -32,12 +31,6 @@ _MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTA
 _HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)
 _LIST: Final = re.compile(r"\[\s*[-+]?[\d.][-+\d.eE]*\s*(?:,\s*[-+]?[\d.][-+\d.eE]*\s*)+\]")
 _UNSURE: Final = re.compile(r"--|/\*|\$\$|\barray\s*\[", re.IGNORECASE)
-_START: Final = re.compile(
-    r"\s*(explain\s+(analyze\s+)?)?(create\s+(or\s+replace\s+)?(temp(orary)?\s+)?table\s+[\w.]+\s+as\s+"
-    r"|insert\s+into\s+[\w.]+\s+)?(?=(select|from)\b)",
-    re.I,
-)
-_LONGEST: Final = 20_000
 _PARTS: Final = frozenset({"kind", "expressions", "from_", "where", "order", "limit", "offset"})
 _REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp.Anonymous, exp.Lateral, exp.Columns)
 
@@ -135,24 +128,16 @@ def nearest_select(text: str) -> NearestSelect | None:
     Args:
         text: Without its long lists: see `Listed`.
     """
-    if len(text) > _LONGEST or not _HINT.search(text) or not _MAYBE.search(text):
+    if len(text) > LONGEST or not _HINT.search(text) or not _MAYBE.search(text):
         return None
     return _known(text)
 
 
 @lru_cache(maxsize=512)
 def _known(text: str) -> NearestSelect | None:
-    start = _START.match(text)
-    if start is None:
-        return None
-    numbered = Numbered.of(text, start.end())
-    try:
-        trees = [tree for tree in sqlglot.parse(numbered.text, read="duckdb") if tree is not None]
-        if len(trees) != 1 or not isinstance(trees[0], exp.Select):
-            return None
-        return SelectReader(trees[0], numbered, explained=bool(start[1])).found()
-    except (SqlglotError, RecursionError, LookupError, ValueError, StopIteration):
-        return None
+    return read_select(
+        text, lambda select, numbered, explained: SelectReader(select, numbered, explained=explained).found()
+    )
 
 
 class SelectReader:
