@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from spark.rivals import between
 
 import lance_duck as ld
 import lance_duck.spark as ls
@@ -99,7 +99,7 @@ def test_a_change_that_loses_a_race_finds_its_rows_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")
-    between(monkeypatch, lambda: ld.dataset(uri).update({"id": "id + 100"}, "id < 10"))
+    between(monkeypatch, change_jobs, "run_jobs", lambda: ld.dataset(uri).update({"id": "id + 100"}, "id < 10"))
     assert ls.update(spark, uri, {"s": "'new'"}, "id < 30", parallelism=3) == {"num_rows_updated": 20}
     found = rows(uri)
     assert [row["id"] for row in found if row["s"] == "new"] == list(range(10, 30))
@@ -112,7 +112,7 @@ def test_a_delete_of_other_rows_goes_together_with_a_change_between(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")
-    between(monkeypatch, lambda: ld.dataset(uri).delete("id >= 50"))
+    between(monkeypatch, change_jobs, "run_jobs", lambda: ld.dataset(uri).delete("id >= 50"))
     assert ls.delete(spark, uri, "id >= 40 AND id < 50", parallelism=3) == {"num_deleted_rows": 10}
     assert [row["id"] for row in rows(uri)] == list(range(40))
 
@@ -127,23 +127,9 @@ def test_a_change_gives_up_after_its_retries_and_leaves_nothing(
         ld.dataset(uri).update({"id": "id + 100"}, "id < 10")
         seen.append(files(uri))
 
-    between(monkeypatch, other)
+    between(monkeypatch, change_jobs, "run_jobs", other)
     with pytest.raises(CommitConflictError):
         ls.update(spark, uri, {"s": "'new'"}, "id < 30", parallelism=3, conflict_retries=0)
     assert len(seen) == 1
     named = {name for name in files(uri) if name.endswith(".lance")}
     assert len(named) == 4
-
-
-def between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
-    """Another writer comes once, after the tasks and before the commit."""
-    run, left = change_jobs.run_jobs, [1]
-
-    def run_jobs(*args: object, **kwargs: object) -> object:
-        found = run(*args, **kwargs)
-        if left:
-            left.pop()
-            other()
-        return found
-
-    monkeypatch.setattr(change_jobs, "run_jobs", run_jobs)

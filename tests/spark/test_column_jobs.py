@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from spark.rivals import between
 
 import lance_duck as ld
 import lance_duck.spark as ls
@@ -124,7 +125,7 @@ def test_a_change_of_rows_between_is_refused_where_addresses_would_miss_them(
 ) -> None:
     uri = make(tmp_path / "t.lance")
     given = frame(spark, uri, "_rowaddr", "id < 5").drop("v")
-    between(monkeypatch, lambda: ld.dataset(uri).update({"s": "'new'"}, "id = 1"))
+    between(monkeypatch, column_jobs, "run_frame", lambda: ld.dataset(uri).update({"s": "'new'"}, "id = 1"))
     with pytest.raises(CommitConflictError, match="changed since version 2"):
         ls.add_columns(spark, uri, given)
     assert ld.dataset(uri).version == 3
@@ -139,22 +140,13 @@ def test_rows_that_are_appended_between_are_null(
 ) -> None:
     uri = make(tmp_path / "t.lance")
     given = frame(spark, uri, "_rowaddr", "id < 5").drop("v")
-    between(monkeypatch, lambda: ld.write_dataset(pa.table({"id": [100], "s": ["a"]}), uri, mode="append"))
+    between(
+        monkeypatch,
+        column_jobs,
+        "run_frame",
+        lambda: ld.write_dataset(pa.table({"id": [100], "s": ["a"]}), uri, mode="append"),
+    )
     ls.add_columns(spark, uri, given)
     assert [r["x"] for r in rows(uri)] == [0, 2, 4, 8] + [None] * 51
     named = {f.path for each in ld.dataset(uri).get_fragments() for f in each.metadata.files}
     assert {os.path.basename(name) for name in files(uri) if name.endswith(".lance")} == named
-
-
-def between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> None:
-    """Another writer comes once, after the tasks and before the commit."""
-    run, left = column_jobs.run_frame, [1]
-
-    def run_frame(*args: Any, **kwargs: Any) -> Any:
-        found = run(*args, **kwargs)
-        if left:
-            left.pop()
-            other()
-        return found
-
-    monkeypatch.setattr(column_jobs, "run_frame", run_frame)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from spark.rivals import between
 
 import lance_duck as ld
 import lance_duck.spark as ls
@@ -234,7 +235,12 @@ def test_a_merge_that_loses_a_race_joins_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")
-    seen = between(monkeypatch, lambda: upsert(ld.dataset(uri).merge_insert("id")).execute(table([2, 5], "other")))
+    seen = between(
+        monkeypatch,
+        merge_jobs,
+        "run_frame",
+        lambda: upsert(ld.dataset(uri).merge_insert("id")).execute(table([2, 5], "other")),
+    )
     done = upsert(ls.merge_insert(spark, frame(spark, table([2, 5, 7], "s")), uri, on="id")).execute()
     assert done == {"num_inserted_rows": 1, "num_updated_rows": 2, "num_deleted_rows": 0}
     found = rows(uri)
@@ -247,7 +253,7 @@ def test_a_new_key_that_two_insert_becomes_one_row(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")
-    between(monkeypatch, lambda: ld.write_dataset(table([5], "other"), uri, mode="append"))
+    between(monkeypatch, merge_jobs, "run_frame", lambda: ld.write_dataset(table([5], "other"), uri, mode="append"))
     done = upsert(ls.merge_insert(spark, frame(spark, table([5], "s")), uri, on="id")).execute()
     assert done == {"num_inserted_rows": 0, "num_updated_rows": 1, "num_deleted_rows": 0}
     assert [r["s"] for r in rows(uri) if r["id"] == 5] == ["s5"]
@@ -258,26 +264,12 @@ def test_rows_with_other_keys_may_come_between(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = make(tmp_path / "t.lance")
-    seen = between(monkeypatch, lambda: ld.write_dataset(table([9], "other"), uri, mode="append"))
+    seen = between(
+        monkeypatch, merge_jobs, "run_frame", lambda: ld.write_dataset(table([9], "other"), uri, mode="append")
+    )
     upsert(ls.merge_insert(spark, frame(spark, table([5], "s")), uri, on="id")).execute()
     assert [r["s"] for r in rows(uri) if r["id"] in (5, 9)] == ["s5", "other9"]
     assert seen == [1]
-
-
-def between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object]) -> list[int]:
-    """Another writer comes once, after the first join and before the commit; returns a mark for each join."""
-    run = merge_jobs.run_frame
-    seen: list[int] = []
-
-    def run_frame(*args: Any, **kwargs: Any) -> Any:
-        found = run(*args, **kwargs)
-        seen.append(1)
-        if len(seen) == 1:
-            other()
-        return found
-
-    monkeypatch.setattr(merge_jobs, "run_frame", run_frame)
-    return seen
 
 
 @pytest.mark.slow
