@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.errors import InternalError
 from lance_duck.index.kind import VALUE
 from lance_duck.index.vector.build import number_type
 from lance_duck.index.vector.kept import Kept, Rows, Spill
@@ -154,7 +155,7 @@ class _Sampled:
         return self._count
 
     def __iter__(self) -> Iterator[tuple[Rows, NDArray[Any]]]:
-        raise NotImplementedError  # bounds are known by then
+        raise InternalError("a sample is not all vectors", expected="bounds that are known")
 
     def sample(self, count: int, seed: int) -> NDArray[Any]:
         found = self._samples[seed]
