@@ -6,8 +6,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LOWEST := $(VENV)/lowest
+# Other versions of pylance, oldest first, each in an environment of its own; `test` meets the first and the last.
+export LANCE_DUCK_VERSIONS := $(abspath $(VENV)/versions)
+PYLANCES := $(addprefix $(LANCE_DUCK_VERSIONS)/,$(addsuffix /.ready,$(shell cat tests/versions/pylance.txt)))
+# protoc has an environment of its own: grpcio-tools asks for the old protobuf that its code is for.
+GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
-PROTOC := $(BIN)/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
+PROTOC := $(GRPCIO)/bin/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
 PYTEST := $(BIN)/python -m pytest
 CODE   := lance_duck tests benchmarks
 
@@ -16,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
+.PHONY: help demo versions meetings test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -30,10 +35,20 @@ $(READY): pyproject.toml
 demo: $(READY)  ## query the tables shipped in this repository, and show what comes out
 	@$(BIN)/python benchmarks/demo.py
 
-test: $(READY)  ## all tests in the quick profile
+$(PYLANCES): $(LANCE_DUCK_VERSIONS)/%/.ready: | $(READY)
+	$(PYTHON) -m venv --clear --without-pip $(@D)
+	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check pylance==$*
+	@touch $@
+
+versions: $(PYLANCES)  ## environments of nine other versions of pylance, for the full profile
+
+meetings: versions  ## the README's table of what other versions of pylance and we read of each other
+	PYTHONPATH=.:tests $(BIN)/python -m versions.meetings
+
+test: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## all tests in the quick profile
 	$(PYTEST) -m 'not slow' -n 2 --dist worksteal
 
-test-full: $(READY)  ## all tests, more random cases, then again on the oldest supported libraries
+test-full: $(READY) versions  ## all tests, more random cases, then again on the oldest supported libraries
 	LANCE_DUCK_PROFILE=full $(PYTEST) -n 2 --dist worksteal
 	$(MAKE) --no-print-directory test-lowest
 
@@ -42,7 +57,7 @@ $(LOWEST)/.ready: pyproject.toml tests/lowest.txt $(READY)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' -c tests/lowest.txt
 	@touch $@
 
-test-lowest: $(LOWEST)/.ready  ## the quick profile on the oldest supported libraries (DuckDB 1.5)
+test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## the quick profile on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest -m 'not slow' -n 2 --dist worksteal
 
 test-duckdb15: $(LOWEST)/.ready  ## what touches DuckDB, changes, and Spark (4.0), on the oldest supported libraries (DuckDB 1.5)
@@ -62,13 +77,18 @@ oracle: $(READY)  ## only the comparison with pylance, with counts of cases
 bench: $(READY)  ## every benchmark at its default size, beside pylance and Parquet
 	$(BIN)/python -m benchmarks
 
-golden: $(READY)  ## write the golden tables anew (pinned to one version of the writer)
+golden: $(READY) $(firstword $(PYLANCES))  ## write the golden tables anew (pinned to one version of the writer)
 	$(BIN)/python -m tests.golden.generate
 
-protos: $(READY)  ## regenerate lance_duck/wire/pb from protos/
+$(GRPCIO)/.ready: | $(READY)
+	$(PYTHON) -m venv --clear $(GRPCIO)
+	$(GRPCIO)/bin/python -m pip install --quiet --disable-pip-version-check $(subst grpcio-tools-,grpcio-tools==,$(notdir $(GRPCIO)))
+	@touch $@
+
+protos: $(GRPCIO)/.ready  ## regenerate lance_duck/wire/pb from protos/
 	$(PROTOC) --python_out=. --pyi_out=.
 
-protos-check: $(READY)  ## fail when the generated code does not match protos/
+protos-check: $(GRPCIO)/.ready  ## fail when the generated code does not match protos/
 	@rm -rf $(VENV)/protos && mkdir -p $(VENV)/protos
 	@$(PROTOC) --python_out=$(VENV)/protos --pyi_out=$(VENV)/protos
 	@diff -ru --exclude=__init__.py --exclude=__pycache__ $(VENV)/protos/$(PB) $(PB) \

@@ -6,8 +6,21 @@ import subprocess
 import sys
 
 ALL = (
-    *("scan", "take", "open_table", "sql", "memory", "tpch", "write", "sizes", "changes", "appends", "compaction"),
-    *("indexes", "sql_indexes", "bitmaps", "zones", "vectors", "many_fragments", "spark"),
+    *(
+        "scan",
+        "take",
+        "open_table",
+        "sql",
+        "selective",
+        "memory",
+        "tpch",
+        "write",
+        "sizes",
+        "changes",
+        "appends",
+        "compaction",
+    ),
+    *("indexes", "sql_indexes", "bitmaps", "zones", "vectors", "many_fragments", "spark", "first_use"),
 )
 
 

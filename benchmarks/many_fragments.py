@@ -22,11 +22,11 @@ import pyarrow as pa
 
 import lance_duck as ld
 from benchmarks._harness import OURS, Case, chosen, options, race, report
-from lance_duck.spark.options import ReadOptions
-from lance_duck.spark.place import Place
-from lance_duck.spark.source import partitions
-from lance_duck.spark.stream_offsets import Offset, Walk
-from lance_duck.spark.stream_options import Limits, StreamOptions
+from lance_duck.spark.io.options import ReadOptions
+from lance_duck.spark.io.source import partitions
+from lance_duck.spark.io.stream_offsets import Offset, Walk
+from lance_duck.spark.io.stream_options import Limits, StreamOptions
+from lance_duck.spark.table_ref import TableRef
 
 PEER = "pylance"
 ROWS = 1_000_000
@@ -117,7 +117,7 @@ def follow(table: ld.LanceDataset) -> Offset:
 
 def plan(table: ld.LanceDataset) -> Sequence[object]:
     """Cut the table into what tasks of Spark read."""
-    return partitions(table, ReadOptions(Place.of(table.uri)), table.schema.names)
+    return partitions(table, ReadOptions(TableRef.of(table.uri)), table.schema.names)
 
 
 def sizes(path: str) -> dict[str, float]:

@@ -24,19 +24,20 @@ from lance_duck.errors import (
     UnsupportedError,
     WrongTypeError,
 )
-from lance_duck.file.blob_column import BlobColumn
-from lance_duck.file.blob_file import BlobFile
+from lance_duck.file.blobs.column import BlobColumn
+from lance_duck.file.blobs.file import BlobFile
 from lance_duck.fragment import FragmentMetadata, LanceFragment
+from lance_duck.precompile import WarmUp, warm_up
 from lance_duck.recall import RecallReport, recall_report
 from lance_duck.scan.options import ColumnOrdering
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.store import ExternalManifestStore, register_manifest_store
-from lance_duck.tables import write_dataset
-from lance_duck.verbs.bases import DatasetBasePath
-from lance_duck.verbs.lance_operation import LanceOperation, Transaction
-from lance_duck.verbs.udf import BatchUDF, batch_udf
+from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
+from lance_duck.verbs.public.bases import DatasetBasePath
+from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
 from lance_duck.wire.blob_type import Blob, BlobArray, BlobType, blob_array, blob_field
 from lance_duck.write.options import WriteProgress
+from lance_duck.write_dataset import write_dataset
 
 try:
     __version__ = version("lance-duck")
@@ -78,6 +79,7 @@ __all__ = [
     "Transaction",
     "UnknownColumnError",
     "UnsupportedError",
+    "WarmUp",
     "WriteProgress",
     "WrongTypeError",
     "__version__",
@@ -89,5 +91,6 @@ __all__ = [
     "recall_report",
     "register",
     "register_manifest_store",
+    "warm_up",
     "write_dataset",
 ]

@@ -13,35 +13,37 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.arguments import checked_call, checked_calls, refuse_unknown, refuse_unsupported
+from lance_duck.errors import InvalidInputError
 from lance_duck.fragment import LanceFragment
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.optimize import Upkeep
-from lance_duck.scan.blob_reads import BlobReads
+from lance_duck.redact import shown
+from lance_duck.scan.blobs.methods import BlobReads
+from lance_duck.scan.duckdb.nodes import predicate_from_node
+from lance_duck.scan.duckdb.pushed import ByCaller
+from lance_duck.scan.duckdb.source import ScanSource
 from lance_duck.scan.filters import FilterLike
-from lance_duck.scan.indexed import indexed_columns
-from lance_duck.scan.nearest.again import search_table
+from lance_duck.scan.indexes.indexed_columns import indexed_columns
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.nearest.options import only_vector_column
-from lance_duck.scan.nodes import predicate_from_node
+from lance_duck.scan.nearest.prepared_search import search_table
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import ColumnsLike
-from lance_duck.scan.pushed import ByCaller
 from lance_duck.scan.scanner import LanceScanner
-from lance_duck.scan.source import ScanSource
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
-from lance_duck.verbs.columns import ColumnChanges
-from lance_duck.verbs.commits import Commits
-from lance_duck.verbs.config import ConfigChanges
-from lance_duck.verbs.delta import Lineage
-from lance_duck.verbs.history import History
-from lance_duck.verbs.indices import IndexChanges
-from lance_duck.verbs.lance_schema import LanceSchema
-from lance_duck.verbs.rows import RowChanges
+from lance_duck.verbs.columns.methods import ColumnChanges
+from lance_duck.verbs.indexes.methods import IndexChanges
+from lance_duck.verbs.public.lance_schema import LanceSchema
+from lance_duck.verbs.row_methods import RowChanges
 from lance_duck.verbs.statistics import LanceStats
-from lance_duck.verbs.versions import VersionChanges
+from lance_duck.verbs.versions.commits import Commits
+from lance_duck.verbs.versions.config import ConfigChanges
+from lance_duck.verbs.versions.delta import Lineage
+from lance_duck.verbs.versions.history import History
+from lance_duck.verbs.versions.versions import VersionChanges
 
 _REMEDIES: Final = MappingProxyType(
     {
@@ -55,6 +57,7 @@ _REMEDIES: Final = MappingProxyType(
 )
 
 
+@checked_call
 def dataset(
     uri: str | os.PathLike[str],
     version: Version | None = None,
@@ -75,13 +78,13 @@ def dataset(
         uri: Path or URI of the table.
         version: A number, the name of a tag, or (branch, number or tag or None for its latest); None: the latest.
         asof: Open the newest version that was committed before this moment; local time when it names no zone.
-        block_size: Without effect, as are the sizes of caches and `read_params`: what is read at once is decided here.
+        block_size: Without effect: what is read at once is decided from the sizes of columns and batches.
         commit_lock: Refused: see the setting "manifest_store" for stores that need one.
-        index_cache_size: See `block_size`.
+        index_cache_size: Without effect: what open indexes may take of memory is limited for all tables together.
         storage_options: Settings of the object store.
-        metadata_cache_size_bytes: See `block_size`.
-        index_cache_size_bytes: See `block_size`.
-        read_params: See `block_size`.
+        metadata_cache_size_bytes: Without effect: see `index_cache_size`.
+        index_cache_size_bytes: Without effect: see `index_cache_size`.
+        read_params: Without effect: see `block_size`.
         refused: Arguments of pylance that are not supported: default_scan_options (pass them to `scanner`), session,
             namespace_client, table_id, base_store_params.
 
@@ -91,10 +94,11 @@ def dataset(
         UnsupportedError: An argument that is not supported.
         FormatError: The table cannot be read.
     """
-    _refuse(commit_lock=commit_lock, **refused)
+    refuse_unsupported(dataset, {"commit_lock": commit_lock, **refused}, _REMEDIES)
     return LanceDataset(uri, version, asof, storage_options)
 
 
+@checked_calls
 class LanceDataset(
     pads.UnionDataset,  # type: ignore[misc]
     ScanSource,
@@ -123,7 +127,8 @@ class LanceDataset(
     ) -> None:
         if version is not None and asof is not None:
             raise InvalidInputError("both version and asof", where="dataset", expected="one of them")
-        self._adopt(os.fspath(uri), TableScan(open_snapshot(uri, version, asof, storage_options)))
+        table = TableScan(open_snapshot(uri, version, asof, storage_options))
+        self._adopt(os.fspath(uri), table)
 
     def _adopt(self, uri: str, table: TableScan) -> None:
         pads.UnionDataset.__init__(self, table.snapshot.schema.scan_arrow, [table.as_pieces()])
@@ -157,7 +162,7 @@ class LanceDataset(
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns."""
+        """The columns, as Arrow types."""
         return self._snapshot.schema.arrow
 
     @property
@@ -191,7 +196,7 @@ class LanceDataset(
         return dict(self._snapshot.schema.metadata)
 
     def config(self) -> dict[str, str]:
-        """Settings of the table."""
+        """Return settings of the table."""
         return dict(self._snapshot.config)
 
     @property
@@ -243,8 +248,9 @@ class LanceDataset(
             limit: Rows at most.
             offset: Rows to leave out first.
             nearest: Give the rows nearest to a query, with their `_distance`: a dict of "column" and "q", and as wanted
-                of "k", "metric", "nprobes", "ef", "refine_factor", "use_index", "distance_range", … A filter holds
-                before the search, unless `prefilter` is False.
+                of "k" (else as many as `limit` and `offset` ask for, or 10), "metric", "nprobes", "ef",
+                "refine_factor", "use_index", "distance_range", … A filter holds before the search, unless `prefilter`
+                is False.
             batch_size: Rows of a batch at most.
             options: The other arguments of `ScanOptions`.
 
@@ -253,7 +259,7 @@ class LanceDataset(
             UnsupportedError: An option that is known but not supported.
         """
         options |= {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
-        chosen = ScanOptions(nearest=nearest, batch_size=batch_size, **options)
+        chosen = ScanOptions.of({**options, "nearest": nearest, "batch_size": batch_size})
         return LanceScanner(self._table, chosen, handle=lambda fragment: LanceFragment(self, fragment.id))
 
     scanner = ByCaller(scan, ScanSource.pushed_scanner)
@@ -287,12 +293,12 @@ class LanceDataset(
         """Read into a pandas DataFrame; the arguments are those of `scanner`."""
         return self.to_table(**options).to_pandas()
 
-    def search(self, q: Any, k: int = 10, column: str | None = None, **options: Any) -> pa.Table:
-        """The rows nearest to a query vector, or to each of several, nearest first, with their `_distance`.
+    def search(self, q: Any, k: int | None = None, column: str | None = None, **options: Any) -> pa.Table:
+        """Return the rows nearest to a query vector, or to each of several, nearest first, with their `_distance`.
 
         Args:
             q: A list, a numpy array or an Arrow array of numbers; a matrix, or a list of lists, for several queries.
-            k: Rows for each query.
+            k: Rows for each query; None: as many as `limit` and `offset` ask for, or 10.
             column: The vectors; may be left out where the table has one column of vectors.
             options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, nprobes,
                 ef, refine_factor, use_index, exact_distance, distance_range, …).
@@ -300,29 +306,30 @@ class LanceDataset(
         Raises:
             InvalidInputError: What was asked makes no sense for this table.
         """
+        refuse_unknown(options, [*NEAREST_ARGUMENTS, *ScanOptions.__dataclass_fields__], "search")
         chosen = only_vector_column(self._snapshot.schema) if column is None else column
         nearest = {"column": chosen, "q": q, "k": k}
         nearest |= {name: options.pop(name) for name in NEAREST_ARGUMENTS & options.keys()}
         return self.to_table(nearest=nearest, **options)
 
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
-        """Number of rows; without a filter from metadata alone."""
+        """Return number of rows; without a filter from metadata alone."""
         if filter is None and not options and self._table.restriction is None:
             return self._snapshot.count_rows()
         return self.scan(columns=[], filter=filter, **options).count_rows()
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """The first rows; the options are those of `scanner`."""
+        """Return the first rows; the options are those of `scanner`."""
         return self.scan(**{**options, "limit": num_rows}).to_table()
 
     def slice(self, start: int, end: int, columns: ColumnsLike | None = None) -> pa.Table:
-        """Rows from position `start` to before `end`."""
+        """Return rows from position `start` to before `end`."""
         if not 0 <= start <= end:
             raise InvalidInputError("slice", expected="0 <= start <= end", found=f"{start} and {end}")
         return self.scan(columns, offset=start, limit=end - start).to_table()
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Any) -> pa.Table:
-        """Rows by position, in any order, also repeatedly; options are those of `scanner`.
+        """Return rows by position, in any order, also repeatedly; options are those of `scanner`.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -333,7 +340,7 @@ class LanceDataset(
         return pa.Table.from_batches([self._table.taker.by_position(indices, projection)])
 
     def take_rows(self, row_ids: Any, columns: ColumnsLike | None = None) -> pa.Table:
-        """Rows by `_rowid`, in any order, also repeatedly; deleted rows are left out."""
+        """Return rows by `_rowid`, in any order, also repeatedly; deleted rows are left out."""
         projection = self._table.projection(columns)
         return pa.Table.from_batches([self._table.taker.by_row_id(row_ids, projection)])
 
@@ -342,7 +349,7 @@ class LanceDataset(
     def sample(
         self, num_rows: int, columns: ColumnsLike | None = None, randomize_order: bool = True, **options: Any
     ) -> pa.Table:
-        """Rows at random, without repetition.
+        """Return rows at random, without repetition.
 
         Raises:
             InvalidInputError: More rows than there are.
@@ -356,7 +363,7 @@ class LanceDataset(
     # Fragments.
 
     def get_fragments(self, filter: FilterLike | None = None) -> list[LanceFragment]:  # noqa: A002
-        """Handles on the fragments; with a filter, on those that hold rows which pass it."""
+        """Return handles on the fragments; with a filter, on those that hold rows which pass it."""
         fragments = self._snapshot.fragments
         if filter is None:
             return [LanceFragment(self, fragment_id) for fragment_id in fragments.ids()]
@@ -365,21 +372,21 @@ class LanceDataset(
         return [LanceFragment(self, fragment.id) for fragment, plan in plans if self._table.has_rows(plan)]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """Handle on a fragment; None when there is none with this id."""
+        """Return handle on a fragment; None when there is none with this id."""
         return LanceFragment(self, fragment_id) if fragment_id in self._snapshot.fragments.ids() else None
 
     def fragment_ids(self) -> list[int]:
-        """Ids of the fragments, in the order of a scan."""
+        """Return ids of the fragments, in the order of a scan."""
         return self._snapshot.fragments.ids()
 
     # What pyarrow does with a dataset.
 
     def filter(self, expression: FilterLike) -> Self:
-        """The dataset with only the rows that pass a filter; nothing is read yet."""
+        """Return the dataset with only the rows that pass a filter; nothing is read yet."""
         return self._over(self._table.restricted(expression), self._uri)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
-        """The rows in order, in memory; see `pyarrow.dataset.Dataset.sort_by`."""
+        """Return the rows in order, in memory; see `pyarrow.dataset.Dataset.sort_by`."""
         return _in_memory("sort_by", self.to_table().sort_by, sorting, **options)
 
     def join(self, right_dataset: pads.Dataset, keys: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
@@ -387,7 +394,7 @@ class LanceDataset(
         return _in_memory("join", self.to_table().join, right_dataset.to_table(), keys, *args, **options)
 
     def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """As-of join with another dataset, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
+        """Return as-of join with another dataset, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
         return _in_memory("join_asof", self.to_table().join_asof, right_dataset.to_table(), *args, **options)
 
     def __len__(self) -> int:
@@ -404,11 +411,11 @@ class LanceDataset(
         return self
 
     def rows(self) -> int:
-        """Rows of the table, as DuckDB plans joins by; a filter is not counted in."""
+        """Return rows of the table, as DuckDB plans joins by; a filter is not counted in."""
         return self._snapshot.count_rows()
 
     def accepts(self, predicate: Any) -> bool:
-        """Whether to apply a filter of DuckDB's here: where it can be done exactly, and pays."""
+        """Return whether to apply a filter of DuckDB's here: where it can be done exactly, and pays."""
         found = predicate_from_node(predicate, self.schema)
         return found is not None and self._table.filter_pays(found)
 
@@ -427,10 +434,10 @@ class LanceDataset(
         return self._table.index_estimate(predicate)
 
     def __repr__(self) -> str:
-        return f"<LanceDataset {self._uri!r}, version {self.version}>"
+        return f"<LanceDataset {shown(self._uri)!r}, version {self.version}>"
 
     def _repr_html_(self) -> str:
-        """A description from metadata alone."""
+        """Return a description from metadata alone."""
         return "".join(_html(self._uri, self._snapshot))
 
     @property
@@ -455,15 +462,6 @@ class LanceDataset(
         self._adopt(self._uri, TableScan(snapshot, self._table.restriction))
 
 
-def _refuse(**given: Any) -> None:
-    """Refuse arguments of pylance that are not supported, unless they ask for nothing."""
-    for name, value in given.items():
-        if name not in _REMEDIES:
-            raise InvalidInputError(f"unknown argument {name!r}", where="dataset")
-        if value:
-            raise UnsupportedError(f"{name} is not supported", where="dataset", remedy=_REMEDIES[name])
-
-
 def _reopen(uri: str, snapshot: Snapshot, restriction: Any) -> LanceDataset:
     return LanceDataset._over(TableScan(snapshot, restriction), uri)
 
@@ -485,7 +483,7 @@ def _html(uri: str, snapshot: Snapshot) -> Iterator[str]:
         "fragments": f"{len(snapshot.fragments):,}",
         "data files": f"{len(files):,}, {size:,} bytes",
     }
-    yield f"<div><b>LanceDataset</b> {html.escape(uri)}<table><tbody>"
+    yield f"<div><b>LanceDataset</b> {html.escape(shown(uri))}<table><tbody>"
     for name, value in facts.items():
         yield f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>"
     yield "</tbody></table><table><thead><tr><th>column</th><th>type</th></tr></thead><tbody>"

@@ -17,15 +17,18 @@
     │   └── IncompatibleError   the other change took away what this one needs
     ├── ReferencedError         also OSError: a tag or branch still needs what is to be removed
     ├── StoreError              also OSError: the disk or the object store failed
+    ├── ForkedError             also RuntimeError: it was begun before a fork, by threads that the child does not have
     ├── JobError                also RuntimeError: work that runs elsewhere failed, and not by an error of these
     └── InternalError           also RuntimeError: a bug of ours
 
-One message shape, from the parts that are given: "where: what: expected …, found …; remedy".
+One message shape, from the parts that are given: "where: what: expected …, found …; remedy", without secrets.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from lance_duck.redact import shown
 
 
 class LanceDuckError(Exception):
@@ -48,11 +51,11 @@ class LanceDuckError(Exception):
         found: object = None,
         remedy: str | None = None,
     ) -> None:
-        self.what = what
-        self.where = where
-        self.expected = expected
-        self.found = found
-        self.remedy = remedy
+        self.what = shown(what)
+        self.where = _shown(where)
+        self.expected = _shown(expected)
+        self.found = _shown(found)
+        self.remedy = remedy if remedy is None else shown(remedy)
         super().__init__(self._message())
 
     def _message(self) -> str:
@@ -61,7 +64,7 @@ class LanceDuckError(Exception):
         facts = [f"{name} {fact}" for name, fact in named.items() if fact is not None]
         if facts:
             text += ": " + ", ".join(facts)
-        return f"{text}; {self.remedy}" if self.remedy else text
+        return shown(f"{text}; {self.remedy}" if self.remedy else text)
 
     def __str__(self) -> str:
         return self._message()
@@ -69,6 +72,10 @@ class LanceDuckError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         parts = {"where": self.where, "expected": self.expected, "found": self.found, "remedy": self.remedy}
         return _rebuild, (type(self), self.what, {k: v if v is None else str(v) for k, v in parts.items()})
+
+
+def _shown(part: object) -> object:
+    return shown(part) if isinstance(part, str) else part
 
 
 def _rebuild(kind: type[LanceDuckError], what: str, parts: dict[str, Any]) -> LanceDuckError:
@@ -141,6 +148,10 @@ class StoreError(LanceDuckError, OSError):
 
 class JobError(LanceDuckError, RuntimeError):
     """Work that was given to another process failed: a worker died, or raised an error that is none of these."""
+
+
+class ForkedError(LanceDuckError, RuntimeError):
+    """Something that was begun before this process was forked off, and that cannot go on here."""
 
 
 class InternalError(LanceDuckError, RuntimeError):

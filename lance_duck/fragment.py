@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.maintenance.validate import validate
 from lance_duck.progress import FragmentWriteProgress
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ColumnsLike, Projection
+from lance_duck.scan.read.take import Taker
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.scan.take import Taker
-from lance_duck.verbs.bases import known_bases, new_bases
-from lance_duck.verbs.files_in_place import fragment_at
+from lance_duck.verbs.columns.new_columns import NewColumns, joined_columns, new_columns
+from lance_duck.verbs.columns.udf import BatchUDF
 from lance_duck.verbs.fragment_changes import (
     add_to_fragment,
     delete_in_fragment,
@@ -28,13 +30,13 @@ from lance_duck.verbs.fragment_changes import (
     stage_fragments,
     update_in_fragment,
 )
-from lance_duck.verbs.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
 from lance_duck.verbs.handle import Handle
-from lance_duck.verbs.lance_operation import LanceOperation, Transaction
-from lance_duck.verbs.lance_schema import LanceSchema
-from lance_duck.verbs.new_columns import NewColumns, joined_columns, new_columns
-from lance_duck.verbs.udf import BatchUDF
-from lance_duck.verbs.write_settings import WriteSettings
+from lance_duck.verbs.public.bases import known_bases, new_bases
+from lance_duck.verbs.public.files_in_place import fragment_at
+from lance_duck.verbs.public.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
+from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
+from lance_duck.verbs.public.lance_schema import LanceSchema
+from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.inputs import to_reader
 from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
@@ -50,6 +52,7 @@ class HasTable(Protocol):
     def _table(self) -> TableScan: ...
 
 
+@checked_calls
 class LanceFragment(pads.Fragment):  # type: ignore[misc]
     """One fragment of a version of a table.
 
@@ -112,32 +115,42 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return metadata_of(self._fragment, self.physical_rows, self.num_deletions)
 
     def data_files(self) -> list[DataFile]:
-        """The data files."""
+        """Return the data files."""
         return self.metadata.files
 
     def deletion_file(self) -> str | None:
-        """Path of the deletion file below the root of the table; None when no row is deleted."""
+        """Return path of the deletion file below the root of the table; None when no row is deleted."""
         deletion = self._fragment.deletion_file
         return None if deletion is None else deletion.path(self.fragment_id)
 
     def scanner(
         self,
-        schema: None = None,
+        schema: pa.Schema | None = None,
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
         **options: Any,
     ) -> LanceScanner:
-        """Decide a scan of this fragment; the options are those of `ScanOptions`."""
+        """Decide a scan of this fragment.
+
+        Args:
+            schema: That of the table, which pyarrow's callers pass along; its metadata may differ.
+            columns: See `LanceDataset.scan`.
+            filter: See `LanceDataset.scan`.
+            options: The other arguments of `ScanOptions`.
+
+        Raises:
+            UnsupportedError: The schema is another one than that of the table.
+        """
         if schema is not None:
-            raise UnsupportedError("a scan in another schema", where="schema", remedy="name the columns")
-        chosen = ScanOptions(columns=columns, filter=filter, **options)
+            _check_schema(schema, self.schema)
+        chosen = ScanOptions.of({**options, "columns": columns, "filter": filter})
         if chosen.fragments is not None:
             raise InvalidInputError("fragments of a fragment", where="fragments")
         return LanceScanner(self._scan, chosen, self._fragment, lambda _: self)
 
     def to_table(
         self,
-        schema: None = None,
+        schema: pa.Schema | None = None,
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
         **options: Any,
@@ -147,7 +160,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     def to_batches(
         self,
-        schema: None = None,
+        schema: pa.Schema | None = None,
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
         **options: Any,
@@ -160,12 +173,13 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self.to_table(**options).to_pandas()
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """The first rows; the options are those of `ScanOptions`."""
+        """Return the first rows; the options are those of `ScanOptions`."""
         return self.to_table(limit=num_rows, **options)
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Any) -> pa.Table:
-        """Rows by position among those that are not deleted, in any order, also repeatedly."""
-        _refuse_options(options)
+        """Rows by position among those that are not deleted, in any order, also repeatedly; see `ScanOptions`."""
+        if any(value is not None for value in options.values()):
+            return self.scanner(columns=columns, **options).take(indices)
         projection = self._scan.projection(columns)
         return pa.Table.from_batches([self._scan.taker.in_fragment(self._fragment, indices, projection)])
 
@@ -186,7 +200,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         validate(self._scan.snapshot, self._fragment)
 
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
-        """Number of rows; without a filter from metadata alone."""
+        """Return number of rows; without a filter from metadata alone."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     # Changes, to be committed by the caller. See `LanceOperation`.
@@ -327,6 +341,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self._dataset._table
 
 
+@checked_calls
 class FragmentSession:
     """Takes rows of a fragment by their places, always the same columns; see `LanceFragment.open_session`."""
 
@@ -336,7 +351,7 @@ class FragmentSession:
         self._projection = projection
 
     def take(self, indices: Any) -> pa.Table:
-        """Rows by position among those that are not deleted, in any order, also repeatedly.
+        """Return rows by position among those that are not deleted, in any order, also repeatedly.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -344,6 +359,7 @@ class FragmentSession:
         return pa.Table.from_batches([self._taker.in_fragment(self._fragment, indices, self._projection)])
 
 
+@checked_call
 def write_fragments(
     data: Any,
     dataset_uri: str | os.PathLike[str] | HasTable,
@@ -425,9 +441,25 @@ def write_fragments(
     return Transaction(0 if current is None else current.version, operation)
 
 
-def _refuse_options(options: Mapping[str, Any]) -> None:
-    """Refuse what take of pyarrow knows and a table does not; defaults pass."""
-    ScanOptions(**options)
+def _check_schema(given: object, own: pa.Schema) -> None:
+    """Refuse a schema other than a table's own, metadata aside."""
+    if not isinstance(given, pa.Schema):
+        raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(given).__name__)
+    if given.equals(own, check_metadata=False):
+        return
+    pairs = zip_longest(given, own)
+    found, expected = next(pair for pair in pairs if not _is_same(*pair))
+    raise UnsupportedError(
+        "a scan in another schema than that of the table",
+        where="schema",
+        expected="no more columns" if expected is None else expected,
+        found="no more columns" if found is None else found,
+        remedy="leave schema out; name the columns, and cast the result",
+    )
+
+
+def _is_same(one: pa.Field | None, other: pa.Field | None) -> bool:
+    return one is not None and other is not None and one.equals(other, check_metadata=False)
 
 
 __all__ = ["DataFile", "DeletionFile", "FragmentMetadata", "FragmentSession", "LanceFragment", "write_fragments"]

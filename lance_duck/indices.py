@@ -1,7 +1,7 @@
-"""What indexes are described by: how they are made, and what a table says of those that it has."""
+"""IndexConfig, IndexProgress, and descriptions of indexes."""
 
-from lance_duck.verbs.index_describe import IndexDescription, IndexInformation, IndexSegmentDescription
-from lance_duck.verbs.index_kinds import IndexConfig
-from lance_duck.verbs.lance_operation import Index, IndexFile
+from lance_duck.verbs.indexes.describe import IndexDescription, IndexInformation, IndexSegmentDescription
+from lance_duck.verbs.indexes.kinds import IndexConfig
+from lance_duck.verbs.public.lance_operation import Index, IndexFile
 
 __all__ = ["Index", "IndexConfig", "IndexDescription", "IndexFile", "IndexInformation", "IndexSegmentDescription"]

@@ -1,4 +1,4 @@
-"""Upkeep as users call it.
+"""DatasetOptimizer, Compaction and cleanup, as users call them.
 
 Compaction runs at once, or as a plan of tasks that run elsewhere and are committed together.
 """
@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypedDict
 
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
-from lance_duck.index.reuse_out import surviving_rows
+from lance_duck.index.reuse_write import surviving_rows
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupStats, cleanup, explain_cleanup
 from lance_duck.maintenance.cleanup_plan import CleanupPolicy
@@ -21,11 +22,11 @@ from lance_duck.maintenance.options import CompactionOptions, compaction_options
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
 from lance_duck.maintenance.validate import Problem, find_problems, validate
 from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.config import ConfigChanges
-from lance_duck.verbs.fragment_metadata import FragmentMetadata, fragment_from, metadata_of
 from lance_duck.verbs.handle import Handle
-from lance_duck.verbs.index_kinds import progress_of
-from lance_duck.verbs.index_optimize import OptimizeOptions, optimize_indices
+from lance_duck.verbs.indexes.kinds import progress_of
+from lance_duck.verbs.indexes.optimize import OptimizeOptions, optimize_indices
+from lance_duck.verbs.public.fragment_metadata import FragmentMetadata, fragment_from, metadata_of
+from lance_duck.verbs.versions.config import ConfigChanges
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class RewriteResult:
         return f"RewriteResult(read_version={self.read_version}, new_fragments={new}, old_fragments={old})"
 
     def json(self) -> str:
-        """The result as JSON text."""
+        """Return the result as JSON text."""
         raw = {
             "metrics": vars(self.metrics),
             "new_fragments": [f.to_json() for f in self.new_fragments],
@@ -85,6 +86,7 @@ class RewriteResult:
             raise InvalidInputError("not the result of a compaction task", found=str(error)) from error
 
 
+@checked_calls
 @dataclass(frozen=True)
 class CompactionTask:
     """A group of fragments to write anew. It compares, pickles, and goes to JSON and back."""
@@ -107,7 +109,7 @@ class CompactionTask:
         return RewriteResult(_metrics([done]), self.fragments, new, self.read_version, rows)
 
     def json(self) -> str:
-        """The task as JSON text."""
+        """Return the task as JSON text."""
         return json.dumps(
             {
                 "task": {"fragments": [f.to_json() for f in self.fragments]},
@@ -139,11 +141,11 @@ class CompactionPlan:
         return f"CompactionPlan(read_version={self.read_version}, tasks=<{self.num_tasks()} compaction tasks>)"
 
     def num_tasks(self) -> int:
-        """Number of tasks."""
+        """Return number of tasks."""
         return len(self.tasks)
 
     def json(self) -> str:
-        """The plan as JSON text."""
+        """Return the plan as JSON text."""
         return json.dumps(
             {
                 "tasks": [{"fragments": [f.to_json() for f in task.fragments]} for task in self.tasks],
@@ -164,6 +166,7 @@ class CompactionPlan:
             raise InvalidInputError("not a compaction plan", found=str(error)) from error
 
 
+@checked_calls
 class Compaction:
     """Compaction in steps: plan, execute the tasks wherever, commit what they wrote."""
 
@@ -211,6 +214,7 @@ class AutoCleanupConfig(TypedDict):
     older_than_seconds: int
 
 
+@checked_calls
 class DatasetOptimizer:
     """Upkeep of a table.
 
@@ -287,7 +291,7 @@ class DatasetOptimizer:
         try:
             interval = int(auto_cleanup_config["interval"])
             seconds = int(auto_cleanup_config["older_than_seconds"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, IndexError):
             raise InvalidInputError(
                 "auto_cleanup_config", expected="interval and older_than_seconds", found=repr(auto_cleanup_config)
             ) from None
@@ -298,6 +302,7 @@ class DatasetOptimizer:
         self._dataset.delete_config_keys([INTERVAL, OLDER_THAN, RETAIN])
 
 
+@checked_calls
 class Upkeep(ConfigChanges):
     """Compaction, cleanup and validation of a table."""
 
@@ -330,7 +335,7 @@ class Upkeep(ConfigChanges):
             error_if_tagged_old_versions: A tagged version that would go is an error; else it stays.
             delete_rate_limit: Files a second at most.
             versions: Only these go.
-            delete_concurrency: Accepted; the store decides.
+            delete_concurrency: Without effect beyond being checked: the store decides how many deletions run at once.
             dry_run: Remove nothing, say what would go.
 
         Raises:
@@ -362,6 +367,19 @@ class Upkeep(ConfigChanges):
         """Say what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
 
         With `include_files` the files are named, `max_files` of them at most.
+
+        Args:
+            older_than: See `cleanup_old_versions`.
+            retain_versions: See `cleanup_old_versions`.
+            delete_unverified: See `cleanup_old_versions`.
+            error_if_tagged_old_versions: See `cleanup_old_versions`.
+            delete_rate_limit: Without effect: nothing is deleted.
+            versions: See `cleanup_old_versions`.
+            include_files: Name the files that would go.
+            max_files: Files that are named at most.
+
+        Raises:
+            InvalidInputError: A number that is not positive.
         """
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive", where="cleanup", found=max_files)

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 from pyarrow import fs
 
-from lance_duck.verbs.fragment_metadata import FragmentMetadata
-from lance_duck.verbs.index_kinds import IndexProgress
+from lance_duck.verbs.indexes.kinds import IndexProgress
+from lance_duck.verbs.public.fragment_metadata import FragmentMetadata
 
 
 class FragmentWriteProgress(ABC):
@@ -25,11 +25,11 @@ class FragmentWriteProgress(ABC):
 
     @abstractmethod
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """A file is begun; the fragment names it, and has neither rows nor, where that comes later, a number."""
+        """Observe that a file was begun: the fragment names it and has no rows yet."""
 
     @abstractmethod
     def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """The file is whole; it is not committed yet."""
+        """Observe that a file is complete; it is not committed yet."""
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):

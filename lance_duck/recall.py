@@ -1,4 +1,4 @@
-"""How well and how fast an index finds the nearest neighbours, so that a user can choose how far it is to look."""
+"""recall_report: how well and how fast a vector index finds the nearest neighbors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.vector.vectors import vectors_of
@@ -43,6 +44,7 @@ Numbers = int | Sequence[int | None] | None
 Ids = list[NDArray[np.uint64]]
 
 
+@checked_calls
 @dataclass(frozen=True, eq=False, repr=False)
 class RecallReport:
     """Recall and latency of searches through an index, setting by setting; the last row is the exact search.
@@ -58,7 +60,7 @@ class RecallReport:
     title: str
 
     def choose(self, recall: float = 0.95) -> dict[str, int] | None:
-        """The fastest setting that reaches a recall, as arguments of `nearest`; None: no setting does."""
+        """Return the fastest setting that reaches a recall, as arguments of `nearest`; None: no setting does."""
         rows = [row for row in self.table.to_pylist()[:-1] if row["recall"] >= recall]
         if not rows:
             return None
@@ -129,6 +131,7 @@ class RecallReport:
         yield ["exact", *(_shown(exact[name]) for name in self._names[1:])]
 
 
+@checked_call
 def recall_report(
     ds: LanceDataset,
     column: str,
@@ -198,7 +201,7 @@ class _Searches:
         self._k: int = nearest["k"]
 
     def truth(self) -> list[tuple[int, NDArray[np.uint64]]]:
-        """For each query the number of its true neighbours, and the rows that may be among them: ties count."""
+        """Return, for each query, the number of true neighbours and the rows that may be among them, ties included."""
         wide = 2 * self._k + 1
         while True:
             found = self._ask(self._queries, {"use_index": False}, wide)
@@ -221,12 +224,12 @@ class _Searches:
         return result, ends_in_a_tie
 
     def one_by_one(self, setting: dict[str, Number]) -> tuple[Ids, float]:
-        """What is found for each query, and the median of the milliseconds that it took."""
+        """Return what is found for each query, and the median of the milliseconds that it took."""
         self._ask(self._queries[0], setting)
         return self._timed(self._queries, setting)
 
     def exact_latency(self) -> float:
-        """The median of the milliseconds that the exact search for a single query takes."""
+        """Return the median of the milliseconds that the exact search for a single query takes."""
         return self._timed(self._queries[:_EXACT_RUNS], {"use_index": False})[1]
 
     def _timed(self, queries: NDArray[Any], setting: dict[str, Any]) -> tuple[Ids, float]:
@@ -248,7 +251,7 @@ class _Searches:
 def _asked(
     ds: LanceDataset, given: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[np.uint64] | None]:
-    """The search, checked, and the rows that queries come from; None: from elsewhere."""
+    """Return the search, checked, and the rows that queries come from; None: from elsewhere."""
     schema = ds._snapshot.schema
     if queries is not None:
         return Nearest.of({**given, "q": queries}, schema), None
@@ -264,7 +267,7 @@ def _asked(
 
 
 def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Vectors by chance that can be searched, by whatever metric, and their rows."""
+    """Return vectors by chance that can be searched, by whatever metric, and their rows."""
     rng, count = np.random.default_rng(seed), ds.count_rows()
     size = sample
     while True:
@@ -315,7 +318,7 @@ def _title(ds: LanceDataset, way: Route, column: str, k: int, queries: int) -> s
 
 
 def _figures(ds: LanceDataset, way: Route) -> list[dict[str, Any]]:
-    """Statistics of the segments that are asked."""
+    """Return statistics of the segments that are asked."""
     assert way.index is not None
     asked = {str(segment.uuid) for segment, _ in way.segments}
     figures: list[dict[str, Any]] = ds.index_statistics(way.index.name)["indices"]

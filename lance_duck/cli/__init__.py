@@ -1,10 +1,11 @@
-"""The command line: look at Lance tables, change them, and run SQL over them.
+"""The command line: looks at Lance tables, changes them, and runs SQL over them.
 
-An error is one line on stderr and exit code 1; wrong usage is exit code 2.
+You hold: words of a shell. You get: a table on a terminal, CSV in a pipe, JSON lines with `--json`. An error goes to
+stderr with exit code 1; wrong usage is exit code 2. A command calls what a Python user would call.
+Never here: anything that Python users cannot do.
 """
 
-from lance_duck.cli import change, indexes, look
-from lance_duck.cli.app import app
+from lance_duck.cli import change, indexes, look, prepare
 from lance_duck.cli.show import plain, show, show_table, text
 
-__all__ = ["app", "change", "indexes", "look", "plain", "show", "show_table", "text"]
+__all__ = ["change", "indexes", "look", "plain", "prepare", "show", "show_table", "text"]

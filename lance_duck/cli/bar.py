@@ -1,4 +1,4 @@
-"""How far long work is, for people."""
+"""Progress bars on a terminal."""
 
 from __future__ import annotations
 

@@ -2,55 +2,57 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import sys
 from datetime import timedelta
-from enum import StrEnum
-from typing import Annotated
-
-import typer
+from typing import Final
 
 import lance_duck as ld
-from lance_duck.cli.app import JsonOption, PathArgument, TagOption, VersionOption, app, open_table
 from lance_duck.cli.bar import progress_bar
+from lance_duck.cli.open import open_table
 from lance_duck.cli.show import report, show
+from lance_duck.errors import InvalidInputError
+
+_SOURCES: Final = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst", ".arrow", ".feather")
+
+_QUERY = re.compile(r"\s*(select|with|from|values)\b[\s(]", re.IGNORECASE)
 
 
-class Mode(StrEnum):
-    """What happens to rows that are there already."""
-
-    create = "create"
-    append = "append"
-    overwrite = "overwrite"
-
-
-@app.command()
 def write(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL in parentheses.")],
-    table: PathArgument,
-    mode: Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")] = (
-        Mode.create
-    ),
-    data_storage_version: Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")] = None,
-    max_rows_per_file: Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Rows of a file.")] = 1 << 20,
-    as_json: JsonOption = False,
+    table: str,
+    source: str,
+    mode: str = "create",
+    data_storage_version: str | None = None,
+    max_rows_per_file: int = 1 << 20,
+    as_json: bool = False,
 ) -> None:
     """Write rows to a table."""
+    if _is_rows(table):
+        raise InvalidInputError(
+            "a source of rows where the table is expected",
+            where=table,
+            expected="the table first: lance-duck write TABLE SOURCE",
+            remedy=f"lance-duck write {shlex.quote(source)} {shlex.quote(table)}",
+        )
     with ld.connect() as connection:
-        place = source if source.lstrip().startswith("(") else _quoted(source)
+        place = (
+            f"({source})" if _QUERY.match(source) else source if source.lstrip().startswith("(") else _quoted(source)
+        )
         dataset = ld.write_dataset(
             connection.sql(f"FROM {place}"),
             table,
-            mode=mode.value,
+            mode=str(mode),
             data_storage_version=data_storage_version,
             max_rows_per_file=max_rows_per_file,
         )
     report({"version": dataset.version, "rows": dataset.count_rows()}, as_json)
 
 
-@app.command()
 def compact(
-    table: PathArgument,
-    target_rows: Annotated[int | None, typer.Option("--target-rows", min=1, help="Join smaller fragments.")] = None,
-    as_json: JsonOption = False,
+    table: str,
+    target_rows: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Join small fragments and leave out deleted rows."""
     dataset = open_table(table)
@@ -59,15 +61,12 @@ def compact(
     report({"version": dataset.version, **vars(metrics)}, as_json)
 
 
-@app.command()
 def cleanup(
-    table: PathArgument,
-    older_than: Annotated[
-        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Age to keep.")
-    ] = None,
-    retain: Annotated[int | None, typer.Option("--retain", min=1, help="Newest versions to keep.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, remove nothing.")] = False,
-    as_json: JsonOption = False,
+    table: str,
+    older_than: float | None = None,
+    retain: int | None = None,
+    dry_run: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Remove old versions (14 days, unless told otherwise) and the files that only they refer to."""
     age = None if older_than is None else timedelta(days=older_than)
@@ -75,15 +74,24 @@ def cleanup(
     report(vars(stats), as_json)
 
 
-@app.command()
-def validate(
-    table: PathArgument, version: VersionOption = None, tag: TagOption = None, as_json: JsonOption = False
-) -> None:
+def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:
     """Read everything and list what is wrong; exit code 1 when something is."""
-    problems = open_table(table, version, tag).find_problems()
-    show(({"where": p.where, "problem": p.what} for p in problems), ["where", "problem"], as_json, max_rows=1000)
+    dataset = open_table(table, version, tag)
+    problems = dataset.find_problems()
+    if problems or as_json or not sys.stdout.isatty():
+        rows = ({"where": problem.where, "problem": problem.what} for problem in problems)
+        show(rows, ["where", "problem"], as_json, max_rows=1000)
     if problems:
-        raise typer.Exit(1)
+        sys.exit(1)
+    counts = {"rows": dataset.count_rows(), "fragments": len(dataset.fragment_ids())}
+    counts["indices"] = len(dataset.describe_indices())
+    read = ", ".join(f"{what}: {count:,}" for what, count in counts.items())
+    print(f"lance-duck: no problem in version {dataset.version} ({read})", file=sys.stderr)
+
+
+def _is_rows(text: str) -> bool:
+    """Whether an argument is a source of rows: SQL, or a file of rows."""
+    return text.lstrip().startswith("(") or text.lower().endswith(_SOURCES)
 
 
 def _quoted(text: str) -> str:

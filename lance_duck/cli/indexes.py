@@ -1,55 +1,39 @@
-"""Commands for indexes: which there are, and making, updating and dropping them."""
+"""Commands that list, create, update and drop indexes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import lance_duck as ld
-from lance_duck.cli.app import (
-    AsofOption,
-    JsonOption,
-    PathArgument,
-    TagOption,
-    VersionOption,
-    app,
-    open_table,
-)
 from lance_duck.cli.bar import progress_bar
+from lance_duck.cli.open import open_table
 from lance_duck.cli.show import report, show
-from lance_duck.verbs.index_vector import is_vector_kind
-
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
+from lance_duck.verbs.indexes.vector import is_vector_kind
 
 
-@app.command()
 def indices(
-    table: PathArgument,
-    version: VersionOption = None,
-    tag: TagOption = None,
-    asof: AsofOption = None,
-    as_json: JsonOption = False,
+    table: str,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    as_json: bool = False,
 ) -> None:
     """Indexes, and how many rows each covers."""
     columns = ["name", "kind", "columns", "segments", "indexed_rows", "unindexed_rows", "bytes", "created"]
     show(_indices(open_table(table, version, tag, asof)), columns, as_json, max_rows=1000)
 
 
-@app.command()
 def index(
-    table: PathArgument,
-    column: Annotated[str, typer.Argument(metavar="COLUMN", help="Column, or a.b for a field of a struct.")],
-    kind: Annotated[
-        str, typer.Option(help="btree, bitmap, label_list, zonemap or bloomfilter; of vectors ivf_pq and the like.")
-    ] = ("btree"),
-    name: Annotated[str | None, typer.Option(help="Name; made from the column unless given.")] = None,
-    replace: Annotated[bool, typer.Option(help="Take the place of an index of this name.")] = True,
-    metric: Annotated[str, typer.Option(help="Of vectors: l2, cosine, dot or hamming.")] = "l2",
-    partitions: Annotated[int | None, typer.Option(min=1, help="Of vectors: partitions; chosen unless given.")] = None,
-    as_json: JsonOption = False,
+    table: str,
+    column: str,
+    kind: str = ("btree"),
+    name: str | None = None,
+    replace: bool = True,
+    metric: str = "l2",
+    partitions: int | None = None,
+    as_json: bool = False,
 ) -> None:
     """Index a column."""
     dataset = open_table(table)
@@ -64,25 +48,19 @@ def index(
     report({"version": dataset.version, "name": made, "indexed_rows": figures["num_indexed_rows"]}, as_json)
 
 
-@app.command("drop-index")
-def drop_index(table: PathArgument, name: NameArgument, as_json: JsonOption = False) -> None:
+def drop_index(table: str, name: str, as_json: bool = False) -> None:
     """Remove an index."""
     dataset = open_table(table)
     dataset.drop_index(name)
     report({"version": dataset.version}, as_json)
 
 
-@app.command()
 def optimize(
-    table: PathArgument,
-    names: Annotated[list[str] | None, typer.Option("--index", metavar="NAME", help="Only this; again for more.")] = (
-        None
-    ),
-    merge: Annotated[
-        int | None, typer.Option(min=0, metavar="COUNT", help="Merge the newest so many segments, too.")
-    ] = None,
-    retrain: Annotated[bool, typer.Option("--retrain", help="Build anew, of all rows.")] = False,
-    as_json: JsonOption = False,
+    table: str,
+    names: list[str] | None = (None),
+    merge: int | None = None,
+    retrain: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Have indexes cover new rows."""
     dataset = open_table(table)

@@ -1,4 +1,4 @@
-"""Commands that look: what a table is and holds, and SQL over it."""
+"""Commands that read: what a table is and holds, and SQL over it."""
 
 from __future__ import annotations
 
@@ -7,48 +7,36 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import lance_duck as ld
-from lance_duck.cli.app import (
-    AsofOption,
-    JsonOption,
-    MaxRowsOption,
-    PathArgument,
-    TagOption,
-    VersionOption,
-    app,
-    open_table,
-)
+from lance_duck.cli.open import open_table
 from lance_duck.cli.show import plain, show
 from lance_duck.errors import NotFoundError
+from lance_duck.redact import shown
 
 
-@app.command()
 def info(
-    table: PathArgument,
-    version: VersionOption = None,
-    tag: TagOption = None,
-    asof: AsofOption = None,
-    as_json: JsonOption = False,
+    table: str,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    as_json: bool = False,
 ) -> None:
     """What the table is: version, rows, files, size, columns, tags."""
     facts = _facts(open_table(table, version, tag, asof))
     if as_json:
         print(json.dumps(plain(facts)))
     else:
-        show(({"field": name, "value": value} for name, value in facts.items()), ["field", "value"])
+        show(({"field": name, "value": value} for name, value in _flat(facts)), ["field", "value"])
 
 
-@app.command()
 def schema(
-    table: PathArgument,
-    version: VersionOption = None,
-    tag: TagOption = None,
-    asof: AsofOption = None,
-    as_json: JsonOption = False,
+    table: str,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    as_json: bool = False,
 ) -> None:
     """Columns with their types."""
     fields = open_table(table, version, tag, asof).schema
@@ -56,29 +44,27 @@ def schema(
     show(rows, ["column", "type", "nullable"], as_json)
 
 
-@app.command()
 def head(
-    table: PathArgument,
-    count: Annotated[int, typer.Option("--rows", "-n", min=0, help="Number of rows.")] = 10,
-    version: VersionOption = None,
-    tag: TagOption = None,
-    asof: AsofOption = None,
-    as_json: JsonOption = False,
+    table: str,
+    count: int = 10,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    as_json: bool = False,
 ) -> None:
     """The first rows."""
     data = open_table(table, version, tag, asof).head(count)
     show(data.to_pylist(), data.schema.names, as_json, max_rows=max(count, 1))
 
 
-@app.command()
 def sql(
-    place: Annotated[str, typer.Argument(metavar="PLACE", help="A folder of Lance tables, or one table.")],
-    query: Annotated[str, typer.Argument(help="SQL; '-' reads it from standard input.")],
-    version: VersionOption = None,
-    tag: TagOption = None,
-    asof: AsofOption = None,
-    as_json: JsonOption = False,
-    max_rows: MaxRowsOption = 100,
+    place: str,
+    query: str,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    as_json: bool = False,
+    max_rows: int = 100,
 ) -> None:
     """Run SQL; tables have the names of their folders, without .lance."""
     with _connect(place, version, tag, asof) as connection:
@@ -89,8 +75,7 @@ def sql(
             show(rows, reader.schema.names, as_json, max_rows)
 
 
-@app.command()
-def versions(table: PathArgument, as_json: JsonOption = False) -> None:
+def versions(table: str, as_json: bool = False) -> None:
     """Versions that can be read, with their tags."""
     dataset = open_table(table)
     tags: dict[int, list[str]] = {}
@@ -109,13 +94,12 @@ def versions(table: PathArgument, as_json: JsonOption = False) -> None:
     show(rows, ["version", "timestamp", "rows", "fragments", "tags"], as_json, max_rows=1000)
 
 
-@app.command()
 def files(
-    table: PathArgument,
-    version: VersionOption = None,
-    tag: TagOption = None,
-    asof: AsofOption = None,
-    as_json: JsonOption = False,
+    table: str,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    as_json: bool = False,
 ) -> None:
     """Data files by fragment, and deletion files."""
     columns = ["fragment", "rows", "deleted", "path", "format", "fields", "bytes", "deletion_file"]
@@ -132,11 +116,20 @@ def _connect(place: str, version: int | None, tag: str | None, asof: datetime | 
         return ld.connect(place)
 
 
+def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Facts with a row for each entry of a dict, as in "tags.first", and words for lists."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{key}", item) for key, item in value.items())
+        else:
+            yield name, " ".join(map(str, value)) if isinstance(value, list) else value
+
+
 def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
     listed = list(_files(dataset))
     fragments = dataset.get_fragments()
     return {
-        "uri": dataset.uri,
+        "uri": shown(dataset.uri),
         "version": dataset.version,
         "latest_version": dataset.latest_version,
         "rows": dataset.count_rows(),

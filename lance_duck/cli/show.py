@@ -1,4 +1,4 @@
-"""Results on stdout.
+"""Formatting of results on stdout: tables, CSV and JSON lines.
 
 On a terminal results are tables for people. In a pipe they are CSV with a header, and with --json one JSON object a
 line (`info`: one object). Both spell bytes as hexadecimal digits, times as ISO 8601 and decimals in full; CSV writes

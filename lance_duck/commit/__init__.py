@@ -1,6 +1,13 @@
-"""Every change of a table, as transactions: which there are, which go together, and how they become versions."""
+"""Every change of a table, as transactions: which there are, which go together, and how they become versions.
 
-from lance_duck.commit.again import run_again
+You hold: a snapshot and an operation. You get: the next snapshot, or RetryableError, or IncompatibleError, which say
+who came first. The way of a commit: `committer` → `footprint` (what a transaction touches) and `conflicts` (the matrix,
+as data) → `rebase` → `manifest_builder` (pure) → `snapshot.publish`, one put if absent.
+A version becomes visible after all that it names is on disk. A transaction is never committed twice: one whose answer
+was lost knows itself by its uuid. After a StoreError the files that a commit names stay: the version may still appear.
+Never here: which rows a verb means.
+"""
+
 from lance_duck.commit.committer import commit
 from lance_duck.commit.creation import create_clone, create_table
 from lance_duck.commit.key_filter import key_filter
@@ -29,6 +36,7 @@ from lance_duck.commit.operations import (
     UpdateConfig,
     UpdateMap,
 )
+from lance_duck.commit.retry import run_again
 
 __all__ = [
     "REWRITE_COLUMNS",

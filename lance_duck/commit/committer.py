@@ -1,4 +1,4 @@
-"""The commit: check what was committed meanwhile, rebase, publish; again, when another one was faster.
+"""The commit loop: check newer versions for conflicts, rebase, publish; again after a lost race.
 
 On disk, in this order: deletion files of the rebase; _transactions/{read version}-{uuid}.txn, a bare message, of which
 the manifest holds a copy; the manifest, which makes the version visible. See `wire.manifest`, `publish`.
@@ -16,15 +16,14 @@ from typing import Final
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
 from tenacity.stop import stop_base
 
-from lance_duck import versions
-from lance_duck.commit.change import Change
-from lance_duck.commit.conflicts import check, who
+from lance_duck.commit.conflicts import MAKE_AGAIN, check, who
+from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE
-from lance_duck.commit.manifest_builder import Draft, build_manifest
+from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
 from lance_duck.commit.messages import set_operation
 from lance_duck.commit.operations import Operation
 from lance_duck.commit.rebase import Affected, rebase
-from lance_duck.commit.reused import followed
+from lance_duck.commit.reuse_bitmaps import followed
 from lance_duck.commit.row_lineage import recall_created_at
 from lance_duck.errors import (
     AlreadyExistsError,
@@ -35,18 +34,18 @@ from lance_duck.errors import (
     RetryableError,
     StoreError,
 )
-from lance_duck.publish import publish_manifest, write_version_hint
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, versions
+from lance_duck.snapshot.publish import publish_manifest, write_version_hint
 from lance_duck.store import Store
 from lance_duck.wire import flags, paths
 from lance_duck.wire.manifest import Manifest
-from lance_duck.wire.manifest_out import manifest_file, stamp_writer
+from lance_duck.wire.manifest_write import manifest_file, stamp_writer
 from lance_duck.wire.paths import ManifestName
 from lance_duck.wire.pb import transaction_pb2
 
 DEFAULT_RETRIES: Final = 20
 Guard = Callable[[Snapshot], None]
-Amend = Callable[[Snapshot, Draft, Callable[[str], None]], None]
+Amend = Callable[[Snapshot, ManifestDraft, Callable[[str], None]], None]
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.005, 1.0
 
@@ -134,17 +133,17 @@ def new_transaction(
     return transaction
 
 
-def draft_of(snapshot: Snapshot) -> Draft:
-    """A version as it is on disk, to be read only; segments list the fragments in which their rows are by now."""
+def draft_of(snapshot: Snapshot) -> ManifestDraft:
+    """Return a version as it is on disk, read-only; segments list the fragments that hold their rows now."""
     segments = [segment.proto for segment in snapshot.indices]
     if any(s.name == FRAGMENT_REUSE for s in segments):
         segments = followed(snapshot, segments)
-    return Draft(snapshot.manifest.proto, segments)
+    return ManifestDraft(snapshot.manifest.proto, segments)
 
 
 def publish(
     store: Store,
-    draft: Draft,
+    draft: ManifestDraft,
     transaction: transaction_pb2.Transaction,
     name: ManifestName,
     not_before: datetime | None = None,
@@ -186,7 +185,7 @@ class _Commit:
         self._read = snapshot
         self._newest = snapshot
         self._transaction = transaction
-        self._overtook: list[tuple[int, Change]] = []
+        self._overtook: list[tuple[int, Footprint]] = []
         self._written: list[str] = []
         if transaction.HasField("update") and snapshot.has_stable_row_ids:
             recall_created_at(transaction, snapshot)
@@ -212,7 +211,7 @@ class _Commit:
         return self._publish(self._transaction, ManifestName(version, 0))
 
     def own_or(self, error: LanceDuckError, cause: LanceDuckError | None = None) -> Snapshot:
-        """The version that this change has made after all, though its answer was lost; else the error is raised."""
+        """Return the version that this change made although its answer was lost, or raise the error."""
         own = None
         try:
             own = self._catch_up()[1]
@@ -238,7 +237,7 @@ class _Commit:
         """Read the versions there are by now; returns the newest, and the one that this change has made, if any."""
         store = self._read.store
         latest = versions.latest_version(store)
-        ours = Change(self._transaction, has_affected_rows=self.affected is not None)
+        ours = Footprint(self._transaction, has_affected_rows=self.affected is not None)
         known = self._newest.version
         for version in range(known + 1, latest.version + 1):
             newer, theirs = self._load(ManifestName(version, latest.naming))
@@ -249,6 +248,7 @@ class _Commit:
                     f"Commit conflict for version {known + 1}: {ours.kind} may only follow version {known}",
                     where=store.uri,
                     found=f"version {latest.version}",
+                    remedy=MAKE_AGAIN,
                 )
             check(ours, theirs, version, store.uri)
             if newer is not None and theirs is not None:
@@ -259,7 +259,7 @@ class _Commit:
             self.guard(self._newest)
         return latest, None
 
-    def _load(self, name: ManifestName) -> tuple[Snapshot | None, Change | None]:
+    def _load(self, name: ManifestName) -> tuple[Snapshot | None, Footprint | None]:
         store = self._read.store
         try:
             manifest = versions.load_version(store, name.version)
@@ -267,7 +267,7 @@ class _Commit:
             return None, None
         newer = self._read.followed_by(manifest)
         transaction = newer.transaction()
-        return newer, None if transaction is None else Change(transaction.proto)
+        return newer, None if transaction is None else Footprint(transaction.proto)
 
     def _rebased(self) -> transaction_pb2.Transaction:
         if self._newest is self._read:
@@ -275,7 +275,7 @@ class _Commit:
         return rebase(self._transaction, self._read, self._newest, self.affected, self._written.append, self._winner)
 
     def _winner(self, fragment_id: int | None = None) -> str | None:
-        """Who came first; of a fragment, who last changed it."""
+        """Return the transaction that came first; for a fragment, the one that changed it last."""
         for version, theirs in reversed(self._overtook):
             if fragment_id is None or fragment_id in theirs.touched:
                 return who(theirs, version)

@@ -1,4 +1,4 @@
-"""Whether a change goes on top of one that was committed after the version it was made from. The rules are data.
+"""The conflict matrix, as data: whether a change may be put on top of a newer one.
 
     REBASE        it does, after a rebase
     RETRY         it may succeed when it is made again from the newest version
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from lance_duck.commit.change import Change
+from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.key_filter import may_share_keys
 from lance_duck.errors import IncompatibleError, RetryableError
 from lance_duck.wire.transaction import UNKNOWN
@@ -30,80 +30,80 @@ class Verdict(Enum):
 
 REBASE, RETRY, INCOMPATIBLE = Verdict.REBASE, Verdict.RETRY, Verdict.INCOMPATIBLE
 
-Condition: TypeAlias = Callable[[Change, Change], bool]
+Condition: TypeAlias = Callable[[Footprint, Footprint], bool]
 Rule: TypeAlias = Verdict | tuple[tuple[Condition, Verdict], ...]
 
 
-def same_fragments(ours: Change, theirs: Change) -> bool:
-    """Both touch one fragment."""
+def same_fragments(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether both touch the same fragment."""
     return not ours.touched.isdisjoint(theirs.touched)
 
 
-def same_fragments_unknown_rows(ours: Change, theirs: Change) -> bool:
-    """Both touch one fragment, and of ours it is not known which rows; known ones are compared by the rebase."""
+def same_fragments_unknown_rows(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether both touch a fragment of which our rows are unknown; the rebase compares known ones."""
     return not ours.has_affected_rows and same_fragments(ours, theirs)
 
 
-def same_fragments_in_place(ours: Change, theirs: Change) -> bool:
-    """Theirs gave rows of a fragment that ours touches other values without moving them."""
+def same_fragments_in_place(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether theirs changed, in place, rows of a fragment that ours touches."""
     return theirs.changes_values_in_place and same_fragments(ours, theirs)
 
 
-def target_gone(ours: Change, theirs: Change) -> bool:
-    """Theirs removed a fragment that ours touches."""
+def target_gone(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether theirs removed a fragment that ours touches."""
     return not ours.touched.isdisjoint(theirs.removed)
 
 
-def target_moved(ours: Change, theirs: Change) -> bool:
-    """Theirs moved rows out of a fragment for which ours has a file, or changed the same fields in place."""
+def target_moved(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether theirs moved rows out of a fragment that ours gives a file, or changed the same fields."""
     both = [ours.replaced[i] for i in theirs.updated if i in ours.replaced]
     return any(theirs.moves_rows or not fields.isdisjoint(theirs.fields_modified) for fields in both)
 
 
-def same_cells(ours: Change, theirs: Change) -> bool:
-    """Both replace the file of one field in one fragment."""
+def same_cells(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether both replace the file of the same field in the same fragment."""
     return any(not fields.isdisjoint(theirs.replaced.get(i, ())) for i, fields in ours.replaced.items())
 
 
-def replaced_is_indexed(ours: Change, theirs: Change) -> bool:
-    """One replaces values of a field that the other indexes."""
+def replaced_is_indexed(ours: Footprint, theirs: Footprint) -> bool:
+    """Return one replaces values of a field that the other indexes."""
     fields = frozenset().union(*ours.replaced.values(), *theirs.replaced.values())
     return not fields.isdisjoint(ours.indexed_fields | theirs.indexed_fields)
 
 
-def rewritten_is_indexed(ours: Change, theirs: Change) -> bool:
-    """One writes fragments anew that the other indexes, or may index."""
+def rewritten_is_indexed(ours: Footprint, theirs: Footprint) -> bool:
+    """Return one writes fragments anew that the other indexes, or may index."""
     indexed, rewritten = (ours, theirs) if ours.kind == "CreateIndex" else (theirs, ours)
     return indexed.indexed_fragments is None or not rewritten.removed.isdisjoint(indexed.indexed_fragments)
 
 
-def we_reuse_fragments(ours: Change, theirs: Change) -> bool:
-    """Ours replaces the fragment reuse index, to which theirs may have added."""
+def we_reuse_fragments(ours: Footprint, theirs: Footprint) -> bool:
+    """Return ours replaces the fragment reuse index, to which theirs may have added."""
     return ours.reuses_fragments
 
 
-def same_index(ours: Change, theirs: Change) -> bool:
-    """Both make an index of one name."""
+def same_index(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether both create an index of the same name."""
     return not ours.index_names.isdisjoint(theirs.index_names)
 
 
-def they_change_nullability(ours: Change, theirs: Change) -> bool:
-    """Rows written before theirs may not fit the schema after it."""
+def they_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
+    """Return rows written before theirs may not fit the schema after it."""
     return not theirs.keeps_nullability
 
 
-def we_change_nullability(ours: Change, theirs: Change) -> bool:
-    """Rows written before ours may not fit the schema after it."""
+def we_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
+    """Return rows written before ours may not fit the schema after it."""
     return not ours.keeps_nullability
 
 
-def same_settings(ours: Change, theirs: Change) -> bool:
-    """Both change one setting."""
+def same_settings(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether both change the same setting."""
     return ours.config.clash(theirs.config)
 
 
-def same_metadata(ours: Change, theirs: Change) -> bool:
-    """Both change one setting, one key of the table's metadata, those of the schema, or those of one field."""
+def same_metadata(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether both change a setting or a metadata key of the table, the schema, or a field."""
     return (
         same_settings(ours, theirs)
         or ours.table_metadata.clash(theirs.table_metadata)
@@ -112,28 +112,28 @@ def same_metadata(ours: Change, theirs: Change) -> bool:
     )
 
 
-def we_change_schema_metadata(ours: Change, theirs: Change) -> bool:
-    """Ours changes metadata of the schema or of a field."""
+def we_change_schema_metadata(ours: Footprint, theirs: Footprint) -> bool:
+    """Return ours changes metadata of the schema or of a field."""
     return ours.has_schema_metadata or bool(ours.field_metadata)
 
 
-def they_change_schema_metadata(ours: Change, theirs: Change) -> bool:
-    """Theirs changes metadata of the schema or of a field."""
+def they_change_schema_metadata(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether theirs changes metadata of the schema or of a field."""
     return we_change_schema_metadata(theirs, ours)
 
 
-def same_bases(ours: Change, theirs: Change) -> bool:
-    """Both add a base path of one id, name or path."""
+def same_bases(ours: Footprint, theirs: Footprint) -> bool:
+    """Return whether both add a base path with the same id, name or path."""
     return not ours.bases.isdisjoint(theirs.bases)
 
 
-def inserts_by_key(ours: Change, theirs: Change) -> bool:
-    """Ours inserts keys, and theirs adds rows of which the keys are not known."""
+def inserts_by_key(ours: Footprint, theirs: Footprint) -> bool:
+    """Return ours inserts keys, and theirs adds rows of which the keys are not known."""
     return ours.inserted_keys is not None
 
 
-def same_keys(ours: Change, theirs: Change) -> bool:
-    """Ours inserts keys that theirs inserted, or may have inserted."""
+def same_keys(ours: Footprint, theirs: Footprint) -> bool:
+    """Return ours inserts keys that theirs inserted, or may have inserted."""
     if ours.inserted_keys is None:
         return False
     return theirs.inserted_keys is None or may_share_keys(ours.inserted_keys, theirs.inserted_keys)
@@ -240,7 +240,15 @@ MATRIX: Mapping[str, Mapping[str, Rule]] = {
 }
 
 
-def judge(ours: Change, theirs: Change) -> Verdict:
+MAKE_AGAIN: Final = "call checkout_latest() on the dataset, and make the change again from the newest version"
+
+_REPLACED: Final[Mapping[str, str]] = {
+    "Overwrite": ", which replaced the whole table",
+    "Restore": ", which brought an older version back",
+}
+
+
+def judge(ours: Footprint, theirs: Footprint) -> Verdict:
     """Say what becomes of `ours`, made from a version before `theirs`."""
     if theirs.kind == UNKNOWN:
         return INCOMPATIBLE
@@ -250,7 +258,7 @@ def judge(ours: Change, theirs: Change) -> Verdict:
     return next((verdict for condition, verdict in rule if condition(ours, theirs)), REBASE)
 
 
-def check(ours: Change, theirs: Change | None, version: int, where: str) -> None:
+def check(ours: Footprint, theirs: Footprint | None, version: int, where: str) -> None:
     """Refuse a change that does not go on top of another one.
 
     Args:
@@ -266,27 +274,32 @@ def check(ours: Change, theirs: Change | None, version: int, where: str) -> None
     """
     if theirs is None:
         raise RetryableError(
-            f"{ours.kind} cannot be put on top of version {version}: its transaction is missing", where=where
+            f"{ours.kind} cannot be put on top of version {version}: its transaction is missing",
+            where=where,
+            remedy=MAKE_AGAIN,
         )
     verdict = judge(ours, theirs)
     if verdict is INCOMPATIBLE:
         raise IncompatibleError(
-            f"{ours.kind} is incompatible with what was committed", where=where, found=who(theirs, version)
+            f"{ours.kind} is incompatible with what was committed",
+            where=where,
+            found=who(theirs, version) + _REPLACED.get(theirs.kind, ""),
+            remedy=MAKE_AGAIN,
         )
     if verdict is RETRY:
         raise lost_to(ours, theirs, version, where)
 
 
-def lost_to(ours: Change, theirs: Change, version: int, where: str) -> RetryableError:
-    """The error of a change that has to be made again because of another one."""
+def lost_to(ours: Footprint, theirs: Footprint, version: int, where: str) -> RetryableError:
+    """Return the error of a change that has to be made again because of another one."""
     return RetryableError(
         f"{ours.kind} was preempted",
         where=where,
         found=who(theirs, version),
-        remedy="run it again on the newest version",
+        remedy=MAKE_AGAIN,
     )
 
 
-def who(theirs: Change, version: int) -> str:
-    """Name who committed a version."""
+def who(theirs: Footprint, version: int) -> str:
+    """Return name who committed a version."""
     return f"{theirs.kind} {theirs.transaction.uuid} at version {version}"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from lance_duck import versions
 from lance_duck.commit.committer import draft_of, new_transaction, publish
-from lance_duck.commit.manifest_builder import Draft, first_manifest
+from lance_duck.commit.manifest_builder import ManifestDraft, first_manifest
 from lance_duck.commit.operations import Clone, Overwrite
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError
-from lance_duck.snapshot import Location, Snapshot
+from lance_duck.snapshot import Location, Snapshot, versions
 from lance_duck.store import Store
 from lance_duck.wire import flags, paths
 from lance_duck.wire.manifest import BasePath
@@ -76,7 +75,7 @@ def create_clone(
     return _publish_first(location, draft, transaction, ManifestName(source.version, 2))
 
 
-def clone_manifest(source: Draft, operation: Clone, source_uri: str) -> Draft:
+def clone_manifest(source: ManifestDraft, operation: Clone, source_uri: str) -> ManifestDraft:
     """Build the first version of a clone.
 
     Args:
@@ -112,7 +111,7 @@ def clone_manifest(source: Draft, operation: Clone, source_uri: str) -> Draft:
     return draft
 
 
-def _own_all(draft: Draft) -> None:
+def _own_all(draft: ManifestDraft) -> None:
     manifest = draft.manifest
     manifest.ClearField("base_paths")
     manifest.reader_feature_flags &= ~flags.BASE_PATHS
@@ -137,7 +136,7 @@ def _refuse_present(location: Location) -> None:
 
 
 def _publish_first(
-    location: Location, draft: Draft, transaction: transaction_pb2.Transaction, name: ManifestName
+    location: Location, draft: ManifestDraft, transaction: transaction_pb2.Transaction, name: ManifestName
 ) -> Snapshot:
     try:
         return Snapshot(location, publish(_store(location, draft), draft, transaction, name))
@@ -155,13 +154,13 @@ def _publish_first(
         ) from error
 
 
-def _store(location: Location, draft: Draft) -> Store:
+def _store(location: Location, draft: ManifestDraft) -> Store:
     bases = [BasePath(b.id, None, b.is_dataset_root, b.path) for b in draft.manifest.base_paths]
     return location.store(allowed=tuple(location.base_uri(base) for base in bases))
 
 
 def _own_version(location: Location, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot | None:
-    """The version that was made after all, though its answer was lost."""
+    """Return the version that was made after all, though its answer was lost."""
     try:
         found = Snapshot(location, versions.load_manifest(location.store(), name.path))
         theirs = found.transaction()

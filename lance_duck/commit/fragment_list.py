@@ -1,4 +1,4 @@
-"""The fragments of a version, as they change: ids are given out, fragments replaced, moved and dropped."""
+"""The fragment list of a new version: ids are assigned, fragments replaced, moved and dropped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FragmentList:
         self.is_stable = bool(manifest.reader_feature_flags & flags.STABLE_ROW_IDS)
 
     def ids(self) -> Ids:
-        """Ids of the fragments, in order."""
+        """Return ids of the fragments, in order."""
         return np.array([f.id for f in self._manifest.fragments], np.uint32)
 
     def get(self, fragment_id: int) -> table_pb2.DataFragment:

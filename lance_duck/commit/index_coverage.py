@@ -1,4 +1,4 @@
-"""Which fragments an index segment covers, after a change of the table.
+"""Fragment bitmaps of index segments after a change of the table.
 
 A segment lists the fragments whose rows it holds in a bitmap; a bitmap that is missing is unknown, and stays so. A
 fragment leaves the bitmap when its values changed in place, or when it was written anew: the segment's entries of it
@@ -95,7 +95,7 @@ def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequ
 
 
 def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
-    """Whether a segment of a table with stable row ids knows rows by these ids; what is not known is taken for no."""
+    """Return whether a segment names rows by stable row id; False where that is unknown."""
     kind = segment.index_details.type_url.rpartition(".")[2]
     if kind == _BTREE:
         return segment.index_version == 0

@@ -45,7 +45,7 @@ def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.Chunked
 
 
 def may_share_keys(ours: KeyExistenceFilter, theirs: KeyExistenceFilter) -> bool:
-    """Whether two filters may hold one key; also where they cannot be compared."""
+    """Return whether two filters may hold one key; also where they cannot be compared."""
     kinds = {ours.WhichOneof("data"), theirs.WhichOneof("data")}
     if list(ours.field_ids) != list(theirs.field_ids) or len(kinds) != 1 or None in kinds:
         return True

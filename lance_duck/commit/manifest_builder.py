@@ -1,4 +1,4 @@
-"""The manifest of a new version: pure, from the messages of the version before and of a transaction.
+"""The manifest of a new version, built from its predecessor and a transaction; pure.
 
 What is not named here is carried over from the version before, also what is not known.
 """
@@ -25,20 +25,20 @@ _FRAGMENT_TREE = 22
 
 
 @dataclass
-class Draft:
+class ManifestDraft:
     """A version as it is on disk: its manifest and its index segments."""
 
     manifest: table_pb2.Manifest
     segments: list[table_pb2.IndexMetadata]
 
-    def copied(self) -> Draft:
-        """The same, free to be changed."""
-        return Draft(_copy(self.manifest), [_copy(s) for s in self.segments])
+    def copied(self) -> ManifestDraft:
+        """Return the same, free to be changed."""
+        return ManifestDraft(_copy(self.manifest), [_copy(s) for s in self.segments])
 
 
 def build_manifest(
-    base: Draft, transaction: transaction_pb2.Transaction, version: int, restored: Draft | None = None
-) -> Draft:
+    base: ManifestDraft, transaction: transaction_pb2.Transaction, version: int, restored: ManifestDraft | None = None
+) -> ManifestDraft:
     """Build the next version; writer, time and the name of the transaction file are left to the caller.
 
     Args:
@@ -72,33 +72,33 @@ def build_manifest(
 
 def first_manifest(
     operation: transaction_pb2.Transaction.Overwrite, data_storage_version: str, *, stable_row_ids: bool
-) -> Draft:
+) -> ManifestDraft:
     """Build version 1 of a table, of the Overwrite that creates it."""
     manifest = table_pb2.Manifest(version=1)
     manifest.data_format.file_format = _FILE_FORMAT
     manifest.data_format.version = data_storage_version
     if stable_row_ids:
         manifest.reader_feature_flags = manifest.writer_feature_flags = flags.STABLE_ROW_IDS
-    draft = Draft(manifest, [])
+    draft = ManifestDraft(manifest, [])
     _add_bases(manifest, operation.initial_bases)
     _overwrite(draft, operation, 1)
     _finish(draft)
     return draft
 
 
-def _append(draft: Draft, operation: transaction_pb2.Transaction.Append, version: int) -> None:
+def _append(draft: ManifestDraft, operation: transaction_pb2.Transaction.Append, version: int) -> None:
     _check_files(draft.manifest, operation.fragments)
     FragmentList(draft.manifest, version).append(operation.fragments)
 
 
-def _delete(draft: Draft, operation: transaction_pb2.Transaction.Delete, version: int) -> None:
+def _delete(draft: ManifestDraft, operation: transaction_pb2.Transaction.Delete, version: int) -> None:
     fragments = FragmentList(draft.manifest, version)
     for fragment in operation.updated_fragments:
         fragments.replace(fragment)
     fragments.remove(operation.deleted_fragment_ids)
 
 
-def _overwrite(draft: Draft, operation: transaction_pb2.Transaction.Overwrite, version: int) -> None:
+def _overwrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Overwrite, version: int) -> None:
     if any(f.HasField("deletion_file") for f in operation.fragments):
         raise InvalidInputError("fragment with a deletion file", where="Overwrite", remedy="delete rows afterwards")
     manifest = draft.manifest
@@ -115,7 +115,7 @@ def _overwrite(draft: Draft, operation: transaction_pb2.Transaction.Overwrite, v
     fragments.append(operation.fragments)
 
 
-def _update(draft: Draft, operation: transaction_pb2.Transaction.Update, version: int) -> None:
+def _update(draft: ManifestDraft, operation: transaction_pb2.Transaction.Update, version: int) -> None:
     fragments = FragmentList(draft.manifest, version)
     changed = list(operation.updated_fragments)
     _check_files(draft.manifest, operation.new_fragments)
@@ -146,7 +146,7 @@ def _touch_updated(fragments: FragmentList, operation: transaction_pb2.Transacti
             touch_rows(fragment, version)
 
 
-def _merge(draft: Draft, operation: transaction_pb2.Transaction.Merge, version: int) -> None:
+def _merge(draft: ManifestDraft, operation: transaction_pb2.Transaction.Merge, version: int) -> None:
     fragments = FragmentList(draft.manifest, version)
     before = {f.id: {i: d.path for d in f.files for i in d.fields if i >= 0} for f in draft.manifest.fragments}
     _check_files(draft.manifest, operation.fragments)
@@ -164,7 +164,7 @@ def _merge(draft: Draft, operation: transaction_pb2.Transaction.Merge, version: 
     set_schema(draft.manifest, operation.schema, operation.schema_metadata)
 
 
-def _project(draft: Draft, operation: transaction_pb2.Transaction.Project, version: int) -> None:
+def _project(draft: ManifestDraft, operation: transaction_pb2.Transaction.Project, version: int) -> None:
     kept = {f.id for f in operation.schema}
 
     def drop_files(fragment: table_pb2.DataFragment) -> None:
@@ -178,7 +178,7 @@ def _project(draft: Draft, operation: transaction_pb2.Transaction.Project, versi
     set_schema(draft.manifest, operation.schema, None)
 
 
-def _rewrite(draft: Draft, operation: transaction_pb2.Transaction.Rewrite, version: int) -> None:
+def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrite, version: int) -> None:
     fragments = FragmentList(draft.manifest, version)
     numbered = _copy(operation)
     for group in numbered.groups:
@@ -196,12 +196,12 @@ def _rewrite(draft: Draft, operation: transaction_pb2.Transaction.Rewrite, versi
     coverage.rewrite(draft.segments, numbered, stable=fragments.is_stable)
 
 
-def _reserve(draft: Draft, operation: transaction_pb2.Transaction.ReserveFragments, version: int) -> None:
+def _reserve(draft: ManifestDraft, operation: transaction_pb2.Transaction.ReserveFragments, version: int) -> None:
     if operation.num_fragments:
         FragmentList(draft.manifest, version).next_id(operation.num_fragments)
 
 
-def _create_index(draft: Draft, operation: transaction_pb2.Transaction.CreateIndex, version: int) -> None:
+def _create_index(draft: ManifestDraft, operation: transaction_pb2.Transaction.CreateIndex, version: int) -> None:
     for segment in operation.new_indices:
         if segment.name not in coverage.SYSTEM:
             _check_fields(draft.manifest, segment.fields, f"index {segment.name!r}")
@@ -210,7 +210,7 @@ def _create_index(draft: Draft, operation: transaction_pb2.Transaction.CreateInd
     draft.segments.extend(_copy(i) for i in operation.new_indices)
 
 
-def _replace_data(draft: Draft, operation: transaction_pb2.Transaction.DataReplacement, version: int) -> None:
+def _replace_data(draft: ManifestDraft, operation: transaction_pb2.Transaction.DataReplacement, version: int) -> None:
     fragments = FragmentList(draft.manifest, version)
     for group in operation.replacements:
         fragment, new = fragments.get(group.fragment_id), group.new_file
@@ -234,16 +234,16 @@ def _replace_data(draft: Draft, operation: transaction_pb2.Transaction.DataRepla
             touch_rows(fragment, version)
 
 
-def _update_config(draft: Draft, operation: transaction_pb2.Transaction.UpdateConfig, version: int) -> None:
+def _update_config(draft: ManifestDraft, operation: transaction_pb2.Transaction.UpdateConfig, version: int) -> None:
     apply_config(draft.manifest, operation)
     apply_field_metadata(draft.manifest, operation)
 
 
-def _update_bases(draft: Draft, operation: transaction_pb2.Transaction.UpdateBases, version: int) -> None:
+def _update_bases(draft: ManifestDraft, operation: transaction_pb2.Transaction.UpdateBases, version: int) -> None:
     _add_bases(draft.manifest, operation.new_bases)
 
 
-def _restore(base: Draft, restored: Draft | None, version: int) -> Draft:
+def _restore(base: ManifestDraft, restored: ManifestDraft | None, version: int) -> ManifestDraft:
     if restored is None:
         raise InternalError("a Restore without the version to go back to")
     draft = restored.copied()
@@ -262,7 +262,7 @@ def _restore(base: Draft, restored: Draft | None, version: int) -> Draft:
     return draft
 
 
-_CHANGES: Mapping[str, Callable[[Draft, Any, int], None]] = {
+_CHANGES: Mapping[str, Callable[[ManifestDraft, Any, int], None]] = {
     "append": _append,
     "delete": _delete,
     "overwrite": _overwrite,
@@ -278,7 +278,7 @@ _CHANGES: Mapping[str, Callable[[Draft, Any, int], None]] = {
 }
 
 
-def _finish(draft: Draft) -> None:
+def _finish(draft: ManifestDraft) -> None:
     """Drop index segments that make no sense any more, and set the flags that follow from the rest."""
     manifest = draft.manifest
     fields = {f.id for f in manifest.fields}

@@ -10,12 +10,12 @@ from uuid import UUID
 from lance_duck.commit import operations as op
 from lance_duck.errors import InvalidInputError
 from lance_duck.wire.fragment import Fragment, data_file_from_proto, fragment_from_proto
-from lance_duck.wire.fragment_out import data_file_to_proto, fragment_to_proto
+from lance_duck.wire.fragment_write import data_file_to_proto, fragment_to_proto
 from lance_duck.wire.index import index_from_proto
 from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 from lance_duck.wire.schema import Schema, schema_from_proto
-from lance_duck.wire.schema_out import metadata_to_proto, schema_to_proto
+from lance_duck.wire.schema_write import metadata_to_proto, schema_to_proto
 
 _T = transaction_pb2.Transaction
 _MODES = {op.REWRITE_ROWS: _T.REWRITE_ROWS, op.REWRITE_COLUMNS: _T.REWRITE_COLUMNS, "": _T.REWRITE_ROWS}
@@ -175,7 +175,7 @@ def _update_bases(o: op.UpdateBases) -> _T.UpdateBases:
 
 
 def base_to_proto(base: BasePath) -> table_pb2.BasePath:
-    """Message of a base path."""
+    """Return message of a base path."""
     return table_pb2.BasePath(id=base.id, name=base.name, is_dataset_root=base.is_dataset_root, path=base.path)
 
 

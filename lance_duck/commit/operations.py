@@ -1,4 +1,4 @@
-"""What a change does to a table: the operations of a transaction, by the names that Lance gives them.
+"""Operations of transactions, by Lance's names (Append, Delete, Update, Rewrite and others).
 
 They hold fragments and schemas as manifests have them. Ids of new fragments, row ids and row versions are given out by
 the commit, and again by each attempt: what an operation says of them is

@@ -1,4 +1,4 @@
-"""A change that was made from one version is put on top of a newer one.
+"""Rebasing: a change that was made from one version is put on top of a newer one.
 
 What must have gone well before: no newer version conflicts with the change (`conflicts`). Fragments are merged in three
 ways: whatever ours left as it was in the version read is taken from the newest version. Rows that both versions deleted
@@ -18,7 +18,7 @@ from lance_duck.errors import RetryableError
 from lance_duck.rows import DeletionVector
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import fragment_from_proto
-from lance_duck.wire.fragment_out import deletion_to_proto
+from lance_duck.wire.fragment_write import deletion_to_proto
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 from lance_duck.write.deletions import write_deletions
 

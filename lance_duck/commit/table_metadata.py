@@ -8,7 +8,7 @@ from typing import Any
 from lance_duck.errors import IncompatibleError
 from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
 from lance_duck.wire.schema import Schema, schema_from_proto
-from lance_duck.wire.schema_out import field_to_proto
+from lance_duck.wire.schema_write import field_to_proto
 
 _KEYS = "lance-schema:unenforced-"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import sys
-import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -20,11 +19,12 @@ from typing import Any, Final
 
 import duckdb
 
-from lance_duck.duck.handle import Choice, TableHandle
+from lance_duck.duck.handle import TableHandle, VersionChoice
 from lance_duck.duck.nearest import NearestRows, listed_numbers, select_nearest
 from lance_duck.duck.table import DuckTable, select_all
 from lance_duck.errors import InternalError, InvalidInputError
-from lance_duck.scan.source import SPEAKS_SOURCE
+from lance_duck.forks import RLock
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 FUNCTION: Final = "__lance_bind"
 _NEAREST: Final = "__lance_nearest"
@@ -39,7 +39,7 @@ _SEARCH_TYPES: Final[list[Any]] = [
 
 
 def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
-    """The binder of the connection's database instance, a new one when there is none."""
+    """Return the binder of the connection's database instance, a new one when there is none."""
     known = connection.execute("SELECT 1 FROM duckdb_functions() WHERE function_name = ?", [_WHICH]).fetchall()
     if not known:
         binder = Binder()
@@ -61,9 +61,9 @@ class Binder:
 
     def __init__(self, find: Callable[[str], TableHandle | None] = lambda _: None) -> None:
         self._find = find
-        self._lock = threading.RLock()
-        self._handles: OrderedDict[tuple[str, Choice], TableHandle] = OrderedDict()
-        self._sources: dict[tuple[str, Choice], Any] = {}
+        self._lock = RLock()
+        self._handles: OrderedDict[tuple[str, VersionChoice], TableHandle] = OrderedDict()
+        self._sources: dict[tuple[str, VersionChoice], Any] = {}
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
         self._searches: deque[Any] = deque(maxlen=_NAMES)
         self._numbers = count()
@@ -85,14 +85,14 @@ class Binder:
             self._connections.append(weakref.ref(connection))
 
     def bind(self, path: str | None, version: str | None, tag: str | None, asof: str | None) -> str:
-        """SQL that reads a table: the body of `lance_scan`.
+        """Return SQL that reads a table: the body of `lance_scan`.
 
         Raises:
             LanceDuckError: The table or version is not there, or cannot be read.
         """
         if path is None:
             raise InvalidInputError("lance_scan without a path", expected="the path of a table")
-        key = (path, Choice(version, tag, asof))
+        key = (path, VersionChoice(version, tag, asof))
         handle = self.handle(*key)
         return select_all(
             self._source(key, handle) if SPEAKS_SOURCE else self._variable(DuckTable(handle.current, pinned=True))
@@ -115,7 +115,7 @@ class Binder:
         tag: str | None = None,
         asof: str | None = None,
     ) -> str:
-        """SQL that reads the rows nearest to a vector, or to each of several: the body of `lance_vector_search`.
+        """Return SQL that reads the rows nearest to a vector, or to each of several: the body of `lance_vector_search`.
 
         Raises:
             LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
@@ -126,14 +126,14 @@ class Binder:
         nearest = {"column": column, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         options = {"filter": condition, "prefilter": prefilter is not False}
-        dataset = self.handle(str(path), Choice(version, tag, asof)).current()
+        dataset = self.handle(str(path), VersionChoice(version, tag, asof)).current()
         rows = NearestRows(dataset, nearest, options)
         return select_nearest(self._held(rows) if SPEAKS_SOURCE else self._variable(rows), rows.count_rows())
 
-    def handle(self, path: str, choice: Choice) -> TableHandle:
-        """The handle of a table, the same for the same arguments."""
+    def handle(self, path: str, choice: VersionChoice) -> TableHandle:
+        """Return the handle of a table, the same for the same arguments."""
         named = self._find(path)
-        if named is not None and choice == Choice():
+        if named is not None and choice == VersionChoice():
             return named
         key = (path, choice)
         with self._lock:
@@ -145,7 +145,7 @@ class Binder:
             return self._handles[key]
 
     def spare_cursor(self) -> duckdb.DuckDBPyConnection:
-        """A new cursor on the instance, for use while the connections are busy."""
+        """Return a new cursor on the instance, for use while the connections are busy."""
         with self._lock:
             connections = [connection for ref in self._connections if (connection := ref()) is not None]
         for connection in connections:
@@ -165,7 +165,7 @@ class Binder:
         self._sources.clear()
         self._searches.clear()
 
-    def _source(self, key: tuple[str, Choice], handle: TableHandle) -> str:
+    def _source(self, key: tuple[str, VersionChoice], handle: TableHandle) -> str:
         with self._lock:
             if key not in self._sources:
                 handle.current()
@@ -173,14 +173,14 @@ class Binder:
             return str(self._sources[key].name)
 
     def _held(self, rows: NearestRows) -> str:
-        """The name of a source that is held until many later ones are."""
+        """Return the name of a source that is held until many later ones are."""
         source = self.register(rows)
         with self._lock:
             self._searches.append(source)
         return str(source.name)
 
     def register(self, table: DuckTable | NearestRows) -> Any:
-        """DuckDB 2.0's handle of a source: its `name` can be read in SQL for as long as the handle lives."""
+        """Return DuckDB 2.0's handle of a source: its `name` can be read in SQL for as long as the handle lives."""
         with self.spare_cursor() as cursor:
             return cursor._register_source(table)
 
@@ -200,6 +200,6 @@ _BINDERS: weakref.WeakValueDictionary[str, Binder] = weakref.WeakValueDictionary
 
 @atexit.register
 def _uninstall_all() -> None:
-    """DuckDB 2.0 writes a complaint to stderr when functions outlive the interpreter."""
+    """Remove our functions at exit: DuckDB 2.0 complains on stderr when they outlive the interpreter."""
     for binder in list(_BINDERS.values()):
         binder.uninstall()

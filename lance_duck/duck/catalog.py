@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import re
-import threading
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import duckdb
 
+from lance_duck.arguments import is_unicode
 from lance_duck.duck.binder import FUNCTION, Binder
+from lance_duck.duck.failures import own_error
 from lance_duck.duck.folder import Folder
-from lance_duck.duck.handle import Choice, TableHandle
+from lance_duck.duck.handle import TableHandle, VersionChoice
 from lance_duck.duck.macros import load_macros
 from lance_duck.duck.table import DuckTable, select_all
-from lance_duck.errors import LanceDuckError, UnsupportedError
-from lance_duck.scan.source import SPEAKS_SOURCE
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.forks import RLock
+from lance_duck.redact import shown
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 SCHEMA: Final = "main"
 _MISSING: Final = re.compile(r"Table with name (.+?) does not exist!")
 
 
 @dataclass
-class Catalog:
+class TableCatalog:
     """Names of tables in one database instance, shared by all of its cursors.
 
     Attributes:
@@ -37,7 +40,7 @@ class Catalog:
     _views: dict[str, tuple[TableHandle, Any]] = field(default_factory=dict)
     _broken: dict[str, LanceDuckError] = field(default_factory=dict)
     _stamp: object = None
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _lock: RLock = field(default_factory=RLock)
 
     def __post_init__(self) -> None:
         self.binder = Binder(self.find)
@@ -64,32 +67,24 @@ class Catalog:
         connection.execute(f"SET search_path = {literal(path)}")
 
     def find(self, name: str) -> TableHandle | None:
-        """The table of this name; names are matched as DuckDB does, without case."""
-        return next((view[0] for known, view in list(self._views.items()) if _folded(known) == _folded(name)), None)
+        """Return the table of this name; names are matched as DuckDB does, without case."""
+        return next((view[0] for known, view in list(self._views.items()) if folded(known) == folded(name)), None)
 
     def is_table(self, parts: tuple[str, ...]) -> bool:
-        """Whether a (qualified) name is that of a table here."""
+        """Return whether a (qualified) name is that of a table here."""
         places = ((), (self.name,), (SCHEMA,), (self.name, SCHEMA))
-        return tuple(part.lower() for part in parts[:-1]) in places and self.find(parts[-1]) is not None
+        return tuple(map(folded, parts[:-1])) in places and self.find(parts[-1]) is not None
 
     def explain(self, message: str) -> LanceDuckError | None:
-        """Our own reason why DuckDB does not find a table that it names; None when the table is nothing of ours."""
+        """Our own reason why DuckDB does not find a table: it is there, and cannot be opened; None for other tables."""
         missing = _MISSING.search(message)
         if missing is None:
             return None
-        if missing[1] in self._broken:
-            return self._broken[missing[1]]
-        if self.find(missing[1]) is None:
-            return None
-        return UnsupportedError(
-            "Lance tables are read only here, and are known by name while their database is in the search path",
-            where=missing[1],
-            remedy=f"read it as {quoted(self.name)}.{quoted(missing[1])}",
-        )
+        return self._broken.get(missing[1])
 
     def describe(self) -> str:
-        """Where the tables come from and how many they are, in a few words."""
-        where = f" of {self.folder.uri}" if self.folder else ""
+        """Return where the tables come from and how many they are, in a few words."""
+        where = f" of {shown(self.folder.uri)}" if self.folder else ""
         return f"{len(self._views)} tables{where}"
 
     def add(self, name: str, handle: TableHandle) -> None:
@@ -132,8 +127,8 @@ class Catalog:
             return bool(gone) or len(fresh) > len(self._broken)
 
     def path_handle(self, path: str) -> TableHandle:
-        """The table at a path, at its newest version."""
-        return self.binder.handle(path, Choice())
+        """Return the table at a path, at its newest version."""
+        return self.binder.handle(path, VersionChoice())
 
     def _open(self, name: str, uri: str) -> None:
         options = self.folder.storage_options if self.folder else None
@@ -143,13 +138,28 @@ class Catalog:
             if name in self.given:
                 raise
             self._broken[name] = error
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:  # one table that DuckDB does not take is no reason to miss the others
+            if name in self.given:
+                raise
+            self._broken[name] = own_error(error) or UnsupportedError(
+                "DuckDB does not take it as a table", where=name, found=str(error).strip()
+            )
 
     def _wanted(self) -> dict[str, str]:
         found = self.folder.tables() if self.folder else {}
         return found | {name: handle.uri for name, handle in self.given.items()}
 
     def _create_view(self, name: str, handle: TableHandle) -> None:
-        handle.current()
+        if not is_unicode(name):
+            raise InvalidInputError(
+                f"name {name!a} of a table, which SQL cannot spell", remedy='give {"name": path} with another name'
+            )
+        if not handle.current().schema.names:
+            raise UnsupportedError(
+                "a table without columns is none in SQL", where=handle.uri, remedy="LanceDataset.add_columns adds some"
+            )
         before = self._views.get(name)
         source = self.binder.register(DuckTable(handle.current)) if SPEAKS_SOURCE else None
         body = select_all(source.name) if source else f"FROM query({FUNCTION}({literal(name)}, NULL, NULL, NULL))"
@@ -169,16 +179,16 @@ class Catalog:
         self._views.pop(name)
 
 
-def _folded(name: str) -> str:
-    """In lower case as DuckDB sees it: of ASCII letters only."""
+def folded(name: str) -> str:
+    """Return the name in lower case as DuckDB folds it: ASCII letters only."""
     return name.encode().lower().decode()
 
 
 def quoted(name: str) -> str:
-    """A name as an SQL identifier."""
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as an SQL string."""
+    """Return a text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"

@@ -10,31 +10,36 @@ from typing import Any, Self
 
 import duckdb
 
+from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.catalog import Catalog
+from lance_duck.duck.caller_frame import call_as_user
+from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.explain import explained, rows_as_statement
-from lance_duck.duck.failures import own_errors
+from lance_duck.duck.failures import own_errors, read_only, view_not_changed
 from lance_duck.duck.folder import Folder
 from lance_duck.duck.handle import TableHandle
-from lance_duck.duck.names import Changes, Names
-from lance_duck.duck.narrowing import Narrower
-from lance_duck.duck.nearest_first import NearestFirst
-from lance_duck.duck.nearest_join import NearestJoin
-from lance_duck.duck.rewrite import paths_in, rewrite
-from lance_duck.duck.rows_first import RowsFirst
-from lance_duck.duck.scope import call_as_user
-from lance_duck.duck.search_first import SearchFirst
-from lance_duck.duck.search_settings import SearchSettings, Session, split_config
+from lance_duck.duck.inherited import Inherited, leave_to_children
+from lance_duck.duck.names import Changes, Names, parts_of_name
+from lance_duck.duck.rules.spelling import paths_in, rewrite
+from lance_duck.duck.run.nearest_join import NearestJoin
+from lance_duck.duck.run.order_by_search import NearestFirst
+from lance_duck.duck.run.prefetch_rows import RowsFirst
+from lance_duck.duck.run.prefetch_search import SearchFirst
+from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
+from lance_duck.duck.run.semi_join_pushdown import Narrower
 from lance_duck.duck.table import DuckTable
 from lance_duck.errors import InvalidInputError
+from lance_duck.store import checked_place
 
 _ONLY_READ = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy", "description", "rowcount"})
+_IN_MEMORY = ":memory:"
 Tables = str | os.PathLike[str] | Mapping[str, "str | os.PathLike[str] | LanceDataset"] | None
 
 
+@checked_call
 def connect(
     tables: Tables = None,
-    database: str | os.PathLike[str] = ":memory:",
+    database: str | os.PathLike[str] = _IN_MEMORY,
     read_only: bool = False,
     config: Mapping[str, Any] | None = None,
 ) -> Connection:
@@ -44,27 +49,33 @@ def connect(
         tables: A folder of `*.lance` tables (path or URI; each is known by its name without the ending, and tables that
             come later are found), or a mapping of names to paths, URIs or datasets. A dataset is read at its own
             version, everything else at its newest.
-        database: Database of DuckDB, as `duckdb.connect` takes it.
+        database: Database of DuckDB, as `duckdb.connect` takes it; in memory also where it is "".
         read_only: Open that database for reading only.
-        config: Settings of DuckDB, and those of `duck.search_settings` by the names that SET has for them:
+        config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
             `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`.
 
     Raises:
         NotFoundError: There is no such folder or table.
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
+    place = checked_place(_IN_MEMORY if database == "" else database)
     catalog = _catalog(tables)
     settings, config = split_config(config or {})
-    native = duckdb.connect(os.fspath(database), read_only=read_only, config=config)
+    with own_errors():
+        native = duckdb.connect(place, read_only=read_only, config=config)
     try:
         with own_errors():
             catalog.create(native)
     except BaseException:
         native.close()
         raise
-    return Connection(native, catalog, settings, Changes(is_sure=os.fspath(database) == ":memory:"))
+    file = None if place.startswith(_IN_MEMORY) else place
+    # ":memory:name" is one database for all of this process that connect to it, as a file is.
+    changes = Changes(is_sure=place == _IN_MEMORY, is_private=True)
+    return Connection(native, catalog, settings, changes, Inherited(file))
 
 
+@checked_calls
 class Connection:
     """DuckDB's connection, on which Lance tables have names, and `FROM 'x.lance'` and `AT (VERSION => n)` work.
 
@@ -74,25 +85,28 @@ class Connection:
     def __init__(
         self,
         native: duckdb.DuckDBPyConnection,
-        catalog: Catalog,
+        catalog: TableCatalog,
         settings: SearchSettings | None = None,
         changes: Changes | None = None,
+        inherited: Inherited | None = None,
     ) -> None:
         self._native = native
         self._catalog = catalog
         self._session = Session(settings or SearchSettings())
-        self._narrower = Narrower(native, catalog)
         self._changes = changes or Changes()
-        names = Names(native, catalog, self._changes)
+        self._inherited = inherited or Inherited()
+        leave_to_children(native)
+        names = self._names = Names(native, catalog, self._changes)
+        self._narrower = Narrower(native, catalog, names)
         self._nearest = NearestFirst(native, catalog, names, self._session)
         self._joins = NearestJoin(native, catalog, names, self._session)
         self._rows = RowsFirst(native, catalog, names)
-        self._searches = SearchFirst(catalog, self._rows)
+        self._searches = SearchFirst(catalog, names, self._rows)
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's own connection."""
-        self._changes.is_sure = False
+        self._changes.is_sure = self._changes.is_private = False
         return self._native
 
     def sql(self, query: Any, **options: Any) -> Any:
@@ -119,10 +133,14 @@ class Connection:
         return self
 
     def table(self, name: str) -> Any:
-        """A table or view by its name, as a relation."""
+        """Return a table or view by its name, as a relation."""
         self._changes.is_sure = False
-        method = self._native.view if self._catalog.find(name) else self._native.table
-        return self._with_new_tables(partial(method, name))
+
+        def found() -> Any:
+            parts = parts_of_name(name)
+            return (self._native.view if self._names.are_ours(parts, later=True) else self._native.table)(name)
+
+        return self._with_new_tables(found)
 
     def register(self, name: str, table: Any) -> Self:
         """Give a table a name: a Lance dataset for all cursors, anything else as DuckDB does."""
@@ -142,16 +160,18 @@ class Connection:
         return self
 
     def cursor(self) -> Connection:
-        """Another connection to the same database and tables, for use in another thread."""
-        native = self._native.cursor()
-        self._catalog.prepare(native)
-        return Connection(native, self._catalog, self._session.settings, self._changes)
+        """Return another connection to the same database and tables, for use in another thread."""
+        with self._inherited.use():
+            native = self._native.cursor()
+            self._catalog.prepare(native)
+        return Connection(native, self._catalog, self._session.settings, self._changes, self._inherited)
 
     duplicate = cursor
 
     def close(self) -> None:
-        """Close the connection; cursors stay open."""
-        self._native.close()
+        """Close the connection; cursors stay open. In a forked child it is let go of, without closing it."""
+        if self._inherited.is_own:
+            self._native.close()
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +187,7 @@ class Connection:
         found = getattr(self._native, name)
         if name not in _ONLY_READ:
             self._changes.is_sure = False
-        return _guarded(found) if callable(found) else found
+        return _guarded(found, self._inherited) if callable(found) else found
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._native)})
@@ -190,19 +210,27 @@ class Connection:
             return self._with_new_tables(lambda: call_as_user(partial(method, query, **options), {}))
         if self._session.takes(query):
             return None
-        text = rewrite(query, self._catalog.is_table)
-        tables = {path: DuckTable(self._catalog.path_handle(path).current, hidden=False) for path in paths_in(text)}
 
-        def run(sql: Any, more: Mapping[str, Any], given: Any = None) -> Any:
-            chosen = options if given is None else {**options, "parameters": given}
-            return call_as_user(partial(method, sql, **chosen), {**tables, **more})
+        def once() -> Any:
+            text = rewrite(query, partial(self._names.are_ours, later=bool(later)))
+            tables = {path: DuckTable(self._catalog.path_handle(path).current, hidden=False) for path in paths_in(text)}
 
-        if later is None:
-            return self._with_new_tables(lambda: run(text, {}))
-        parameters = options.get("parameters", options.get("params"))
-        return self._with_new_tables(
-            lambda: self._narrowed(text, parameters, partial(_explained, run, method), later), text
-        )
+            def run(sql: Any, more: Mapping[str, Any], given: Any = None) -> Any:
+                chosen = options if given is None else {**options, "parameters": given}
+                return call_as_user(partial(method, sql, **chosen), {**tables, **more})
+
+            if later is None:
+                return run(text, {})
+            parameters = options.get("parameters", options.get("params"))
+            return self._narrowed(text, parameters, partial(_explained, run, method), later)
+
+        try:
+            return self._with_new_tables(once, None if later is None else query)
+        except duckdb.Error as error:
+            name = view_not_changed(query, error)
+            if name is None or not self._names.are_ours(parts_of_name(name), later=bool(later)):
+                raise
+            raise read_only(name) from error
 
     def _narrowed(self, sql: str, parameters: Any, run: Callable[..., Any], later: bool) -> Any:
         """Run a statement with smaller tables in place of large ones, where that is possible."""
@@ -226,7 +254,7 @@ class Connection:
 
     def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""
-        with own_errors(), self._changes.during(statement):
+        with own_errors(), self._inherited.use(), self._changes.during(statement):
             self._catalog.refresh()
             try:
                 return call()
@@ -251,25 +279,25 @@ def _explained(
     return run(sql, tables, given) if rows is None else method(rows_as_statement(rows))
 
 
-def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, from which our errors come out as they are: rows are often read only when they are fetched."""
+def _guarded(method: Callable[..., Any], inherited: Inherited) -> Callable[..., Any]:
+    """Return the method, from which our errors come out as they are: rows are often read only when they are fetched."""
 
     @wraps(method)
     def guarded(*args: Any, **options: Any) -> Any:
-        with own_errors():
+        with own_errors(), inherited.use():
             return method(*args, **options)
 
     return guarded
 
 
-def _catalog(tables: Tables) -> Catalog:
+def _catalog(tables: Tables) -> TableCatalog:
     if tables is None:
-        return Catalog({})
+        return TableCatalog({})
     if isinstance(tables, str | os.PathLike):
-        return Catalog({}, Folder(os.fspath(tables)))
+        return TableCatalog({}, Folder(os.fspath(tables)))
     if not isinstance(tables, Mapping):
         raise InvalidInputError("bad tables", expected="a folder or a mapping of names", found=type(tables).__name__)
-    return Catalog({name: _handle(table) for name, table in tables.items()})
+    return TableCatalog({name: _handle(table) for name, table in tables.items()})
 
 
 def _handle(table: str | os.PathLike[str] | LanceDataset) -> TableHandle:

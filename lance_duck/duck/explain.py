@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from lance_duck.duck.catalog import literal
 from lance_duck.duck.nearest import NearestRows
-from lance_duck.duck.nearest_table import NearestTable
+from lance_duck.duck.run.nearest_table import NearestTable
+from lance_duck.duck.scan_observer import ScanObserver, watching
 from lance_duck.duck.table import ROWS, DuckTable
-from lance_duck.duck.watch import Watch, watching
 from lance_duck.errors import LanceDuckError
-from lance_duck.scan.predicate import Predicate, all_of
-from lance_duck.scan.source import SPEAKS_SOURCE
-from lance_duck.scan.sql_tree import tree_from_sql
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.scan.predicate.tree import Predicate, all_of
+from lance_duck.scan.sql.parser import tree_from_sql
 
 KEY: Final = "lance_plan"
 _EXPLAIN: Final = re.compile(
@@ -30,7 +30,7 @@ Rows = list[tuple[Any, ...]]
 
 
 def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> Rows | None:
-    """Rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
+    """Return rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
 
     Args:
         sql: The statement.
@@ -52,12 +52,12 @@ def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> 
 
 
 def rows_as_statement(rows: Rows) -> str:
-    """A statement that gives the rows of an EXPLAIN."""
+    """Return a statement that gives the rows of an EXPLAIN."""
     listed = ", ".join(f"({', '.join(literal(str(value)) for value in row)})" for row in rows)
     return f"SELECT * FROM (VALUES {listed}) AS plan(explain_key, explain_value)"  # noqa: S608
 
 
-def _actual(watch: Watch) -> Iterator[str]:
+def _actual(watch: ScanObserver) -> Iterator[str]:
     for scan in watch.scans:
         text = scan.plan
         if text is None:
@@ -66,8 +66,8 @@ def _actual(watch: Watch) -> Iterator[str]:
         yield f"{text}  gave: {scan.rows} rows, {scan.batches} batches, in {scan.seconds * 1000:.1f} ms\n"
 
 
-def _planned(watch: Watch) -> Iterator[str]:
-    """What DuckDB 2.0 handed over when it planned."""
+def _planned(watch: ScanObserver) -> Iterator[str]:
+    """Yield what DuckDB 2.0 handed over when it planned."""
     for table in {id(table): table for table in watch.bound}.values():
         mine = {str(p): (p, taken) for of, p, taken in watch.offered if of is table}
         taken = [predicate for predicate, taken in mine.values() if taken]
@@ -90,8 +90,8 @@ def _text(table: DuckTable | NearestRows, parts: list[Predicate], left: list[str
     return "\n".join(lines) + "\n"
 
 
-def _read_from(watch: Watch, nodes: list[dict[str, Any]]) -> Iterator[str]:
-    """What DuckDB 1.x says in its plan, for those scans that can only be of one table."""
+def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what DuckDB 1.x says in its plan, for those scans that can only be of one table."""
     searches = {table.explained() for table in watch.bound if isinstance(table, NearestRows)}
     yield from sorted(searches)
     tables = list({id(table): table for table in watch.bound if not isinstance(table, NearestRows)}.values())
@@ -104,7 +104,7 @@ def _read_from(watch: Watch, nodes: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predicate] | None:
-    """Conditions of a scan; None where it is none of this table."""
+    """Return conditions of a scan; None where it is none of this table."""
     schema: pa.Schema = table.dataset.schema
     if not set(names) <= {*schema.names, ROWS}:
         return None
@@ -116,7 +116,7 @@ def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predi
 
 
 def _nodes(sql: str, run: Callable[[str], Rows]) -> list[dict[str, Any]]:
-    """What DuckDB's plan says of scans."""
+    """Return what DuckDB's plan says of scans."""
     try:
         pending = list(json.loads(run(f"EXPLAIN (FORMAT JSON) {sql}")[0][1]))
     except (duckdb.Error, ValueError, LookupError):

@@ -1,4 +1,4 @@
-"""Our errors, found again in what DuckDB makes of them.
+"""Recovery of our errors from the exceptions that DuckDB wraps around them.
 
 An error that leaves a callback comes back as a DuckDB exception whose text holds "CorruptError: message", with a
 traceback below.
@@ -13,12 +13,21 @@ from contextlib import contextmanager
 import duckdb
 
 from lance_duck import errors
-from lance_duck.errors import LanceDuckError
+from lance_duck.errors import LanceDuckError, UnsupportedError
+from lance_duck.redact import take_secrets_out
 
 _OURS = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LanceDuckError)
 }
 _FOUND = re.compile(rf"\b({'|'.join(_OURS)}): (.*?)(?:\n\nAt:|\n\nLINE |\n\nTraceback|\. Detail: |\Z)", re.DOTALL)
+_PART = r'(?:"(?:[^"]|"")+"|[^\s".,(;]+)'
+_CHANGE = re.compile(
+    r"\s*(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO|TRUNCATE(?:\s+TABLE)?"
+    r"|(?:DROP|ALTER)\s+TABLE(?:\s+IF\s+EXISTS)?)"
+    rf"\s+({_PART}(?:\.{_PART})*)",
+    re.IGNORECASE,
+)
+_IS_A_VIEW = re.compile(r"is not an? table|base table|is of type View|ALTER VIEW|modify view", re.IGNORECASE)
 
 
 @contextmanager
@@ -27,6 +36,7 @@ def own_errors() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
+        take_secrets_out(error)
         ours = own_error(error)
         if ours is None:
             raise
@@ -34,6 +44,25 @@ def own_errors() -> Iterator[None]:
 
 
 def own_error(error: duckdb.Error) -> LanceDuckError | None:
-    """The error of ours that a DuckDB exception carries; None when it is DuckDB's own."""
+    """Return the error of ours that a DuckDB exception carries; None when it is DuckDB's own."""
     found = _FOUND.search(str(error))
     return _OURS[found[1]](found[2].strip()) if found else None
+
+
+def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
+    """Return the name, as it is spelled, of what a statement was to change, where DuckDB refuses for it is a view.
+
+    None: the statement changes nothing, or failed for another reason.
+    """
+    change = _CHANGE.match(statement)
+    return change[1] if change and _IS_A_VIEW.search(str(error)) else None
+
+
+def read_only(name: str) -> UnsupportedError:
+    """Return the error for a statement that would change a Lance table."""
+    return UnsupportedError(
+        "SQL reads Lance tables and does not change them",
+        where=name,
+        remedy="lance_duck.dataset(uri) has insert, update, delete and merge_insert; "
+        'lance_duck.write_dataset(rows, uri, mode="append") adds rows',
+    )

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.store.base import Store
-from lance_duck.store.uri import join_uri, local_path, open_store
-
-SUFFIX = ".lance"
+from lance_duck.store.uri import checked_place, join_uri, local_path, open_store
+from lance_duck.wire.paths import TABLE_SUFFIX
 
 
 class Folder:
@@ -21,9 +20,10 @@ class Folder:
     """
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+        checked_place(uri, storage_options)
         self.uri = uri.rstrip("/") or uri
         self.storage_options = storage_options
-        if self.uri.endswith(SUFFIX):
+        if self.uri.endswith(TABLE_SUFFIX):
             raise InvalidInputError(
                 "a table where a folder of tables is expected",
                 where=uri,
@@ -33,15 +33,15 @@ class Folder:
         self.tables()
 
     def tables(self) -> dict[str, str]:
-        """URI of each table by its name, as they are now."""
+        """Return URI of each table by its name, as they are now."""
         found = self._store.folders()
         if found is None:
             raise NotFoundError("no such folder", where=self.uri, expected="a folder of *.lance tables")
-        names = (name for name in found if name.endswith(SUFFIX) and name != SUFFIX)
-        return {name.removesuffix(SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
+        names = (name for name in found if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
+        return {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
 
     def stamp(self) -> object:
-        """Something that changes when a table comes or goes; None where only listing would tell."""
+        """Return something that changes when a table comes or goes; None where only listing would tell."""
         path = local_path(self.uri)
         try:
             return None if path is None else os.stat(path).st_mtime_ns

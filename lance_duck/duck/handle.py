@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,10 +9,11 @@ from typing import Any
 
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import InvalidInputError
+from lance_duck.forks import Lock
 
 
 @dataclass(frozen=True)
-class Choice:
+class VersionChoice:
     """The version of a table that a statement asks for; the newest when all is None.
 
     Attributes:
@@ -33,7 +33,7 @@ class Choice:
     @property
     def is_newest(self) -> bool:
         """Whether no version was asked for."""
-        return self == Choice()
+        return self == VersionChoice()
 
     @property
     def is_newest_or_number(self) -> bool:
@@ -64,14 +64,14 @@ class TableHandle:
     """
 
     uri: str
-    choice: Choice = field(default_factory=Choice)
-    storage_options: Mapping[str, str] | None = None
+    choice: VersionChoice = field(default_factory=VersionChoice)
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     given: LanceDataset | None = None
     _opened: LanceDataset | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: Lock = field(default_factory=Lock)
 
     def current(self) -> LanceDataset:
-        """The dataset as it is now: the newest version, or what the chosen tag or time means today."""
+        """Return the dataset as it is now: the newest version, or what the chosen tag or time means today."""
         if self.given is not None:
             return self.given
         with self._lock:
@@ -83,8 +83,8 @@ class TableHandle:
             self._opened = opened
             return opened
 
-    def at(self, choice: Choice) -> TableHandle:
-        """The same table at a chosen version."""
+    def at(self, choice: VersionChoice) -> TableHandle:
+        """Return the same table at a chosen version."""
         return TableHandle(self.uri, choice, self.storage_options)
 
 

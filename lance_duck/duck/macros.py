@@ -24,12 +24,12 @@ def load_macros(connection: duckdb.DuckDBPyConnection, *, for_all_cursors: bool 
 
 
 def macro_texts() -> list[str]:
-    """Contents of the files, in order of their names."""
+    """Return contents of the files, in order of their names."""
     files = [file for file in _folder().joinpath("macros").iterdir() if file.name.endswith(".sql")]
     return [file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)]
 
 
 def _folder() -> Traversable:
-    """The SQL folder: inside the package when it is installed, beside it in a source tree."""
+    """Return the SQL folder: inside the package when it is installed, beside it in a source tree."""
     packaged = resources.files("lance_duck.duck").joinpath("sql")
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "sql"

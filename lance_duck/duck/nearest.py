@@ -1,4 +1,4 @@
-"""What `lance_vector_search` reads: the rows nearest to a query vector, searched for when DuckDB scans them."""
+"""The source behind `lance_vector_search`: searches when DuckDB scans it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.watch import WATCHES, Scan
+from lance_duck.duck.scan_observer import WATCHES, Scan
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.duckdb_types import duckdb_arrow_schema
-from lance_duck.scan.predicate import In
-from lance_duck.scan.source import PushedScan, ScanSource
+from lance_duck.scan.duckdb.source import PushedScan, ScanSource
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.predicate.tree import In
 
 DISTANCE: Final = "_distance"
 QUERY: Final = "query_index"
@@ -61,15 +61,15 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema.__arrow_c_schema__()
 
     def count_rows(self) -> int:
-        """Rows at most."""
+        """Return rows at most."""
         return min(int(self._asked["nearest"]["k"]), int(self._dataset.count_rows())) * self._queries
 
     def explained(self) -> str:
-        """How they are searched for, in words."""
+        """Return how they are searched for, in words."""
         return self._dataset.scan(columns=[DISTANCE], **self._asked).explain_plan()
 
     def accepts(self, predicate: Any) -> bool:
-        """None: a search is for rows of the whole table."""
+        """Accept no filter: a search is for rows of the whole table."""
         return False
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
@@ -112,7 +112,7 @@ def found_rows(dataset: LanceDataset, wanted: pa.Schema, asked: Mapping[str, Any
 
 
 def _read(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Table:
-    """Columns of rows in types that a search does not give."""
+    """Return columns of rows in types that a search does not give."""
     addresses = found.column(_ADDRESS).combine_chunks()
     fields = [field for field in wanted if field.name not in _MADE]
     schema = pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())])
@@ -125,7 +125,7 @@ def _read(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Table
 
 
 def listed_numbers(text: str) -> Any:
-    """The numbers of a list, or of a list of lists, that DuckDB has written as text.
+    """Return the numbers of a list, or of a list of lists, that DuckDB has written as text.
 
     Raises:
         InvalidInputError: It holds something else.
@@ -137,7 +137,7 @@ def listed_numbers(text: str) -> Any:
 
 
 def select_nearest(source: str, k: int) -> str:
-    """SQL for the rows of a source that holds `NearestRows`.
+    """Return SQL for the rows of a source that holds `NearestRows`.
 
     The limit, which takes no row away, keeps filters of the statement from being pushed into the search.
     """

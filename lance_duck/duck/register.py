@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import duckdb
 
+from lance_duck.arguments import checked_call
 from lance_duck.duck.binder import binder_of
 from lance_duck.duck.macros import load_macros
 
 
+@checked_call
 def register(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Make `lance_scan` known to a connection and return it.
 

@@ -7,7 +7,6 @@ needs none (`count(*)`, `EXISTS`, a cross join), and that one costs nothing. Vie
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -15,13 +14,14 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.watch import WATCHES, Scan
-from lance_duck.scan.duckdb_types import duckdb_arrow_schema
-from lance_duck.scan.nodes import predicate_from_node, predicate_from_nodes
-from lance_duck.scan.offsets import without_offsets
-from lance_duck.scan.predicate import Predicate, all_of
-from lance_duck.scan.pushed import ByCaller, predicate_from_pushed
-from lance_duck.scan.source import SPEAKS_SOURCE, PushedScan, ScanSource
+from lance_duck.duck.scan_observer import WATCHES, Scan
+from lance_duck.forks import Lock
+from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
+from lance_duck.scan.duckdb.offsets import without_offsets
+from lance_duck.scan.duckdb.pushed import ByCaller, predicate_from_pushed
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE, PushedScan, ScanSource
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.predicate.tree import Predicate, all_of
 
 ROWS: Final = "__lance_rows"
 _BATCH: Final = 1 << 20
@@ -29,7 +29,7 @@ _FEW_ROWS: Final = 8192
 
 
 def select_all(source: str) -> str:
-    """SQL for the columns that people see, of a source that holds a `DuckTable`."""
+    """Return SQL for the columns that people see, of a source that holds a `DuckTable`."""
     return f'SELECT * EXCLUDE ("{ROWS}") FROM "{source}"'  # noqa: S608
 
 
@@ -46,7 +46,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         self.obj = self
         self._hidden = hidden
         self._resolve = resolve
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._dataset = resolve() if pinned else None
         self._pinned = pinned
         self._known: tuple[pa.Schema, pa.Schema] | None = None
@@ -65,14 +65,14 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema(self.dataset)
 
     def __arrow_c_schema__(self) -> object:
-        """Schema for a bind, which comes first and so decides on the dataset."""
+        """Return schema for a bind, which comes first and so decides on the dataset."""
         if not self._pinned:
             self._refresh()
         self._noted()
         return self.schema.__arrow_c_schema__()
 
     def count_rows(self) -> int:
-        """Rows of the table, from metadata."""
+        """Return rows of the table, from metadata."""
         return int(self.dataset.count_rows())
 
     def accepts(self, predicate: Any) -> bool:
@@ -112,7 +112,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return None
 
     def implied(self) -> Predicate | None:
-        """The same, asked at each scan: None where it does not hold any more."""
+        """Return the same, asked at each scan: None where it does not hold any more."""
         return self.condition
 
     def _noted(self) -> None:

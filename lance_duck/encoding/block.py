@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
+from lance_duck.kernels.memory import Bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Bytes
-from lance_duck.encoding.kernels import bloom, xxhash
-from lance_duck.encoding.kernels.jit import readonly
 from lance_duck.errors import CorruptError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.keys import bloom, xxhash
+from lance_duck.kernels.memory import Bytes
 
 Hashes = NDArray[np.uint64]
 Words = NDArray[np.uint32]
@@ -53,7 +53,7 @@ def hash_keys(keys: Sequence[bytes]) -> Hashes:
 
 
 def new_filter(blocks: int) -> Words:
-    """An empty filter, (blocks, 8)."""
+    """Return an empty filter, (blocks, 8)."""
     return np.zeros((blocks, bloom.WORDS), "<u4")
 
 
@@ -72,7 +72,7 @@ def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
 
 @cache
 def blocks_for(items: int, probability: float) -> int:
-    """Blocks of a filter that takes so many values and is wrong with at most this probability: a power of two.
+    """Return blocks of a filter that takes so many values and is wrong with at most this probability: a power of two.
 
     From 1 block to 128 MiB, whatever the probability is then.
     """
@@ -84,7 +84,7 @@ def blocks_for(items: int, probability: float) -> int:
 
 
 def _wrong(items: int, log2_bytes: int) -> float:
-    """Probability that a filter of 2^log2_bytes is wrong: the values in a block are Poisson distributed."""
+    """Return probability that a filter of 2^log2_bytes is wrong: the values in a block are Poisson distributed."""
     bits = 8.0 * 2**log2_bytes
     if not items:
         return 0.0

@@ -1,4 +1,4 @@
-"""What a compressive encoding of 2.1 and 2.2 can do, whichever layout it sits in."""
+"""The codec protocol: what a compressive encoding of 2.1 and 2.2 does, in any layout."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Block, Bytes
+from lance_duck.encoding.block import Block
 from lance_duck.encoding.compressed import ChunkBuffer
+from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 
@@ -46,25 +47,25 @@ class Codec(Protocol):
         """Buffers that the encoding takes from each miniblock chunk."""
 
     def decode_chunks(self, chunks: Chunks) -> Block:
-        """Values of all chunks, in order: counts.sum() of them."""
+        """Return values of all chunks, in order: counts.sum() of them."""
 
     def decode_block(self, buffer: Bytes, count: int) -> Block:
-        """`count` values from one buffer: dictionaries and rep/def levels."""
+        """Return `count` values from one buffer: dictionaries and rep/def levels."""
 
     def decode_blocks(self, chunks: Chunks) -> Block:
-        """Like decode_block for each chunk's one buffer, joined: the rep/def levels of miniblock chunks."""
+        """Decode one buffer of each chunk and join the blocks: the levels of miniblock chunks."""
 
     def decode_values(self, values: Block) -> Block:
-        """Values that were compressed one by one (full zip): FixedWidth or VariableWidth in, decoded values out."""
+        """Decode values that were compressed one by one (full zip), given as FixedWidth or VariableWidth."""
 
     def to_proto(self) -> pb.CompressiveEncoding:
-        """The description from which `registry.codec_from_proto` makes this codec."""
+        """Return the description from which `registry.codec_from_proto` makes this codec."""
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """The value buffers of chunks of `counts` values, which make up the block: what decode_chunks reads."""
+        """Return the value buffers of chunks of `counts` values, which make up the block: what decode_chunks reads."""
 
     def encode_block(self, block: Block) -> Bytes:
-        """One buffer of all values: what decode_block reads."""
+        """Return one buffer of all values: what decode_block reads."""
 
     def encode_values(self, block: Block) -> Block:
-        """Each value by itself, FixedWidth or VariableWidth: what decode_values reads."""
+        """Return each value by itself, FixedWidth or VariableWidth: what decode_values reads."""

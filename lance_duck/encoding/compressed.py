@@ -1,4 +1,4 @@
-"""What compressing gives: buffers of chunks, and what describes them."""
+"""Compressed values: buffers of chunks, and the description of their encoding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Bytes
+from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 ChunkBuffer = tuple[Bytes, NDArray[np.int64]]

@@ -1,4 +1,9 @@
-"""The data-file container: footer, column metadata, pages, columns; and single files by themselves."""
+"""The data-file container: footer, column metadata, pages, columns; and single files by themselves.
+
+You hold: bytes of a file and a field. You get: a ColumnReader, rows → requests for byte ranges → an Arrow array,
+whichever version the file has. Rows are a slice with step 1, or strictly ascending offsets.
+Never here: tables, deletions, filters.
+"""
 
 from lance_duck.file.session import LanceFileSession
 from lance_duck.file.single import LanceFileReader, ReaderResults

@@ -1,4 +1,4 @@
-"""Files that the blobs of one data file lie in, besides the data file itself.
+"""Sidecars and external files with the blobs of one data file.
 
 data/{stem}.lance                                        the data file
 data/{stem}/{id, 32 binary digits, reversed}.blob        sidecars: one large blob, or many packed end to end

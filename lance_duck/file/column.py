@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.page import Rows
-from lance_duck.file.column20 import open_column20
+from lance_duck.encoding.layouts.page import Rows
 from lance_duck.file.mixed import MixedColumn, located_in, versions
 from lance_duck.file.nested import Locate, NestedColumn
+from lance_duck.file.v20.columns import open_column20
 from lance_duck.store.request import Request
 from lance_duck.wire.schema import Field
 
@@ -30,7 +30,7 @@ class ColumnReader(Protocol):
         """Rows of the fragment, deleted ones among them."""
 
     def read(self, rows: Rows) -> Request[pa.Array]:
-        """Rows of the column.
+        """Return rows of the column.
 
         Raises:
             CorruptError: A file contradicts itself.
@@ -38,7 +38,7 @@ class ColumnReader(Protocol):
         """
 
     def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """What `read` gives, at once and without a request: for a few rows of mapped files.
+        """Return what `read` gives, at once and without a request: for a few rows of mapped files.
 
         Args:
             rows: Ascending, at least one.
@@ -51,7 +51,7 @@ class ColumnReader(Protocol):
         """
 
     def is_dictionary(self) -> bool:
-        """Whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
+        """Return whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
 
 
 def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> ColumnReader:

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
-from lance_duck.encoding.page import EncodingDescription, Extent
+from lance_duck.encoding.layouts.page import EncodingDescription, Extent
 from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.file.reader import FOOTER, LanceFile
 from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2
@@ -101,7 +101,7 @@ def describe_file(file: LanceFile, schema: pa.Schema) -> FileMetadata:
 
 
 def file_statistics(file: LanceFile) -> FileStatistics:
-    """Count pages and bytes of the columns of an open file.
+    """Return count pages and bytes of the columns of an open file.
 
     Raises:
         CorruptError: The metadata of a column is broken.
@@ -124,7 +124,7 @@ def _buffers(extents: Sequence[Extent]) -> list[BufferDescription]:
 
 
 def _text(encoding: EncodingDescription) -> str:
-    """The encoding as protobuf text; its name alone, when it is none that is known."""
+    """Return the encoding as protobuf text; its name alone, when it is none that is known."""
     if encoding.name not in _MESSAGES:
         return encoding.name
     message = _MESSAGES[encoding.name]()

@@ -8,19 +8,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.arrow import block_to_arrow
-from lance_duck.encoding.blob_layout import read_blobs, read_extents
+from lance_duck.encoding.arrow.blocks import block_to_arrow
+from lance_duck.encoding.arrow.dictionaries import concatenate
+from lance_duck.encoding.arrow.jsonb import jsonb_to_text
 from lance_duck.encoding.block import Block, PackedStruct
-from lance_duck.encoding.jsonb import jsonb_to_text
-from lance_duck.encoding.kernels.nesting import fold_items, map_levels
-from lance_duck.encoding.layers import Layers
-from lance_duck.encoding.page import Leaf, Levels, PageReader, Rows
-from lance_duck.encoding.repdef import Entries, Structure
-from lance_duck.encoding.rows import expand_ranges, slice_bounds
-from lance_duck.encoding.structural import open_page
+from lance_duck.encoding.layouts.assemble import LevelEntries, Structure
+from lance_duck.encoding.layouts.blob import read_blobs, read_extents
+from lance_duck.encoding.layouts.layers import Layers
+from lance_duck.encoding.layouts.page import Leaf, Levels, PageReader, Rows
+from lance_duck.encoding.layouts.page_rows import expand_ranges, slice_bounds
+from lance_duck.encoding.layouts.structural import open_page
 from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.file.blob_places import as_values, blob_places, inline_extents, read_places
+from lance_duck.file.blobs.places import as_values, blob_places, inline_extents, read_places
 from lance_duck.file.reader import LanceFile
+from lance_duck.kernels.pages.assemble import fold_items, map_levels
 from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
 
@@ -38,7 +39,7 @@ class LeafValues:
     """
 
     values: pa.Array
-    entries: Entries
+    entries: LevelEntries
 
 
 class LeafColumn:
@@ -89,7 +90,7 @@ class LeafColumn:
         np.cumsum([page.num_rows for page in self._pages], out=self._first[1:])
 
     def is_dictionary(self) -> bool:
-        """Whether every page is dictionary-encoded."""
+        """Return whether every page is dictionary-encoded."""
         return bool(self._pages) and all(self._reader(i).is_dictionary for i in range(len(self._pages)))
 
     def read(self, rows: Rows) -> Request[LeafValues]:
@@ -101,14 +102,11 @@ class LeafColumn:
         if pa.types.is_large_binary(self._arrow_type) or pa.types.is_binary(self._arrow_type):
             leaves = yield from gather([self._with_blobs(leaf) for leaf in leaves])
         arrays = [self._values(leaf) for leaf in leaves]
-        if not arrays:
-            values = pa.nulls(0, self._arrow_type)
-        else:
-            values = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        values = pa.nulls(0, self._arrow_type) if not arrays else concatenate(arrays)
         return LeafValues(values, self._entries(leaves))
 
     def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Values of a few rows at once, without a request; None where `read` does it.
+        """Return values of a few rows at once, without a request; None where `read` does it.
 
         Args:
             rows: Ascending, at least one.
@@ -121,10 +119,10 @@ class LeafColumn:
             if leaf is None or not leaf.layers.is_flat or isinstance(leaf.block, PackedStruct):
                 return None
             arrays.append(self._values(leaf))
-        return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+        return concatenate(arrays)
 
     def _with_blobs(self, leaf: Leaf) -> Request[Leaf]:
-        """The bytes of blobs in place of their descriptions."""
+        """Return the bytes of blobs in place of their descriptions."""
         if not isinstance(leaf.block, PackedStruct):
             return leaf
         if len(leaf.block.fields) == BLOB_V1_SCAN.num_fields:
@@ -146,7 +144,7 @@ class LeafColumn:
         return reader
 
     def _scale(self, rows: Rows) -> Rows:
-        """Rows to slots of the innermost layer, for fixed-size lists of structs."""
+        """Return rows to slots of the innermost layer, for fixed-size lists of structs."""
         if self._stride == 1:
             return rows
         if isinstance(rows, slice):
@@ -155,7 +153,7 @@ class LeafColumn:
         return expand_ranges(rows * self._stride, (rows + 1) * self._stride)
 
     def _split(self, rows: Rows) -> list[tuple[int, Rows]]:
-        """Rows by page, counted from the start of each."""
+        """Return rows by page, counted from the start of each."""
         if isinstance(rows, slice):
             start, stop = slice_bounds(rows)
             first = int(self._first.searchsorted(start, side="right")) - 1
@@ -197,17 +195,17 @@ class LeafColumn:
             raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=block.count)
 
     def _valid(self, leaf: Leaf) -> Levels | None:
-        """One flag a slot; None when all are valid."""
+        """Return one flag a slot; None when all are valid."""
         return None if leaf.def_ is None else _slot_flags(leaf.def_, leaf.layers, leaf.num_slots)
 
-    def _entries(self, leaves: list[Leaf]) -> Entries:
+    def _entries(self, leaves: list[Leaf]) -> LevelEntries:
         if len(self.structure.lists) == 1:
-            return Entries(None, None, sum(leaf.num_slots for leaf in leaves))
+            return LevelEntries(None, None, sum(leaf.num_slots for leaf in leaves))
         counts = [leaf.num_slots if leaf.def_ is None else len(leaf.def_) for leaf in leaves]
         if self.structure.max_rep:
             counts = [count if leaf.rep is None else len(leaf.rep) for count, leaf in zip(counts, leaves, strict=True)]
         rep = _join([leaf.rep for leaf in leaves], counts, self.structure.max_rep)
-        return Entries(rep, _join([_full_def(leaf) for leaf in leaves], counts, 0), sum(counts))
+        return LevelEntries(rep, _join([_full_def(leaf) for leaf in leaves], counts, 0), sum(counts))
 
 
 def _slot_flags(def_: Levels, layers: Layers, slots: int) -> Levels:

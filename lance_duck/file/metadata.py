@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import DecodeError
 
-from lance_duck.encoding.page import EncodingDescription, Extent, Page
+from lance_duck.encoding.layouts.page import EncodingDescription, Extent, Page
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.store.request import ByteSource
 from lance_duck.wire.pb import file2_pb2

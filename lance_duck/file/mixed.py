@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.page import Rows
+from lance_duck.encoding.layouts.page import Rows
 from lance_duck.errors import UnsupportedError
 from lance_duck.file.nested import Locate
 from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import Field
 
 
-class Part(Protocol):
+class SingleVersionReader(Protocol):
     """Reads the fields in files of one kind; the others come as nulls."""
 
     def read(self, rows: Rows) -> Request[pa.Array]:
-        """Rows of the column."""
+        """Return rows of the column."""
 
 
 class MixedColumn:
@@ -35,7 +35,13 @@ class MixedColumn:
     """
 
     def __init__(
-        self, field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType, older: Part, newer: Part
+        self,
+        field: Field,
+        locate: Locate,
+        num_rows: int,
+        arrow_type: pa.DataType,
+        older: SingleVersionReader,
+        newer: SingleVersionReader,
     ) -> None:
         self.arrow_type = arrow_type
         self.num_rows = num_rows
@@ -45,11 +51,11 @@ class MixedColumn:
         _check(field, locate)
 
     def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """None: `read` does it."""
+        """Return None: `read` does it."""
         return None
 
     def is_dictionary(self) -> bool:
-        """False."""
+        """Return False."""
         return False
 
     def read(self, rows: Rows) -> Request[pa.Array]:
@@ -68,13 +74,13 @@ class MixedColumn:
 
 
 def versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
-    """Versions of the files that hold parts of a field."""
+    """Return versions of the files that hold parts of a field."""
     places = (locate(f.id) for f in field.walk())
     return {place[0].version for place in places if place is not None}
 
 
 def located_in(locate: Locate, field: Field, older: bool) -> Locate:
-    """`locate` for the fields in 2.0 files only, or in later files only."""
+    """Return `locate` for the fields in 2.0 files only, or in later files only."""
     found = {f.id: locate(f.id) for f in field.walk()}
     kept = {i: place for i, place in found.items() if place is not None and (place[0].version == (2, 0)) == older}
     return kept.get

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.arrow import validity_buffer
-from lance_duck.encoding.page import Rows
-from lance_duck.encoding.repdef import Structure, item_slots, list_slots
-from lance_duck.encoding.rows import check_rows
+from lance_duck.encoding.arrow.blocks import validity_buffer
+from lance_duck.encoding.layouts.assemble import Structure, item_slots, list_slots
+from lance_duck.encoding.layouts.page import Rows
+from lance_duck.encoding.layouts.page_rows import check_rows
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
-from lance_duck.file.forms import check_form
+from lance_duck.file.arrow_forms import check_form
 from lance_duck.file.leaf import LeafColumn, LeafValues
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request, gather
@@ -25,7 +25,7 @@ _MAX_OFFSET = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FieldNode:
     """A field of the column.
 
     Attributes:
@@ -40,7 +40,7 @@ class Node:
     arrow_type: pa.DataType
     leaf: int | None
     guide: tuple[int, int] | None
-    children: tuple[Node, ...]
+    children: tuple[FieldNode, ...]
     is_valid: bool = False
     others: tuple[tuple[int, int], ...] = ()
 
@@ -53,10 +53,10 @@ class NestedColumn:
         self.num_rows = num_rows
         self._where = f"column {field.name}"
         self._leaves: list[LeafColumn] = []
-        self._root = _Builder(locate, num_rows, self._leaves, []).build(field, arrow_type, ())
+        self._root = _NodeBuilder(locate, num_rows, self._leaves, []).build(field, arrow_type, ())
 
     def is_dictionary(self) -> bool:
-        """Whether the column is one leaf all of whose pages are dictionary-encoded."""
+        """Return whether the column is one leaf all of whose pages are dictionary-encoded."""
         return self._root.leaf is not None and self._leaves[self._root.leaf].is_dictionary()
 
     def read(self, rows: Rows) -> Request[pa.Array]:
@@ -72,7 +72,7 @@ class NestedColumn:
         values = self._leaves[self._root.leaf].few(rows)
         return None if values is None else _with_type(values, self._root.arrow_type)
 
-    def _assemble(self, node: Node, found: list[LeafValues], slots: int) -> pa.Array:
+    def _assemble(self, node: FieldNode, found: list[LeafValues], slots: int) -> pa.Array:
         if node.leaf is not None:
             values = found[node.leaf].values
             self._expect(len(values), slots)
@@ -87,7 +87,7 @@ class NestedColumn:
             return _with_type(self._items(node, storage, found, slots), node.arrow_type)
         return _with_type(self._list(node, storage, found, slots), node.arrow_type)
 
-    def _items(self, node: Node, storage: pa.DataType, found: list[LeafValues], slots: int) -> pa.Array:
+    def _items(self, node: FieldNode, storage: pa.DataType, found: list[LeafValues], slots: int) -> pa.Array:
         leaf, layer = node.guide or (0, 0)
         count, valid = item_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
         self._expect(count, slots)
@@ -99,7 +99,7 @@ class NestedColumn:
         children = [self._assemble(child, found, inner) for child in node.children]
         return pa.Array.from_buffers(storage, count, [validity_buffer(valid)], children=children)
 
-    def _list(self, node: Node, storage: pa.DataType, found: list[LeafValues], slots: int) -> pa.Array:
+    def _list(self, node: FieldNode, storage: pa.DataType, found: list[LeafValues], slots: int) -> pa.Array:
         leaf, layer = node.guide or (0, 0)
         offsets, valid = list_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
         self._expect(len(offsets) - 1, slots)
@@ -122,7 +122,7 @@ class NestedColumn:
         return pa.py_buffer(offsets.astype(np.int32, copy=False))
 
     def _expect_no_nulls(self, entries: pa.StructArray) -> None:
-        """Arrow ends the process over a map whose entries or keys have nulls, or (before 26) have not been counted."""
+        """Refuse null entries and keys of a map, and count nulls: Arrow ends the process over them."""
         if entries.null_count or entries.field(0).null_count:
             raise CorruptError("a map with null entries or keys", where=self._where)
 
@@ -134,7 +134,7 @@ class NestedColumn:
 
 
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Type that an extension type is stored as; other types are their own."""
+    """Return type that an extension type is stored as; other types are their own."""
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     return arrow_type
@@ -147,7 +147,7 @@ def _with_type(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Builder:
+class _NodeBuilder:
     """Builds the nodes of a field and opens its leaves."""
 
     locate: Locate
@@ -155,14 +155,14 @@ class _Builder:
     leaves: list[LeafColumn]
     files: list[LanceFile]
 
-    def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> Node:
-        """Node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
+    def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> FieldNode:
+        """Return node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
         place = self.locate(field.id)
         if place is not None and field.logical_type == "struct" and not field.children:
-            return Node(arrow_type, None, None, (), is_valid=True)
+            return FieldNode(arrow_type, None, None, (), is_valid=True)
         if place is not None or not field.children or field.blob_version:
             if place is None:
-                return Node(arrow_type, None, None, ())
+                return FieldNode(arrow_type, None, None, ())
             return self._leaf(field, place, arrow_type, ((*around, (False, 1))))
         storage = storage_type(arrow_type)
         layer = _layer(storage, field)
@@ -171,19 +171,19 @@ class _Builder:
         parts = zip(field.children, _child_types(storage, field), strict=True)
         children = tuple(self.build(child, child_type, inside) for child, child_type in parts)
         if len(self.leaves) == first:
-            return Node(arrow_type, None, None, children, is_valid=any(child.is_valid for child in children))
+            return FieldNode(arrow_type, None, None, children, is_valid=any(child.is_valid for child in children))
         guide, *others = self._guides(first, len(around), several=layer == (False, 1) and not any(a for a, _ in around))
-        return Node(arrow_type, None, guide, children, others=tuple(others))
+        return FieldNode(arrow_type, None, guide, children, others=tuple(others))
 
     def _guides(self, first: int, around: int, *, several: bool) -> list[tuple[int, int]]:
-        """The first of the leaves from `first` on, or the first in each file, with the layer of the field."""
+        """Return the first of the leaves from `first` on, or the first in each file, with the layer of the field."""
         by_file = {id(self.files[i]): i for i in reversed(range(first, len(self.files)))}
         chosen = sorted(by_file.values()) if several else [first]
         return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in chosen]
 
     def _leaf(
         self, field: Field, place: tuple[LanceFile, int], arrow_type: pa.DataType, layers: tuple[tuple[bool, int], ...]
-    ) -> Node:
+    ) -> FieldNode:
         structure = Structure(tuple(a for a, _ in reversed(layers)), tuple(d for _, d in reversed(layers)))
         file, column = place
         storage = storage_type(arrow_type)
@@ -192,7 +192,7 @@ class _Builder:
         check_form(field, stored, storage)
         self.files.append(file)
         self.leaves.append(LeafColumn(file, column, structure, self.num_rows, storage, stored, is_json))
-        return Node(arrow_type, len(self.leaves) - 1, (len(self.leaves) - 1, 0), ())
+        return FieldNode(arrow_type, len(self.leaves) - 1, (len(self.leaves) - 1, 0), ())
 
 
 def _layer(storage: pa.DataType, field: Field) -> tuple[bool, int]:

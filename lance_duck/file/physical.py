@@ -8,7 +8,7 @@ from lance_duck.wire.schema import Field
 
 
 def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[int, int]:
-    """Physical column of each field of a file that holds these fields, by field id, depth first.
+    """Return physical column of each field of a file that holds these fields, by field id, depth first.
 
     In 2.0 each field has one, parents included; since 2.1 only what has values of its own. What is below a packed
     struct or a blob has none.
@@ -26,7 +26,7 @@ def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[
 
 
 def is_whole(field: Field, version: tuple[int, int]) -> bool:
-    """Whether a field is stored as one column, with all that is below it."""
+    """Return whether a field is stored as one column, with all that is below it."""
     if not field.children or field.is_packed or bool(field.blob_version):
         return True
     return version == (2, 0) and field.logical_type.startswith("fixed_size_list:")

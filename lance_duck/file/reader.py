@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from lance_duck.encoding.page import Extent
+from lance_duck.encoding.layouts.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
 from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
@@ -77,7 +77,7 @@ class LanceFile:
         return self._global_buffers
 
     def column(self, index: int) -> ColumnMetadata:
-        """Metadata of a physical column.
+        """Return metadata of a physical column.
 
         Raises:
             CorruptError: The metadata is broken, or there is no such column.
@@ -93,7 +93,7 @@ class LanceFile:
         return found
 
     def global_buffer(self, index: int) -> Request[Bytes]:
-        """Bytes of a global buffer.
+        """Return bytes of a global buffer.
 
         Raises:
             InvalidInputError: There is no such buffer.

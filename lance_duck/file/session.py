@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import NotFoundError
 from lance_duck.file.single import LanceFileReader
 from lance_duck.file.single_writer import LanceFileWriter, file_place
@@ -28,6 +29,7 @@ class ListResult:
     objects: list[str]
 
 
+@checked_calls
 class LanceFileSession:
     """Reads and writes files below one place, with one connection to it. All paths are relative to the place.
 
@@ -69,15 +71,15 @@ class LanceFileSession:
         )
 
     def contains(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
         return self._store.exists(path)
 
     def list(self, path: str | None = None) -> builtins.list[str]:
-        """All files below a directory, at any depth, by name; None: below the place itself."""
+        """Return all files below a directory, at any depth, by name; None: below the place itself."""
         return sorted(entry.path for entry in self._store.walk(path or "") if not is_temporary(entry.path))
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
-        """What lies directly in a directory, found among all that is below it; None: in the place itself."""
+        """Return what lies directly in a directory, found among all that is below it; None: in the place itself."""
         inside = (path or "").strip("/")
         begin = f"{inside}/" if inside else ""
         below = [found.removeprefix(begin) for found in self.list(inside)]
@@ -85,7 +87,7 @@ class LanceFileSession:
         return ListResult([begin + name for name in folders], [begin + name for name in below if "/" not in name])
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Some bytes of a file.
+        """Return some bytes of a file.
 
         Raises:
             NotFoundError: There is no such file.

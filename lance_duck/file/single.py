@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.encoding.page import Rows
+from lance_duck.arguments import checked_calls
+from lance_duck.encoding.layouts.page import Rows
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.column import open_column
 from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file, file_statistics
@@ -34,14 +35,15 @@ class ReaderResults:
     reader: pa.RecordBatchReader
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """The rows as a stream."""
+        """Return the rows as a stream."""
         return self.reader
 
     def to_table(self) -> pa.Table:
-        """The rows in memory."""
+        """Return the rows in memory."""
         return self.reader.read_all()
 
 
+@checked_calls
 class LanceFileReader:
     """Reads one data file; blobs are given as their bytes. Safe to use from several threads.
 
@@ -84,13 +86,24 @@ class LanceFileReader:
         self._columns = [open_column(f, self._locate, self._file.num_rows) for f in fields]
 
     def read_all(self, *, batch_size: int = BATCH_ROWS, batch_readahead: int = 16) -> ReaderResults:
-        """All rows. `batch_readahead` changes nothing: rows are read when they are asked for."""
+        """Read all rows.
+
+        Args:
+            batch_size: Rows of a batch at most.
+            batch_readahead: Without effect: rows are read when they are asked for.
+        """
         return self.read_range(0, self._file.num_rows, batch_size=batch_size, batch_readahead=batch_readahead)
 
     def read_range(
         self, start: int, num_rows: int, *, batch_size: int = BATCH_ROWS, batch_readahead: int = 16
     ) -> ReaderResults:
-        """`num_rows` rows from `start`.
+        """Read `num_rows` rows from `start`.
+
+        Args:
+            start: First row.
+            num_rows: Number of rows.
+            batch_size: Rows of a batch at most.
+            batch_readahead: Without effect: rows are read when they are asked for.
 
         Raises:
             InvalidInputError: The file does not have these rows.
@@ -103,7 +116,12 @@ class LanceFileReader:
         return self._stream(self._spans(start, stop, step))
 
     def take_rows(self, indices: Any, *, batch_size: int = BATCH_ROWS, batch_readahead: int = 16) -> ReaderResults:
-        """Rows by position, which must ascend.
+        """Read rows by position.
+
+        Args:
+            indices: Positions, which must ascend.
+            batch_size: Rows of a batch at most.
+            batch_readahead: Without effect: rows are read when they are asked for.
 
         Raises:
             InvalidInputError: Positions that do not ascend, or that the file does not have.
@@ -113,15 +131,15 @@ class LanceFileReader:
         return self._stream(self._batch(rows[at : at + step]) for at in range(0, len(rows), step))
 
     def metadata(self) -> FileMetadata:
-        """What the file consists of."""
+        """Return what the file consists of."""
         return describe_file(self._file, self._whole.arrow)
 
     def file_statistics(self) -> FileStatistics:
-        """Pages and bytes of each physical column."""
+        """Return pages and bytes of each physical column."""
         return file_statistics(self._file)
 
     def read_global_buffer(self, index: int) -> bytes:
-        """Bytes of a global buffer; buffer 0 has the schema.
+        """Return bytes of a global buffer; buffer 0 has the schema.
 
         Raises:
             InvalidInputError: There is no such buffer.
@@ -129,7 +147,7 @@ class LanceFileReader:
         return run(self._file.global_buffer(index)).tobytes()
 
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """Return rows of the file."""
         return self._file.num_rows
 
     @property
@@ -144,7 +162,7 @@ class LanceFileReader:
         return ReaderResults(pa.RecordBatchReader.from_batches(self._schema, batches))
 
     def _spans(self, start: int, stop: int, step: int) -> Iterator[pa.RecordBatch]:
-        """Batches of `step` rows; several are read at once while they are small."""
+        """Yield batches of `step` rows; several are read at once while they are small."""
         span = step
         while start < stop:
             found = self._batch(slice(start, min(start + span, stop)))

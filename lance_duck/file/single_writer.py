@@ -10,17 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.write.contract import page_bytes
 from lance_duck.file.write.nulls import check_nulls
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.store import Store, local_path, open_store
 from lance_duck.wire.schema import Schema
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 _STABLE = "2.2"
 
 
+@checked_calls
 class LanceFileWriter:
     """Writes one data file. It appears when it is closed, whole; as a context manager not at all when the block fails.
 
@@ -192,12 +194,12 @@ class LanceFileWriter:
 
 
 def stable_version() -> str:
-    """Version of data files that is written unless asked otherwise."""
+    """Return version of data files that is written unless asked otherwise."""
     return _STABLE
 
 
 def file_place(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
-    """The directory of a file as a store, and its name."""
+    """Return the directory of a file as a store, and its name."""
     text = os.fspath(path)
     local = local_path(text)
     whole = text if local is None else os.path.abspath(local)

@@ -1,4 +1,4 @@
-"""Making segments: of rows of a table, or of other segments. What fails leaves no files."""
+"""Building of segments from rows or from other segments; a failure leaves no files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.catalog import Segment, unsupported
 from lance_duck.index.files import SegmentWriter
-from lance_duck.index.kind import BuildOptions, Details, IndexKind, Part
+from lance_duck.index.kind import BuildOptions, Details, IndexKind, MergeInput
 from lance_duck.index.names import Follower
 from lance_duck.index.search import open_index
 from lance_duck.rows import roaring_bytes
@@ -27,11 +27,13 @@ Translate = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
 
 
 def builds_by_row_id(snapshot: Snapshot, kind: IndexKind) -> bool:
-    """Whether new segments of a kind name rows of this table by stable row id; else by address.
+    """Return whether new segments of a kind name rows of this table by stable row id; else by address.
 
-    The column `ROW` of the rows that they are built of holds these names.
+    The column `ROW` of the rows that they are built of holds these names. A B-tree could name them by address, too, as
+    those of pylance 14 do. But cores before 14 do not read such a segment, and yet carry its bitmap along to the
+    fragments that rows move to, as if its entries were stable row ids: rows would be lost.
     """
-    return snapshot.has_stable_row_ids and kind.rows_by == "id"
+    return snapshot.has_stable_row_ids and kind.rows_by in ("id", "version")
 
 
 def check_column(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
@@ -138,10 +140,11 @@ def merge_segments(
         StoreError: The disk or the service failed.
     """
     first = _first(segments)
-    by_row_id = builds_by_row_id(snapshot, first.kind)
+    by_row_id = translate is None and builds_by_row_id(snapshot, first.kind)
     followers = [partial(_follow, snapshot, s, Follower(snapshot, s), by_row_id, translate) for s in segments]
     parts = [
-        Part(open_index(snapshot, s), follow, s.metadata.details) for s, follow in zip(segments, followers, strict=True)
+        MergeInput(open_index(snapshot, s), follow, s.metadata.details)
+        for s, follow in zip(segments, followers, strict=True)
     ]
     if not takes_entries:
         parts = [replace(part, follow=_leave_out) for part in parts]
@@ -163,7 +166,7 @@ def discard_segment(snapshot: Snapshot, metadata: IndexMetadata) -> None:
 
 
 def file_version(snapshot: Snapshot) -> str:
-    """Version of the data files that segments of a table are written in."""
+    """Return version of the data files that segments of a table are written in."""
     return max(snapshot.data_storage_version, "2.0")
 
 
@@ -186,7 +189,7 @@ def _follow(
     translate: Translate | None,
     names: Names,
 ) -> tuple[Names, NDArray[np.bool_]]:
-    """New names of rows of a segment, and whether each is still an entry."""
+    """Return new names of rows of a segment, and whether each is still an entry."""
     addresses, lives = follower.follow(names)
     if by_row_id:
         return (names if segment.by_row_id else _row_ids(snapshot, addresses, lives)), lives

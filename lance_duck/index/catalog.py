@@ -1,4 +1,7 @@
-"""Which indexes a version has, and which fragments each of their segments answers for: from the manifest alone."""
+"""The index catalog of a version, from the manifest alone: indexes, segments, coverage.
+
+Only of segments that name rows by address, in tables with stable row ids, the manifest does not say enough: `reach`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import IndexWarning, LanceDuckError
-from lance_duck.index.in_place import without_rewritten
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.query import Query
+from lance_duck.index.reach import needs_reach, reached
 from lance_duck.index.registry import kind_of, name_of
 from lance_duck.index.reuse import reuse_of
+from lance_duck.index.rewritten_in_place import without_rewritten
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import SYSTEM, IndexMetadata
@@ -76,7 +80,7 @@ class Ignored:
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class ColumnIndex:
     """Segments of one name over one column.
 
     Attributes:
@@ -99,12 +103,12 @@ class Index:
         return _union(s.fragments for s in self.segments)
 
     def answers(self, query: Query) -> bool:
-        """Whether its segments say anything about a query on the column."""
+        """Return whether its segments say anything about a query on the column."""
         return bool(self.segments) and self.segments[0].kind.answers(query, self.segments[0].type)
 
 
 @dataclass(frozen=True, eq=False)
-class Catalog:
+class IndexCatalog:
     """The indexes of one version.
 
     Attributes:
@@ -112,10 +116,10 @@ class Catalog:
         schema: Columns of the table.
     """
 
-    indexes: tuple[Index, ...]
+    indexes: tuple[ColumnIndex, ...]
     schema: Schema
 
-    def over(self, path: str) -> tuple[Index, ...]:
+    def over(self, path: str) -> tuple[ColumnIndex, ...]:
         """Return the indexes over a column that have segments to be asked; () also for what is no column."""
         return tuple(index for index in self._by_path(path) if index.segments)
 
@@ -123,17 +127,17 @@ class Catalog:
         """Return the segments over a column that cannot be asked, with the reasons."""
         return tuple(ignored for index in self._by_path(path) for ignored in index.ignored)
 
-    def named(self, name: str) -> tuple[Index, ...]:
+    def named(self, name: str) -> tuple[ColumnIndex, ...]:
         """Return the indexes of a name: one, but for tables whose writers did not look; () where there is none."""
         return tuple(index for index in self.indexes if index.name == name)
 
-    def __iter__(self) -> Iterator[Index]:
+    def __iter__(self) -> Iterator[ColumnIndex]:
         return iter(self.indexes)
 
     def __len__(self) -> int:
         return len(self.indexes)
 
-    def _by_path(self, path: str) -> list[Index]:
+    def _by_path(self, path: str) -> list[ColumnIndex]:
         if not self.indexes:
             return []
         try:
@@ -143,8 +147,8 @@ class Catalog:
         return [index for index in self.indexes if index.path == wanted and wanted is not None]
 
 
-def catalog(snapshot: Snapshot) -> Catalog:
-    """Return the indexes of a version; found once. Reads nothing but the manifest.
+def catalog(snapshot: Snapshot) -> IndexCatalog:
+    """Return the indexes of a version; found once. Reads nothing but the manifest, but for what `index.reach` has to.
 
     Whatever is wrong with a segment, it is ignored with a reason; where the list of segments itself cannot be read, an
     IndexWarning says so, and there are none.
@@ -153,7 +157,7 @@ def catalog(snapshot: Snapshot) -> Catalog:
 
 
 def names_rows_by_id(kind: IndexKind, version: int, snapshot: Snapshot) -> bool:
-    """Whether segments of a kind, in a version of their layout, name rows of this table by stable row id."""
+    """Return whether segments of a kind, in a version of their layout, name rows of this table by stable row id."""
     return snapshot.has_stable_row_ids and (kind.rows_by == "id" or (kind.rows_by == "version" and version == 0))
 
 
@@ -170,7 +174,7 @@ def field_path(schema: Schema, field_id: int) -> str | None:
     return ".".join(map(_quoted, reversed(names))) if names else None
 
 
-def _catalog(snapshot: Snapshot) -> Catalog:
+def _catalog(snapshot: Snapshot) -> IndexCatalog:
     present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
     grouped: dict[tuple[str, str | None], list[Segment | Ignored]] = {}
     for metadata in _listed(snapshot):
@@ -179,7 +183,7 @@ def _catalog(snapshot: Snapshot) -> Catalog:
         path = field_path(snapshot.schema, metadata.fields[0]) if len(metadata.fields) == 1 else None
         found = _segment(snapshot, metadata, path, present)
         grouped.setdefault((metadata.name, path), []).append(found)
-    return Catalog(
+    return IndexCatalog(
         tuple(i for (name, path), all_ in grouped.items() for i in _indexes(name, path, all_)), snapshot.schema
     )
 
@@ -192,17 +196,17 @@ def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
         return ()
 
 
-def _indexes(name: str, path: str | None, found: list[Segment | Ignored]) -> Iterator[Index]:
-    """The segments of one name over one column: one index, unless they are of several kinds."""
+def _indexes(name: str, path: str | None, found: list[Segment | Ignored]) -> Iterator[ColumnIndex]:
+    """Yield the segments of one name over one column: one index, unless they are of several kinds."""
     ignored = tuple(each for each in found if isinstance(each, Ignored))
     kinds: dict[str, list[Segment]] = {}
     for each in found:
         if isinstance(each, Segment):
             kinds.setdefault(each.kind.name, []).append(each)
     if not kinds:
-        yield Index(name, path, None, (), ignored)
+        yield ColumnIndex(name, path, None, (), ignored)
     for segments in kinds.values():
-        yield Index(name, path, segments[0].kind, _disjoint(segments), ignored)
+        yield ColumnIndex(name, path, segments[0].kind, _disjoint(segments), ignored)
         ignored = ()
 
 
@@ -232,11 +236,13 @@ def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, pres
         return Ignored(metadata, str(error))
     field = snapshot.schema.by_id(metadata.fields[0])
     fragments = without_rewritten(snapshot, field, np.intersect1d(covered, present, assume_unique=True))
+    if needs_reach(snapshot, kind, metadata.version):
+        fragments = reached(snapshot, metadata, kind, field.storage_type, fragments)
     return Segment(metadata, kind, field, path, field.storage_type, fragments, by_row_id)
 
 
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
-    """What its own entry lacks."""
+    """Return what its own entry lacks."""
     if metadata.details_type is None:
         return "it does not say of which kind it is"
     if kind is None:
@@ -250,7 +256,7 @@ def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
 
 
 def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, kind: IndexKind | None) -> str | None:
-    """What of the table does not fit to it."""
+    """Return what of the table does not fit to it."""
     if len(metadata.fields) != 1:
         return f"it is over {len(metadata.fields)} fields"
     if path is None:

@@ -1,10 +1,10 @@
-"""How many rows satisfy a query, without naming them."""
+"""Counting of rows that satisfy a query, by index alone."""
 
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from lance_duck.index.catalog import Index, Segment
+from lance_duck.index.catalog import ColumnIndex, Segment
 from lance_duck.index.kind import ScalarIndex
 from lance_duck.index.query import Query
 from lance_duck.index.reuse import reuse_entry
@@ -24,10 +24,10 @@ class Counting(Protocol):
     def num_entries(self) -> int: ...  # noqa: D102
 
     def count(self, query: Query) -> int:
-        """How many entries satisfy a query that the kind `answers`."""
+        """Return how many entries satisfy a query that the kind `answers`."""
 
 
-def count(snapshot: Snapshot, index: Index, query: Query) -> int | None:
+def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
     """Return how many living rows of the table satisfy a query; None: they have to be looked at.
 
     A segment has an entry for each row that it covers. Where it has as many as there are living rows, it has no other.

@@ -21,12 +21,12 @@ from lance_duck.file.write.writer import FileWriter
 from lance_duck.store import Store, gather, run
 from lance_duck.wire import paths
 from lance_duck.wire.schema import Schema, schema_from_proto
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 PAGE_BYTES: Final = 1 << 20
 
 
-class IndexFile:
+class SegmentFile:
     """One file of a segment, open. Safe to use from several threads.
 
     Attributes:
@@ -51,7 +51,7 @@ class IndexFile:
         return dict(self._schema.metadata)
 
     def column(self, name: str, type_: pa.DataType | None = None) -> ColumnReader:
-        """A column, to be read with `run`; opened once.
+        """Return a column, to be read with `run`; opened once.
 
         Args:
             name: Of a top-level column.
@@ -76,7 +76,7 @@ class IndexFile:
         return run(gather([self.column(name).read(wanted) for name in names]))
 
     def global_buffer(self, index: int) -> bytes:
-        """A global buffer.
+        """Return a global buffer.
 
         Raises:
             CorruptError: There is none.
@@ -106,7 +106,7 @@ class SegmentReader:
         self._sizes = dict(sizes or {})
         self.directory = directory
 
-    def open(self, name: str) -> IndexFile:
+    def open(self, name: str) -> SegmentFile:
         """Open a file.
 
         Raises:
@@ -114,10 +114,10 @@ class SegmentReader:
             CorruptError: It is no data file, or not of the size that it should have.
         """
         size = self._sizes.get(name) or None
-        return IndexFile(run(open_file(self._store.open(f"{self.directory}/{name}", size))))
+        return SegmentFile(run(open_file(self._store.open(f"{self.directory}/{name}", size))))
 
     def size(self, name: str) -> int:
-        """Bytes of a file. Raises NotFoundError."""
+        """Return bytes of a file. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}").size
 
 

@@ -34,12 +34,12 @@ class Answer:
 
     @classmethod
     def exactly(cls, rows: RowSet) -> Answer:
-        """Just these rows."""
+        """Return an answer of exactly these rows."""
         return cls(rows, rows)
 
     @classmethod
     def at_most(cls, rows: RowSet) -> Answer:
-        """Some of these rows."""
+        """Return some of these rows."""
         return cls(RowSet({}), rows)
 
     @property
@@ -55,13 +55,13 @@ class ScalarIndex(Protocol):
     """
 
     def estimate(self, query: Query) -> int | None:
-        """Rows that an answer has at most; None where that is as dear to know as the answer. Reads no page of rows."""
+        """Return an upper bound of the rows of an answer, without reading rows; None if only the answer tells."""
 
     def search(self, query: Query) -> Answer:
-        """Rows for a query that the kind `answers`."""
+        """Return rows for a query that the kind `answers`."""
 
     def statistics(self) -> dict[str, Any]:
-        """What pylance's index_statistics says of a segment of this kind."""
+        """Return what pylance's index_statistics says of a segment of this kind."""
 
     def prewarm(self) -> None:
         """Read everything that searches read, and keep it."""
@@ -102,7 +102,7 @@ class BuildOptions:
 
 
 @dataclass(frozen=True)
-class Part:
+class MergeInput:
     """A segment whose entries go into a new one.
 
     Attributes:
@@ -135,10 +135,10 @@ class IndexKind(Protocol):
     rows_by: str
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Whether a column of this storage type can be indexed."""
+        """Return whether a column of this storage type can be indexed."""
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Whether a search says anything about a query on a column of this storage type. Pure."""
+        """Return whether a search says anything about a query on a column of this storage type. Pure."""
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> ScalarIndex:
         """Open a segment; reads what every search needs, and no page of rows.
@@ -157,7 +157,11 @@ class IndexKind(Protocol):
         """
 
     def merge(
-        self, parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
     ) -> Details:
         """Write a segment with the entries of others, and of new rows (as for `build`) that none of them has.
 
@@ -165,4 +169,4 @@ class IndexKind(Protocol):
         """
 
     def can_follow(self) -> bool:
-        """Whether entries can get new row names; False: compaction leaves the rewritten fragments uncovered."""
+        """Return whether entries can get new row names; False: compaction leaves the rewritten fragments uncovered."""

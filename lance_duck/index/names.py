@@ -1,4 +1,4 @@
-"""From the names that a segment gives rows to addresses in the fragments that it answers for."""
+"""Translation of the rows of a segment to addresses in the fragments that it answers for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lance_duck.errors import CorruptError, InternalError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.reuse import reuse_of
 from lance_duck.rows.row_id_index import RowIdIndex
+from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
-from lance_duck.rows.slots import Slots
 from lance_duck.snapshot import Snapshot
 
 _FEW = 1 << 16
@@ -74,7 +74,7 @@ class Follower:
     def _lives(
         self, addresses: NDArray[np.uint64], place: NDArray[np.int64], covered: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Whether rows are not deleted, where they are covered."""
+        """Return whether rows are not deleted, where they are covered."""
         self._asked += len(addresses)
         if self._living is None and self._asked * _WORTH >= self._slots.total:
             self._living = self._all_living()

@@ -1,8 +1,8 @@
-"""What an index is asked about one column: a condition on a single value.
+"""Queries of indexes: a condition on the values of one column.
 
-The meaning is that of `scan.predicate`: NaN equals NaN and is greater than every other float, -0.0 equals 0.0. Null
-satisfies `Null` alone, and nothing that is `Except`: three-valued logic comes from the caller, who moves NOT down to
-the single conditions.
+The meaning is that of `scan.predicate.tree`: NaN equals NaN and is greater than every other float, -0.0 equals 0.0.
+Null satisfies `Null` alone, and nothing that is `Except`: three-valued logic comes from the caller, who moves NOT down
+to the single conditions.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Null:
 
 
 @dataclass(frozen=True)
-class StartsWith:
+class HasPrefix:
     """The text, or the bytes, begin with a prefix, which may be empty: LIKE 'prefix%', starts_with."""
 
     prefix: pa.Scalar
@@ -70,7 +70,7 @@ class StartsWith:
 
 
 @dataclass(frozen=True, eq=False)
-class HasAny:
+class ContainsAny:
     """The list has one of some values: array_has, array_has_any. Without values false.
 
     Attributes:
@@ -84,7 +84,7 @@ class HasAny:
 
 
 @dataclass(frozen=True, eq=False)
-class HasAll:
+class ContainsAll:
     """The list has all of some values: array_has_all. Without values true for every list that is not null.
 
     Attributes:
@@ -101,10 +101,10 @@ class HasAll:
 class Except:
     """The value is not null, and does not satisfy a condition. `Except(Null())` is IS NOT NULL."""
 
-    query: Between | Among | Null | StartsWith | HasAny | HasAll
+    query: Between | Among | Null | HasPrefix | ContainsAny | ContainsAll
 
     def __str__(self) -> str:
         return f"not ({self.query})"
 
 
-Query: TypeAlias = Between | Among | Null | StartsWith | HasAny | HasAll | Except
+Query: TypeAlias = Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | Except

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from lance_duck.errors import UnsupportedError
-from lance_duck.index.bitmap import BITMAP
-from lance_duck.index.bloom_filter import BLOOM_FILTER
+from lance_duck.index.bitmap.kind import BITMAP
+from lance_duck.index.bitmap.label_list import LABEL_LIST
 from lance_duck.index.btree import BTREE
 from lance_duck.index.kind import IndexKind
-from lance_duck.index.label_list import LABEL_LIST
 from lance_duck.index.vector.kind import VECTOR
-from lance_duck.index.zone_map import ZONE_MAP
+from lance_duck.index.zones.bloom_filter import BLOOM_FILTER
+from lance_duck.index.zones.zone_map import ZONE_MAP
 
 KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER, VECTOR)
 

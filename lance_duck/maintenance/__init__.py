@@ -1,1 +1,6 @@
-"""Upkeep: compaction, cleanup, validation, and what changed between two versions."""
+"""Upkeep: compaction, cleanup, validation.
+
+You hold: a snapshot. You get: plans (pure: `plan`, `cleanup_plan`), fragments written anew, index segments that follow
+them (`index_remap`), and problems by name. A group of a compaction is written by any process; commits go batch by
+batch, and a group that another writer got in the way of is planned anew.
+"""

@@ -1,4 +1,4 @@
-"""Cleanup that a table asks for itself, by its config, after each so many versions.
+"""Automatic cleanup, by the config of a table.
 
 lance.auto_cleanup.interval           versions between two cleanups; without it there are none
 lance.auto_cleanup.older_than         age to keep, as in "2days 1h"
@@ -36,7 +36,7 @@ _UNITS: Final = {
 
 
 def auto_cleanup(snapshot: Snapshot) -> None:
-    """Clean up after a commit, where the config says that it is time to; the version before stays for its readers.
+    """Clean up after a commit if the config says so; the version before stays for its readers.
 
     The commit has succeeded, so that nothing is raised: what goes wrong is a warning.
     """

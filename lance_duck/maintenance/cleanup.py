@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from lance_duck import refs, versions
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile, CleanupPolicy, old_versions, removable
 from lance_duck.maintenance.references import references
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, refs, versions
 from lance_duck.store import Entry, Store, local_path
 from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest
@@ -84,7 +83,7 @@ def cleanup(
         snapshot: Any version of the branch; it stays.
         policy: What is old.
         delete_rate_limit: Files a second at most.
-        delete_concurrency: Accepted; the store decides how many deletions run at once.
+        delete_concurrency: Without effect beyond being checked: the store decides how many deletions run at once.
         current: Version that stays in place of that of the snapshot.
         remove: Deletes files, in any processes, and returns how many stayed: all but manifests, which are gone by then.
             None: they are deleted here.
@@ -155,13 +154,13 @@ def _folders() -> tuple[str, ...]:
 
 
 def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:
-    """Branches that were made from this one."""
+    """Return branches that were made from this one."""
     mine = snapshot.branch or refs.MAIN
     return {name: b for name, b in snapshot.branches().items() if (b.parent_branch or refs.MAIN) == mine}
 
 
 def _borrowed(snapshot: Snapshot) -> set[str]:
-    """What the versions of all other branches refer to below the root of this one."""
+    """Return what the versions of all other branches refer to below the root of this one."""
     found: set[str] = set()
     root = snapshot.location.root
     for name in [refs.MAIN, *snapshot.branches()]:

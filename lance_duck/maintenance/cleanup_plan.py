@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from lance_duck.errors import InvalidInputError, ReferencedError
+from lance_duck.errors import InvalidInputError, ReferencedError, WrongTypeError
 from lance_duck.store.base import Entry, is_temporary
 from lance_duck.wire import paths
 
@@ -49,6 +49,17 @@ class CleanupPolicy:
     error_if_tagged_old_versions: bool = True
 
     def __post_init__(self) -> None:
+        if self.older_than is not None and not isinstance(self.older_than, timedelta):
+            raise WrongTypeError(
+                "older_than",
+                where="cleanup",
+                expected="a timedelta",
+                found=repr(self.older_than),
+                remedy=f"timedelta(days={self.older_than})" if isinstance(self.older_than, int | float) else None,
+            )
+        for name, numbers in (("retain_versions", [self.retain_versions]), ("versions", self.versions or ())):
+            if not _are_numbers(numbers):
+                raise WrongTypeError(name, where="cleanup", expected="whole numbers", found=repr(getattr(self, name)))
         if self.retain_versions is not None and self.retain_versions < 1:
             raise InvalidInputError(
                 "retain_versions must be greater than 0", where="cleanup", found=self.retain_versions
@@ -57,10 +68,16 @@ class CleanupPolicy:
             raise InvalidInputError("older_than must not be negative", where="cleanup", found=self.older_than)
 
     def before(self, now: datetime) -> datetime | None:
-        """Versions from this moment on stay; None: age does not matter."""
+        """Return versions from this moment on stay; None: age does not matter."""
         if self.older_than is None and self.retain_versions is None and self.versions is None:
             return now - DEFAULT_AGE
         return None if self.older_than is None else now - self.older_than
+
+
+def _are_numbers(values: object) -> bool:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        return False
+    return all(value is None or (hasattr(value, "__index__") and not isinstance(value, bool)) for value in values)
 
 
 @dataclass(frozen=True)
@@ -145,7 +162,7 @@ def _kind(path: str) -> str | None:
 
 
 def _referred(path: str, references: set[str]) -> bool:
-    """Whether the file or one of its directories is among them."""
+    """Return whether the file or one of its directories is among them."""
     if path in references:
         return True
     at = path.find("/")

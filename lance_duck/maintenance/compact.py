@@ -10,7 +10,7 @@ from typing import Any
 
 from lance_duck.commit import ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
-from lance_duck.maintenance.follow import Follow, Followed, amend_reuse, follow_indexes
+from lance_duck.maintenance.index_remap import Follow, Followed, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
 from lance_duck.maintenance.rewrite import Rewritten, rewrite

@@ -15,9 +15,9 @@ from uuid import UUID, uuid4
 from lance_duck.commit import RewriteGroup
 from lance_duck.errors import RetryableError
 from lance_duck.index.catalog import Segment, catalog
-from lance_duck.index.parts import part_uuid, sweep_parts
+from lance_duck.index.segment_uuids import part_uuid, sweep_parts
 from lance_duck.maintenance.compact import KNOWN, plan_compaction, prepare
-from lance_duck.maintenance.follow import Fate, written_anew
+from lance_duck.maintenance.index_remap import Fate, written_anew
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
 from lance_duck.snapshot import Snapshot
@@ -162,7 +162,7 @@ class _Compaction:
             sweep_parts(self.done.snapshot, self.change, self.segments)
 
     def _written(self, groups: Sequence[Sequence[Fragment]]) -> Iterator[Sequence[Rewritten]]:
-        """Batches in their order, the next one being written meanwhile."""
+        """Yield batches in their order, the next one being written meanwhile."""
         version = self.done.snapshot.version
         orders = [RewriteOrder(version, tuple(f.id for f in g), self.options, self.change) for g in groups]
         size = max(1, self.batch(len(orders)))
@@ -215,6 +215,6 @@ class _Compaction:
 
 
 def _holds(rewritten: Rewritten, now: Snapshot) -> bool:
-    """Whether the fragments that were written anew are still what they were."""
+    """Return whether the fragments that were written anew are still what they were."""
     present = set(now.fragments.ids())
     return all(f.id in present and now.fragment(f.id) == f for f in rewritten.old)

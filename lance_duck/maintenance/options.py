@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.arguments import refuse_unknown, unknown_value
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 
 CONFIG_PREFIX: Final = "lance.compaction."
 TARGET_ROWS: Final = 1 << 20
@@ -49,8 +50,9 @@ class CompactionOptions:
         max_source_bytes: Likewise bytes of data files.
         excluded_fragment_ids: Fragments that stay as they are.
         data_storage_version: File version of new files; None: that of the table.
-
-    max_rows_per_group, io_buffer_size and binary_copy_read_batch_bytes have no meaning here and change nothing.
+        max_rows_per_group: Without effect beyond being checked: files of format 2 have no row groups.
+        io_buffer_size: Without effect beyond being checked: what is read at once is decided from the sizes of columns.
+        binary_copy_read_batch_bytes: Without effect beyond being checked: pages are not copied but encoded anew.
 
     Raises:
         InvalidInputError: A number that is none, or out of range.
@@ -82,19 +84,19 @@ class CompactionOptions:
         if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
             raise InvalidInputError("materialize_deletions_threshold", expected="0 to 1", found=repr(threshold))
         if self.compaction_mode not in (None, *_MODES):
-            raise InvalidInputError("compaction_mode", expected=" or ".join(_MODES), found=self.compaction_mode)
+            raise unknown_value("compaction_mode", self.compaction_mode, _MODES)
         if self.compaction_mode == "force_binary_copy":
             raise UnsupportedError("compaction by copying pages", remedy="use compaction_mode='try_binary_copy'")
         if self.defer_index_remap and not self.remap_indices:
             raise InvalidInputError("defer_index_remap of indices that are left alone", where="compaction")
 
     def to_json(self) -> dict[str, Any]:
-        """The settings in types that JSON has."""
+        """Return the settings in types that JSON has."""
         return asdict(self) | {"excluded_fragment_ids": list(self.excluded_fragment_ids)}
 
 
 def compaction_options(given: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
-    """Settings from what the caller gave, then from the config of the table, then the defaults.
+    """Return settings from what the caller gave, then from the config of the table, then the defaults.
 
     Args:
         given: By name; None stands for not given. Names that pylance's JSON has besides are passed over when empty.
@@ -107,10 +109,14 @@ def compaction_options(given: Mapping[str, Any] | None, config: Mapping[str, str
     chosen = {name: value for name, value in (given or {}).items() if value is not None}
     for name in [name for name in chosen if name not in known]:
         if name not in _OTHERS:
-            raise InvalidInputError(f"unknown option {name!r}", where="compaction", expected=", ".join(known))
+            refuse_unknown([name], known, "compaction", "option")
         del chosen[name]
     if "excluded_fragment_ids" in chosen:
-        chosen["excluded_fragment_ids"] = tuple(chosen["excluded_fragment_ids"])
+        given_ids = chosen["excluded_fragment_ids"]
+        if isinstance(given_ids, str | bytes) or not isinstance(given_ids, Iterable):
+            expected = "a list of fragment ids"
+            raise WrongTypeError("excluded_fragment_ids", where="compaction", expected=expected, found=repr(given_ids))
+        chosen["excluded_fragment_ids"] = tuple(given_ids)
     configured = {
         key.removeprefix(CONFIG_PREFIX): text
         for key, text in (config or {}).items()

@@ -32,11 +32,11 @@ class Candidate:
         return self.physical_rows - self.deleted_rows
 
     def is_small(self, options: CompactionOptions) -> bool:
-        """Whether it wants company."""
+        """Return whether it wants company."""
         return self.physical_rows < options.target_rows_per_fragment
 
     def is_worn(self, options: CompactionOptions) -> bool:
-        """Whether it is worth writing anew for its deletions alone."""
+        """Return whether it is worth writing anew for its deletions alone."""
         part = self.deleted_rows / max(self.physical_rows, 1)
         return options.materialize_deletions and part > options.materialize_deletions_threshold
 
@@ -60,7 +60,7 @@ def fragments_for(live_rows: int, options: CompactionOptions) -> int:
 
 
 def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterator[list[Candidate]]:
-    """Runs of neighbours that may be joined; their ids ascend, as a fragment reuse index wants them."""
+    """Yield runs of neighbours that may be joined; their ids ascend, as a fragment reuse index wants them."""
     excluded = set(options.excluded_fragment_ids)
     run: list[Candidate] = []
     for candidate in candidates:

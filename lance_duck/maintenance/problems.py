@@ -1,4 +1,4 @@
-"""What is wrong with a table, one thing at a time."""
+"""Problems of a table, as validation reports them."""
 
 from __future__ import annotations
 

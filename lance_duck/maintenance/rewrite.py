@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import fragments_for
 from lance_duck.rows import RowIdSequence, VersionSequence
-from lance_duck.scan.blob_copies import kept_blobs, written_batches
+from lance_duck.scan.blobs.copies import kept_blobs, written_batches
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -93,7 +93,7 @@ def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: Compact
 
 
 def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:
-    """The new fragments with the row ids and row versions of the live rows of the old ones."""
+    """Return the new fragments with the row ids and row versions of the live rows of the old ones."""
     if not snapshot.has_stable_row_ids:
         return new
     counts = [f.physical_rows for f in new]
@@ -114,7 +114,7 @@ def _live(snapshot: Snapshot, fragment: Fragment) -> np.ndarray | None:
 def _pieces(
     kind: type[_S], sequences: Sequence[tuple[_S | None, np.ndarray | None]], counts: Sequence[int]
 ) -> list[bytes | None]:
-    """Live parts of sequences, joined, and cut again into pieces of the given lengths; None where one is not known."""
+    """Join the live parts of sequences and cut them into pieces of the given lengths; None if unknown."""
     parts = []
     for sequence, live in sequences:
         if sequence is None:

@@ -1,4 +1,4 @@
-"""Which fragments an index segment keeps a compaction from, and what it covers by now."""
+"""Index segments as a compaction sees them: what they cover, and fragments that they hold back."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds
 
 
 def is_deferrable(segment: IndexMetadata) -> bool:
-    """Whether a segment follows by way of the fragment reuse index where it cannot be rewritten here.
+    """Return whether a segment follows by way of the fragment reuse index where it cannot be rewritten here.
 
     Graphs do not: pylance 14 refuses to search those of which rows are gone.
     """

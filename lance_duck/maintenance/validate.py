@@ -1,4 +1,4 @@
-"""Reading everything of one version, and saying all that is wrong with it."""
+"""Validation: reads everything of one version and reports all that is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether index segments are what the manifest says, and say of the table what is true."""
+"""Validation of index segments against the manifest and the table."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import Answer, Details
-from lance_duck.index.search import answer, segment_files
-from lance_duck.index.vector.contract import VectorIndex
+from lance_duck.index.opened import segment_files
+from lance_duck.index.reach import needs_reach, reached
+from lance_duck.index.search import answer
 from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.maintenance.problems import Problem, problems_of
 from lance_duck.maintenance.validate_vectors import VectorRows
 from lance_duck.rows import roaring_values
-from lance_duck.scan.evaluate import evaluate
-from lance_duck.scan.index_query import query_of
+from lance_duck.scan.indexes.query import query_of
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.predicate import Compare, HasAny, IsNull, Not, Path, Predicate
+from lance_duck.scan.predicate.evaluate import evaluate
+from lance_duck.scan.predicate.tree import Compare, HasAny, IsNull, Not, Path, Predicate
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import SYSTEM, IndexMetadata
@@ -70,6 +72,7 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
     segment = next(listed, None)
     if segment is None:
         return
+    _check_reach(snapshot, segment)
     details = Details(metadata.version, metadata.details)
     index = segment.kind.open(segment_files(snapshot, metadata), segment.type, details)
     index.prewarm()
@@ -91,6 +94,20 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
             ]
         for claim in claims:
             claim.check(fragment_id, column, offsets)
+
+
+def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
+    """Refuse a segment that lists fragments without having their rows: readers that believe it lose them."""
+    if not needs_reach(snapshot, segment.kind, segment.metadata.version):
+        return
+    listed = roaring_values(segment.metadata.fragment_bitmap or b"", "fragments", 1 << 32)
+    present = np.intersect1d(listed, np.array(snapshot.fragments.ids(), np.uint32))
+    lost = np.setdiff1d(present, reached(snapshot, segment.metadata, segment.kind, segment.type, present))
+    if len(lost):
+        raise CorruptError(
+            f"lists fragments {lost.tolist()}, and has not all of their rows, which pylance does not find by it",
+            remedy="create it again, or optimize the indexes; it is pylance's, and another writer changed the table",
+        )
 
 
 @dataclass(frozen=True)
@@ -116,7 +133,7 @@ class _Claim:
 
 
 def _conditions(column: pa.Array) -> list[Predicate]:
-    """Conditions on some of the values of a column."""
+    """Return conditions on some of the values of a column."""
     values = column.drop_null()
     if _is_list(column.type):
         labels = values.flatten().drop_null()
@@ -131,7 +148,7 @@ def _some(count: int) -> list[int]:
 
 
 def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
+    """Return values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=[segment.path], fragments=[fragment_id], with_row_address=True, use_threads=False)
     found = table.reader(table.plan(options), options).read_all()

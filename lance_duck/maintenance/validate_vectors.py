@@ -1,4 +1,4 @@
-"""Whether a vector segment has the rows that it says it covers, each once, with the vectors that they have."""
+"""Validation of vector segments: each covered row once, with its vector."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.names import Follower
-from lance_duck.index.vector.contract import Probe, VectorIndex
 from lance_duck.index.vector.metric import distances
+from lance_duck.index.vector.search.contract import Probe, VectorIndex
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.snapshot import Snapshot
 

@@ -1,4 +1,7 @@
-"""Which rows: addresses, stable row ids, deletion vectors, row versions."""
+"""Which rows: addresses, stable row ids, deletion vectors, row versions, and sets of rows as roaring bitmaps.
+
+Bytes are read strictly: what contradicts itself is refused before memory is given to it. Never here: values of rows.
+"""
 
 from lance_duck.rows.deletion import DeletionVector, read_deletion_vector
 from lance_duck.rows.roaring import roaring_bytes, roaring_values

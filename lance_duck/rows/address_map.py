@@ -1,4 +1,4 @@
-"""Where rows went that were written anew: old addresses to new ones, as runs of neighbours that stayed neighbours."""
+"""Address maps of rewritten rows: old addresses → new ones, as runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.rows.slots import Slots
+from lance_duck.rows.row_positions import Slots
 
 Addresses = NDArray[np.uint64]
 FragmentIds = NDArray[np.uint32]
@@ -86,7 +86,7 @@ class AddressMap:
         return np.where(moved, found, addresses), lives
 
     def _targets(self) -> Addresses:
-        """New address of every row that there was, by its place."""
+        """Return new address of every row that there was, by its place."""
         length = self._length.astype(np.int64)
         inside = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
         first, _, _ = self._slots.find(self._first)
@@ -114,7 +114,7 @@ class AddressMap:
         return self._old.astype(np.uint32)
 
     def _places(self) -> Slots:
-        """Places of the rows of each old fragment, up to the last one that survived."""
+        """Return places of the rows of each old fragment, up to the last one that survived."""
         sizes = np.zeros(len(self._old), np.int64)
         ends = np.searchsorted(self._first, self._old << _HIGH | _LOW, side="right")
         begins = np.searchsorted(self._first, self._old << _HIGH)
@@ -154,7 +154,7 @@ def _ids(fragment_ids: Iterable[int]) -> FragmentIds:
 
 
 def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.int64], Addresses]:
-    """The runs of a group, cut where a new fragment begins, with the new address of the first row of each."""
+    """Return the runs of a group, cut where a new fragment begins, with the new address of the first row of each."""
     rows = np.array([count for _, count in group.new], np.int64)
     ends, new_ends = np.cumsum(group.length), np.cumsum(rows)
     before = int(ends[-1]) if len(ends) else 0
@@ -179,7 +179,7 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
 def join_runs(
     runs: Iterable[tuple[Addresses, NDArray[np.int64]]],
 ) -> tuple[Addresses, NDArray[np.int64]]:
-    """Runs one after another."""
+    """Return runs one after another."""
     found = list(runs)
     if not found:
         return np.empty(0, np.uint64), np.empty(0, np.int64)

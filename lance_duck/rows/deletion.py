@@ -34,7 +34,7 @@ class DeletionVector:
 
     @classmethod
     def of(cls, offsets: NDArray[np.integer]) -> DeletionVector:
-        """The vector of some offsets, in any order, also repeatedly."""
+        """Return the vector of some offsets, in any order, also repeatedly."""
         return cls(np.unique(offsets.astype(np.uint32, copy=False)))
 
     @property
@@ -43,7 +43,7 @@ class DeletionVector:
         return len(self.deleted)
 
     def count_in(self, start: int, stop: int) -> int:
-        """Number of deleted rows among the offsets start … stop - 1."""
+        """Return number of deleted rows among the offsets start … stop - 1."""
         low, high = self._places(start, stop)
         return high - low
 
@@ -75,17 +75,17 @@ class DeletionVector:
         return places.astype(np.int64) + before
 
     def union(self, other: DeletionVector) -> DeletionVector:
-        """Rows that are deleted in either."""
+        """Return rows that are deleted in either."""
         if not other.count:
             return self
         return DeletionVector(np.union1d(self.deleted, other.deleted)) if self.count else other
 
     def difference(self, other: DeletionVector) -> DeletionVector:
-        """Rows that are deleted here, not in the other."""
+        """Return rows that are deleted here, not in the other."""
         return DeletionVector(self.deleted[~other.contains(self.deleted)])
 
     def intersects(self, other: DeletionVector) -> bool:
-        """Whether a row is deleted in both."""
+        """Return whether a row is deleted in both."""
         small, large = sorted((self, other), key=lambda vector: vector.count)
         return bool(large.contains(small.deleted).any())
 

@@ -43,7 +43,7 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
     Raises:
         CorruptError: The bytes are no such bitmap.
     """
-    reader = _Reader(data, where)
+    reader = _RoaringReader(data, where)
     count, is_run, has_offsets = reader.containers()
     header = reader.array(2 * count).reshape(count, 2).astype(np.uint32)
     keys, cards = header[:, 0], header[:, 1] + 1
@@ -78,7 +78,7 @@ def check_roaring(data: bytes, where: str, start: int = 0) -> int:
     Raises:
         CorruptError: There is no such bitmap.
     """
-    reader = _Reader(data, where, start)
+    reader = _RoaringReader(data, where, start)
     cards, _, is_run = reader.header()
     if not is_run.any() and (cards <= _ARRAY_MAX).all():
         reader.check_arrays(cards)
@@ -102,7 +102,7 @@ def roaring_runs(data: bytes, where: str, start: int = 0) -> tuple[NDArray[np.in
     Raises:
         CorruptError: There is no such bitmap.
     """
-    reader = _Reader(data, where, start)
+    reader = _RoaringReader(data, where, start)
     cards, keys, is_run = reader.header()
     pieces = [
         reader.run_ends(card) if run else _runs(reader.plain(card).astype(np.int64))
@@ -129,7 +129,7 @@ def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
     return data
 
 
-class _Reader:
+class _RoaringReader:
     def __init__(self, data: bytes, where: str, start: int = 0) -> None:
         self._data = data
         self._where = where
@@ -163,7 +163,7 @@ class _Reader:
         return count, is_run, count >= _OFFSETS_FROM
 
     def header(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-        """Of each container: number of values, upper half of them, and whether it holds runs."""
+        """Return, for each container, the number of values, their upper half, and whether it holds runs."""
         count, is_run, has_offsets = self.containers()
         header = self.array(2 * count).astype(np.int64)
         keys = header[0::2]
@@ -210,7 +210,7 @@ class _Reader:
         return np.repeat(first - before, length) + np.arange(card)
 
     def run_ends(self, card: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First value and length of each run of a container, which must hold `card` values."""
+        """Return first value and length of each run of a container, which must hold `card` values."""
         count = int.from_bytes(self.take(2), "little")
         pairs = self.array(2 * count).reshape(count, 2).astype(np.int64)
         first, length = pairs[:, 0], pairs[:, 1] + 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lance_duck.rows.deletion import DeletionVector
 from lance_duck.rows.row_ids import RowIdSequence, row_addresses
 from lance_duck.rows.row_set import RowSet
-from lance_duck.rows.segment import Ids, Segment
+from lance_duck.rows.segment import Ids, U64Segment
 
 
 class RowIdIndex:
@@ -30,7 +30,7 @@ class RowIdIndex:
     ) -> None:
         self._ids = [fragment_id for fragment_id, _ in fragments]
         self._deletions = deletions
-        self._segments: list[Segment] = []
+        self._segments: list[U64Segment] = []
         owners: list[int] = []
         bases: list[int] = []
         for place, (_, sequence) in enumerate(fragments):
@@ -44,7 +44,7 @@ class RowIdIndex:
         self._highs = np.array([s.high for s in self._segments], np.uint64)
 
     def __len__(self) -> int:
-        """Number of segments."""
+        """Return number of segments."""
         return len(self._segments)
 
     def addresses(self, ids: NDArray[np.integer]) -> tuple[Ids, NDArray[np.bool_]]:

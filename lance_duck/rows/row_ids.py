@@ -13,8 +13,8 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.rows.segment import Ids, Places, Range, Segment, segment_from_proto
-from lance_duck.rows.segment_out import cut_ids, segment_to_proto
+from lance_duck.rows.segment import Ids, Places, Range, U64Segment, segment_from_proto
+from lance_duck.rows.segment_write import cut_ids, segment_to_proto
 from lance_duck.wire.pb import rowids_pb2
 
 OFFSET_BITS = 32
@@ -38,24 +38,24 @@ class RowIdSequence:
         segments: Runs of ids.
     """
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, segments: Sequence[U64Segment]) -> None:
         self.segments = tuple(segments)
         self.bounds = np.cumsum([0, *(s.count for s in segments)], dtype=np.int64)
 
     @classmethod
     def range_of(cls, start: int, count: int) -> RowIdSequence:
-        """The ids start … start + count - 1."""
+        """Return the ids start … start + count - 1."""
         return cls([Range(start, count)] if count else [])
 
     @classmethod
     def from_ids(cls, ids: NDArray[np.integer]) -> RowIdSequence:
-        """Any ids, in the order of their rows."""
+        """Return any ids, in the order of their rows."""
         return cls(cut_ids(ids.astype(np.uint64, copy=False)))
 
     @classmethod
     def concat(cls, sequences: Iterable[RowIdSequence]) -> RowIdSequence:
-        """The ids of one sequence after the other."""
-        joined: list[Segment] = []
+        """Return the ids of one sequence after the other."""
+        joined: list[U64Segment] = []
         for segment in (s for sequence in sequences for s in sequence.segments if s.count):
             last = joined[-1] if joined else None
             if isinstance(segment, Range) and isinstance(last, Range) and last.start + last.count == segment.start:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from lance_duck.rows.dense import dense_parts
+from lance_duck.rows.dense_bitmap import dense_parts
 
 _HIGH = np.uint64(32)
 
@@ -33,7 +33,7 @@ class RowSet:
 
     @classmethod
     def of(cls, rows: NDArray[np.uint64]) -> RowSet:
-        """The set of some rows, in any order, also repeatedly."""
+        """Return the set of some rows, in any order, also repeatedly."""
         if not len(rows):
             return cls({})
         keys = rows >> _HIGH
@@ -52,7 +52,7 @@ class RowSet:
 
     @classmethod
     def of_ranges(cls, ranges: Iterable[tuple[int, int, int]]) -> RowSet:
-        """The set of rows `start` … `stop` - 1 of fragments; a range is (fragment id, start, stop)."""
+        """Return the set of rows `start` … `stop` - 1 of fragments; a range is (fragment id, start, stop)."""
         parts: dict[int, BitMap] = {}
         for key, start, stop in ranges:
             parts.setdefault(key, BitMap()).add_range(start, stop)
@@ -60,7 +60,7 @@ class RowSet:
 
     @classmethod
     def union(cls, sets: Iterable[RowSet]) -> RowSet:
-        """Rows of any of the sets."""
+        """Return rows of any of the sets."""
         gathered: dict[int, list[BitMap]] = {}
         for each in sets:
             for key, part in each._parts.items():
@@ -78,22 +78,22 @@ class RowSet:
         return sorted(self._parts)
 
     def offsets(self, fragment_id: int) -> NDArray[np.int64]:
-        """Offsets of the rows in one fragment, ascending."""
+        """Return offsets of the rows in one fragment, ascending."""
         part = self._parts.get(fragment_id)
         return np.empty(0, np.int64) if part is None else _values(part).astype(np.int64)
 
     def rows(self) -> NDArray[np.uint64]:
-        """All rows, ascending."""
+        """Return all rows, ascending."""
         pieces = [_values(self._parts[key]).astype(np.uint64) | np.uint64(key << 32) for key in self.fragment_ids]
         return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
 
     def only(self, fragment_ids: Iterable[int]) -> RowSet:
-        """The rows of some fragments."""
+        """Return the rows of some fragments."""
         wanted = set(fragment_ids)
         return RowSet({key: part for key, part in self._parts.items() if key in wanted})
 
     def filtered(self, keep: Callable[[int, BitMap], BitMap]) -> RowSet:
-        """The rows that a function, given a fragment id and its offsets, leaves of each fragment."""
+        """Return the rows that a function, given a fragment id and its offsets, leaves of each fragment."""
         return RowSet({key: keep(key, part) for key, part in self._parts.items()})
 
     def __or__(self, other: RowSet) -> RowSet:

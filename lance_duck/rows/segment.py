@@ -28,7 +28,7 @@ Places = NDArray[np.int64]
 _LIMIT = 1 << 62
 
 
-class Segment(Protocol):
+class U64Segment(Protocol):
     """Distinct row ids in the order of their rows.
 
     Attributes:
@@ -63,24 +63,24 @@ class Range:
 
     @property
     def low(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.start if self.count else 1
 
     @property
     def high(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.start + self.count - 1 if self.count else 0
 
     def slice(self, start: int, stop: int) -> Ids:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return np.arange(stop - start, dtype=np.uint64) + np.uint64(self.start + start)
 
     def take(self, places: Places) -> Ids:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return places.astype(np.uint64) + np.uint64(self.start)
 
     def find(self, ids: Ids) -> Places:
-        """See `Segment`."""
+        """See `U64Segment`."""
         inside = (ids >= np.uint64(self.low)) & (ids <= np.uint64(self.high))
         return np.where(inside, ids - np.uint64(self.start), 0).astype(np.int64) - ~inside
 
@@ -95,30 +95,30 @@ class RangeWithHoles:
 
     @property
     def count(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.span - len(self.holes)
 
     @cached_property
     def low(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return int(self.slice(0, 1)[0]) if self.count else 1
 
     @cached_property
     def high(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return int(self.slice(self.count - 1, self.count)[0]) if self.count else 0
 
     def slice(self, start: int, stop: int) -> Ids:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.take(np.arange(start, stop, dtype=np.int64))
 
     def take(self, places: Places) -> Ids:
-        """See `Segment`."""
+        """See `U64Segment`."""
         offsets = places + np.searchsorted(self._present_before, places, side="right")
         return offsets.astype(np.uint64) + np.uint64(self.start)
 
     def find(self, ids: Ids) -> Places:
-        """See `Segment`."""
+        """See `U64Segment`."""
         inside, offsets = _offsets(ids, self.start, self.span)
         holes_before = np.searchsorted(self.holes, offsets)
         hole = np.zeros(len(ids), np.bool_)
@@ -140,35 +140,35 @@ class RangeWithBitmap:
 
     @property
     def count(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.bits.count
 
     @cached_property
     def low(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return int(self.slice(0, 1)[0]) if self.count else 1
 
     @cached_property
     def high(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return int(self.slice(self.count - 1, self.count)[0]) if self.count else 0
 
     def slice(self, start: int, stop: int) -> Ids:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.bits.select_range(start, stop).astype(np.uint64) + np.uint64(self.start)
 
     def take(self, places: Places) -> Ids:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.bits.select(places).astype(np.uint64) + np.uint64(self.start)
 
     def find(self, ids: Ids) -> Places:
-        """See `Segment`."""
+        """See `U64Segment`."""
         inside, offsets = _offsets(ids, self.start, self.bits.size)
         return np.where(inside, self.bits.rank_of_set(offsets), -1) if self.bits.size else np.full(len(ids), -1)
 
 
 @dataclass(frozen=True)
-class Array:
+class ArraySegment:
     """Ids one by one; `order` sorts them, None when they ascend."""
 
     values: Ids
@@ -176,29 +176,29 @@ class Array:
 
     @property
     def count(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return len(self.values)
 
     @cached_property
     def low(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return int(self._sorted[0]) if self.count else 1
 
     @cached_property
     def high(self) -> int:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return int(self._sorted[-1]) if self.count else 0
 
     def slice(self, start: int, stop: int) -> Ids:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.values[start:stop]
 
     def take(self, places: Places) -> Ids:
-        """See `Segment`."""
+        """See `U64Segment`."""
         return self.values[places]
 
     def find(self, ids: Ids) -> Places:
-        """See `Segment`."""
+        """See `U64Segment`."""
         if not self.count:
             return np.full(len(ids), -1)
         places = np.minimum(np.searchsorted(self._sorted, ids), self.count - 1)
@@ -214,7 +214,7 @@ class Array:
         return self.values if self._order is None else self.values[self._order]
 
 
-def segment_from_proto(proto: rowids_pb2.U64Segment, where: str) -> Segment:
+def segment_from_proto(proto: rowids_pb2.U64Segment, where: str) -> U64Segment:
     """Build a segment from its message; what it allocates is no larger than the message.
 
     Raises:
@@ -232,9 +232,9 @@ def segment_from_proto(proto: rowids_pb2.U64Segment, where: str) -> Segment:
         case "sorted_array":
             values = _decode_array(proto.sorted_array, where)
             _check_ascending(values, where)
-            return Array(values, ascending=True)
+            return ArraySegment(values, ascending=True)
         case "array":
-            return Array(_decode_array(proto.array, where), ascending=False)
+            return ArraySegment(_decode_array(proto.array, where), ascending=False)
     raise UnsupportedError("row id segment of an unknown form", where=where)
 
 
@@ -289,7 +289,7 @@ def _check_ascending(values: Ids, where: str) -> None:
 
 
 def _offsets(ids: Ids, start: int, span: int) -> tuple[NDArray[np.bool_], Places]:
-    """Whether each id is in [start, start + span), and its offset from start; 0 where it is not."""
+    """Return whether each id is in [start, start + span), and its offset from start; 0 where it is not."""
     inside = ids >= np.uint64(start)
     offsets = np.where(inside, ids - np.uint64(start), 0)
     inside &= offsets < np.uint64(span)

@@ -31,19 +31,19 @@ class VersionSequence:
 
     @classmethod
     def constant(cls, version: int, count: int) -> VersionSequence:
-        """One version for all of `count` rows."""
+        """Return one version for all of `count` rows."""
         runs = min(count, 1)
         return cls(np.full(runs, count, np.int64), np.full(runs, version, np.uint64))
 
     @classmethod
     def from_versions(cls, versions: NDArray[np.integer]) -> VersionSequence:
-        """The version of each row, in order."""
+        """Return the version of each row, in order."""
         starts = np.flatnonzero(np.concatenate([np.ones(min(len(versions), 1), np.bool_), np.diff(versions) != 0]))
         return cls(np.diff(starts, append=len(versions)), versions[starts].astype(np.uint64))
 
     @classmethod
     def concat(cls, sequences: Iterable[VersionSequence]) -> VersionSequence:
-        """The rows of one sequence after the other; runs of one version are joined."""
+        """Return the rows of one sequence after the other; runs of one version are joined."""
         found = list(sequences)
         lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(s._bounds) for s in found)])
         versions = np.concatenate([np.empty(0, np.uint64), *(s._versions for s in found)])

@@ -1,1 +1,7 @@
-"""From a predicate and a snapshot to Arrow batches."""
+"""From a filter and a snapshot to Arrow batches.
+
+The way of `WHERE id = 7`: `filters` (SQL text or expression → predicate) → `plan` → `routing`, which asks
+`indexes/plan` (pure) which index answers which part and `indexes/lookup` for the rows → `read/tasks` → `read/execute`.
+You hold: a snapshot and ScanOptions. You get: batches in table order, counts, rows by position; `explain` in words.
+Never here: changes of a table, and SQL statements (`duck` has these).
+"""

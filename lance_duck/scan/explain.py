@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,23 +10,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_duck.index.catalog import Index
-from lance_duck.scan.choices import Choices
-from lance_duck.scan.duckdb_eval import Columns
+from lance_duck.forks import Lock
+from lance_duck.index.catalog import ColumnIndex
+from lance_duck.redact import shown
+from lance_duck.scan.evaluator.expressions import Columns
 from lance_duck.scan.filters import AllFilters, Filter, SqlFilter, TreeFilter, all_filters
-from lance_duck.scan.index_plan import AllOf, AnyOf, IndexPlan, Leaf, reasons
-from lance_duck.scan.index_rows import IndexRows
+from lance_duck.scan.indexes.conjuncts import Conjunct, conjuncts_of
+from lance_duck.scan.indexes.lookup import IndexRows
+from lance_duck.scan.indexes.plan import AllOf, AnyOf, IndexLeaf, IndexPlan, reasons
+from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.parts import Part, parts_of
 from lance_duck.scan.plan import ScanPlan
-from lance_duck.scan.predicate import Opaque, Path, Predicate
+from lance_duck.scan.predicate.tree import Opaque, Path, Predicate
 from lance_duck.scan.routing import Routes
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.store.request import watched
 
 
 def explain(table: TableScan, plan: ScanPlan, options: ScanOptions, *, verbose: bool = False) -> str:
-    """What a scan will do; indexes are asked for estimates alone."""
+    """Return what a scan will do; indexes are asked for estimates alone."""
     return "\n".join([*_scan(table, plan, options, verbose), *_routes(table, plan)]) + "\n"
 
 
@@ -53,7 +54,7 @@ def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting:
 
 def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool) -> Iterator[str]:
     snapshot = table.snapshot
-    yield f"LanceScan: uri={snapshot.uri}, version={snapshot.version}"
+    yield f"LanceScan: uri={shown(snapshot.uri)}, version={snapshot.version}"
     yield f"  columns: {', '.join(plan.projection.schema.names) or 'none'}"
     yield f"  fragments: {len(plan.fragments)} of {len(snapshot.fragments)}"
     if plan.filter is not None:
@@ -73,7 +74,7 @@ def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool)
 
 
 def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
-    """How indexes will answer the filter, and why they will not."""
+    """Yield how indexes will answer the filter, and why they will not."""
     if plan.filter is None:
         return
     if not plan.use_index or plan.include_deleted:
@@ -101,7 +102,7 @@ def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
 
 
 def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]:
-    """What indexes answered."""
+    """Yield what indexes answered."""
     for answered in choices.log:
         yield f"  {_question(answered.part)}"
         if answered.refused:
@@ -121,13 +122,13 @@ def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]
 
 
 def _question(leaf: Any) -> str:
-    if not isinstance(leaf, Leaf):
+    if not isinstance(leaf, IndexLeaf):
         return f"ByAddress: {leaf}"
     names = ", ".join(_described(index) for index in leaf.indexes)
     return f"ScalarIndexQuery: {leaf}, by {names}"
 
 
-def _described(index: Index) -> str:
+def _described(index: ColumnIndex) -> str:
     kind = "index" if index.kind is None else index.kind.name
     segments = ", ".join(str(segment.uuid)[:8] for segment in index.segments[:8])
     more = f" and {len(index.segments) - 8} more" if len(index.segments) > 8 else ""
@@ -147,14 +148,14 @@ def _reasons(found: Routes) -> list[str]:
     return list(dict.fromkeys(text for plan in found.plans for text in reasons(plan)))
 
 
-def _exact(part: Part, plan: IndexPlan) -> bool:
-    """Whether a condition is answered whole, by indexes that say no maybe."""
+def _exact(part: Conjunct, plan: IndexPlan) -> bool:
+    """Return whether a condition is answered whole, by indexes that say no maybe."""
     maybe = any(i.kind and i.kind.name in ("ZoneMap", "BloomFilter") for leaf in _leaves(plan) for i in _indexes(leaf))
     return part.exact and not maybe and not list(reasons(plan))
 
 
-def _indexes(leaf: Any) -> Sequence[Index]:
-    return leaf.indexes if isinstance(leaf, Leaf) else ()
+def _indexes(leaf: Any) -> Sequence[ColumnIndex]:
+    return leaf.indexes if isinstance(leaf, IndexLeaf) else ()
 
 
 def _at_most(expected: int | None) -> str:
@@ -174,7 +175,7 @@ def _names(columns: list[str], hidden: tuple[str, ...]) -> str:
 
 
 def evaluator(condition: Filter) -> str:
-    """Who evaluates a filter."""
+    """Return who evaluates a filter."""
     if isinstance(condition, AllFilters):
         return ", ".join(dict.fromkeys(evaluator(part) for part in condition.parts))
     if isinstance(condition, TreeFilter):
@@ -185,10 +186,10 @@ def evaluator(condition: Filter) -> str:
 
 
 def _staged(plan: ScanPlan) -> tuple[ScanPlan, list[_Stage]]:
-    """The same plan with filters that count the rows that they see and keep."""
+    """Return the same plan with filters that count the rows that they see and keep."""
     if plan.filter is None:
         return plan, []
-    parts = parts_of(plan.filter) if plan.choices is None else plan.choices.parts
+    parts = conjuncts_of(plan.filter) if plan.choices is None else plan.choices.parts
     stages = [_Stage(part.filter, part.implied, part.exact) for part in parts]
     choices = plan.choices
     if choices is not None:
@@ -206,7 +207,7 @@ class _Stage:
     implied_exactly: bool
     seen: int = 0
     kept: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: Lock = field(default_factory=Lock)
 
     def paths(self) -> tuple[Path, ...]:
         return self.inner.paths()

@@ -11,15 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.arrow_filter import check_expression, expression_mask, expression_paths
-from lance_duck.scan.arrow_implied import implied_predicate
-from lance_duck.scan.duckdb_eval import Columns, Parameters, evaluate_sql
-from lance_duck.scan.evaluate import mask
-from lance_duck.scan.predicate import Path, Predicate
-from lance_duck.scan.sql_constants import asks_for_the_time
-from lance_duck.scan.sql_split import split_sql
-from lance_duck.scan.sql_text import SqlExpression, parse_sql
-from lance_duck.scan.sql_tree import tree_from_sql
+from lance_duck.scan.arrow.filter import check_expression, expression_mask, expression_paths
+from lance_duck.scan.arrow.implied import implied_predicate
+from lance_duck.scan.arrow.literals import with_fitting_literals
+from lance_duck.scan.evaluator.expressions import Columns, Parameters, evaluate_sql
+from lance_duck.scan.predicate.evaluate import mask
+from lance_duck.scan.predicate.tree import Path, Predicate
+from lance_duck.scan.sql.constants import asks_for_the_time
+from lance_duck.scan.sql.parser import tree_from_sql
+from lance_duck.scan.sql.split import split_sql
+from lance_duck.scan.sql.vet import SqlExpression, parse_sql
 
 _LONG: Final = 4096
 
@@ -34,10 +35,10 @@ class Filter(Protocol):
     """
 
     def paths(self) -> tuple[Path, ...]:
-        """Columns and struct fields that it reads."""
+        """Return columns and struct fields that it reads."""
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Rows for which it is true; no nulls.
+        """Return rows for which it is true; no nulls.
 
         Args:
             columns: At least the top-level columns of `paths()`, structs with at least those fields.
@@ -52,11 +53,11 @@ class TreeFilter:
     predicate: Predicate
 
     def paths(self) -> tuple[Path, ...]:
-        """Columns and struct fields that it reads."""
+        """Return columns and struct fields that it reads."""
         return self.predicate.paths()
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Rows for which it is true."""
+        """Return rows for which it is true."""
         return mask(self.predicate, columns, num_rows)
 
     def __str__(self) -> str:
@@ -71,13 +72,13 @@ class SqlFilter:
     parameters: Parameters = None
 
     def paths(self) -> tuple[Path, ...]:
-        """Columns and struct fields that it reads."""
+        """Return columns and struct fields that it reads."""
         return self.expression.paths
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Rows for which it is true."""
+        """Return rows for which it is true."""
         used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.paths())}
-        answer = evaluate_sql(f"{self.expression.sql} AS answer", used, num_rows, self.parameters)
+        answer = evaluate_sql(f"{self.expression.sql} AS answer", used, num_rows, self.parameters, text=str(self))
         answers = answer.column(0).cast(pa.bool_()).combine_chunks()
         return answers.fill_null(False)
 
@@ -91,20 +92,22 @@ class ExpressionFilter:
 
     Attributes:
         implied: A predicate that is true wherever it is, for indexes to be asked.
+        decodes: Dictionaries are decoded first, for functions that do not take them.
     """
 
     expression: pc.Expression
     found: tuple[Path, ...]
     implied: Predicate | None = field(default=None, compare=False)
+    decodes: bool = False
 
     def paths(self) -> tuple[Path, ...]:
-        """Columns and struct fields that it reads."""
+        """Return columns and struct fields that it reads."""
         return self.found
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Rows for which it is true."""
+        """Return rows for which it is true."""
         used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.found)}
-        return expression_mask(self.expression, used, num_rows)
+        return expression_mask(self.expression, used, num_rows, decodes=self.decodes)
 
     def __str__(self) -> str:
         return str(self.expression)
@@ -117,11 +120,11 @@ class AllFilters:
     parts: tuple[Filter, ...]
 
     def paths(self) -> tuple[Path, ...]:
-        """Columns and struct fields that they read."""
+        """Return columns and struct fields that they read."""
         return tuple(dict.fromkeys(path for part in self.parts for path in part.paths()))
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Rows for which all are true."""
+        """Return rows for which all are true."""
         answer = self.parts[0].mask(columns, num_rows)
         for part in self.parts[1:]:
             answer = pc.and_(answer, part.mask(columns, num_rows))
@@ -152,8 +155,9 @@ def make_filter(given: FilterLike | None, schema: pa.Schema, parameters: Paramet
         return _sql_filter(given, schema, parameters)
     if isinstance(given, pc.Expression):
         paths = expression_paths(given, schema)
-        check_expression(given, schema)
-        return ExpressionFilter(given, paths, implied_predicate(given, schema))
+        fitting = with_fitting_literals(given, schema)
+        decodes = check_expression(fitting, schema)
+        return ExpressionFilter(fitting, paths, implied_predicate(fitting, schema), decodes)
     if isinstance(given, Predicate):
         return TreeFilter(given)
     raise InvalidInputError(
@@ -162,7 +166,7 @@ def make_filter(given: FilterLike | None, schema: pa.Schema, parameters: Paramet
 
 
 def all_filters(*filters: Filter | None) -> Filter | None:
-    """The filters together; None when there are none."""
+    """Return the filters together; None when there are none."""
     given = tuple(part for part in filters if part is not None)
     return given[0] if len(given) == 1 else AllFilters(given) if given else None
 
@@ -194,7 +198,7 @@ def _kept_filter(text: str, schema: pa.Schema) -> Filter:
 
 
 def _split_filter(expression: SqlExpression, schema: pa.Schema, parameters: Parameters) -> Filter:
-    """The filter with those parts as conditions of their own that are simple."""
+    """Return the filter with those parts as conditions of their own that are simple."""
     tree = split_sql(expression, schema, parameters) if expression.type == "BOOLEAN" else None
     return SqlFilter(expression, parameters) if tree is None else TreeFilter(tree)
 
@@ -208,5 +212,5 @@ def _condition(text: str, schema: pa.Schema, parameters: Parameters) -> SqlExpre
 
 
 def rows_of(mask_: Any) -> Any:
-    """Places where a mask is true, int64."""
+    """Return places where a mask is true, int64."""
     return pc.indices_nonzero(mask_).to_numpy(zero_copy_only=False).astype("int64")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
-from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.scan.duckdb_eval import Parameters
+from lance_duck.arguments import refuse_unknown, unknown_value
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.scan.evaluator.expressions import Parameters
 from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ColumnsLike, Projection, project, readable_schema
-from lance_duck.scan.sql_constants import asks_for_the_time
+from lance_duck.scan.sql.constants import asks_for_the_time
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
@@ -57,7 +58,8 @@ class ScanOptions:
         offset: Rows to leave out first.
         batch_size: Rows of a batch at most.
         batch_size_bytes: Bytes of a batch, about.
-        strict_batch_size: All batches but the last have `batch_size` rows and may cross fragments.
+        strict_batch_size: All batches but the last have `batch_size` rows. They may cross fragments, as small batches
+            that a filter leaves do in any case.
         fragments: Scan these only, in this order.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
@@ -72,10 +74,20 @@ class ScanOptions:
         fast_search: With nearest: leave out rows that no index covers.
         disable_scoring_autoprojection: With nearest: `_distance` only comes where `columns` names it.
 
-    The others change how, not what: batch_readahead, fragment_readahead, io_buffer_size, scan_in_order (always in
-    order), use_stats, late_materialization, cache_metadata. What asks for more than a scan is refused:
-    full_text_query, index_segments, row_addr_allowlist, row_addr_blocklist, scan_stats_callback, memory_pool,
-    fragment_scan_options.
+        batch_readahead: Without effect: how far to read ahead is decided from the sizes of columns and batches.
+        fragment_readahead: Without effect: see `batch_readahead`.
+        io_buffer_size: Without effect: see `batch_readahead`.
+        scan_in_order: Without effect: rows always come in order.
+        use_stats: Without effect: statistics are used wherever they cannot change the answer.
+        late_materialization: Without effect: which columns to read before a filter is decided from their sizes.
+        cache_metadata: Without effect: metadata of open files is always kept.
+        full_text_query: Refused: full text search is not supported.
+        index_segments: Refused.
+        row_addr_allowlist: Refused.
+        row_addr_blocklist: Refused.
+        scan_stats_callback: Refused: `LanceScanner.analyze_plan` tells what a scan took.
+        memory_pool: Refused.
+        fragment_scan_options: Refused.
     """
 
     columns: ColumnsLike | None = None
@@ -121,13 +133,27 @@ class ScanOptions:
             raise UnsupportedError("fast_search is not supported without nearest", where="scan")
         for name in ("limit", "offset", "batch_size", "batch_size_bytes"):
             _check_number(name, getattr(self, name), 1 if name.startswith("batch") else 0)
+        for name in ("fragments", "order_by"):
+            given = getattr(self, name)
+            if given is not None and (isinstance(given, str | bytes) or not isinstance(given, Iterable)):
+                raise WrongTypeError(name, where="scan", expected="a list", found=repr(given))
         if self.blob_handling not in (None, *_BLOBS):
-            raise InvalidInputError("blob_handling", expected=" or ".join(_BLOBS), found=self.blob_handling)
+            raise unknown_value("blob_handling", self.blob_handling, _BLOBS)
         if self.include_deleted_rows and not self.with_row_id:
             raise InvalidInputError(
                 "include_deleted_rows is set but with_row_id is false",
                 remedy="a null in _rowid is what tells the deleted rows",
             )
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Check options that a caller gave by name.
+
+        Raises:
+            WrongTypeError: There is no such option.
+        """
+        refuse_unknown(given, cls.__dataclass_fields__, "scan", "option")
+        return cls(**given)
 
     @property
     def orderings(self) -> tuple[ColumnOrdering, ...]:
@@ -178,9 +204,9 @@ def plan_scan(
         options.batch_size,
         options.batch_size_bytes,
         bool(options.strict_batch_size),
-        bool(options.include_deleted_rows),
-        tuple(forms.items()),
-        options.use_scalar_index is not False,
+        include_deleted=bool(options.include_deleted_rows),
+        arrow_types=tuple(forms.items()),
+        use_index=options.use_scalar_index is not False,
     )
 
 
@@ -194,13 +220,13 @@ class Known:
         self._layouts: dict[object, Any] = {}
 
     def readable(self, schema: Schema, blob_bytes: bool = False) -> pa.Schema:
-        """Columns that filters may name."""
+        """Return columns that filters may name."""
         if blob_bytes not in self._schemas:
             self._schemas[blob_bytes] = readable_schema(schema)
         return self._schemas[blob_bytes]
 
     def projection(self, schema: Schema, options: ScanOptions, forms: Mapping[str, pa.DataType]) -> Projection:
-        """The columns of a scan."""
+        """Return the columns of a scan."""
         with_row_id, with_row_address = bool(options.with_row_id), bool(options.with_row_address)
 
         def make() -> Projection:
@@ -219,12 +245,12 @@ class Known:
         return _once(self._projections, key, make)
 
     def layout(self, key: object, make: Callable[[], _T]) -> _T:
-        """What follows from the columns of a search."""
+        """Return what follows from the columns of a search."""
         found: _T = _once(self._layouts, key, make)
         return found
 
     def filter(self, schema: Schema, options: ScanOptions) -> Filter | None:
-        """The filter of a scan."""
+        """Return the filter of a scan."""
         blob_bytes = options.blob_handling == "all_binary"
         readable = self.readable(schema, blob_bytes)
         text = options.filter
@@ -234,7 +260,7 @@ class Known:
         return _once(self._filters, (text, blob_bytes), lambda: make_filter(text, readable))
 
     def keeps(self, filter_: Filter) -> bool:
-        """Whether a filter is one that will be asked again by the same text."""
+        """Return whether a filter is one that will be asked again by the same text."""
         return any(kept is filter_ for kept in reversed(list(self._filters.values())))  # most often the last one
 
 

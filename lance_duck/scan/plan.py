@@ -13,9 +13,9 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
-from lance_duck.scan.choices import Choices
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.predicate import Path
+from lance_duck.scan.indexes.selection import Choices
+from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.wire.fragment import Fragment, Fragments
 from lance_duck.wire.schema import Schema
@@ -46,6 +46,7 @@ class ScanPlan:
         batch_rows: Rows of a batch at most; None: as suits the width of the rows.
         batch_bytes: Bytes of a batch, about; None likewise.
         strict_batches: Batches have `batch_rows` rows, except the last, and may cross fragments.
+        crosses_fragments: Small batches of several fragments are joined, as they are wherever there is a filter.
         include_deleted: Give deleted rows too, with null as their `_rowid`.
         arrow_types: Other Arrow forms of top-level columns, those of the filter among them.
         use_index: Indexes may be asked.
@@ -61,6 +62,7 @@ class ScanPlan:
     batch_rows: int | None = None
     batch_bytes: int | None = None
     strict_batches: bool = False
+    crosses_fragments: bool = False
     include_deleted: bool = False
     arrow_types: tuple[tuple[str, pa.DataType], ...] = ()
     use_index: bool = True
@@ -83,12 +85,12 @@ class ScanPlan:
         return found if len(found) == len(self.ids) else None
 
     def cut_count(self, rows: int) -> int:
-        """Rows that offset and limit leave of so many."""
+        """Return rows that offset and limit leave of so many."""
         rows = max(0, rows - self.offset)
         return rows if self.limit is None else min(rows, self.limit)
 
     def asking(self, filter_: Filter | None) -> ScanPlan:
-        """The same scan with another filter, of rows that are known."""
+        """Return the same scan with another filter, of rows that are known."""
         if filter_ is self.filter:
             return self
         found = self._variants.get(id(filter_))
@@ -154,7 +156,7 @@ class ScanPlan:
         return tuple(read for read in self._reads(self.projection.paths) if read.key not in keys)
 
     def _kept(self, what: object, make: Callable[[], _T]) -> _T:
-        """What follows from the projection, the paths of the filter and the forms of the columns."""
+        """Return what follows from the projection, the paths of the filter and the forms of the columns."""
         kept = self.projection.kept
         key = (what, self._filter_paths, self.arrow_types, id(self.schema))
         if key not in kept:
@@ -207,7 +209,7 @@ class Sizer:
         self._next = max(1, min(FIRST_ROWS, FIRST_BYTES // self._most))
 
     def take(self) -> int:
-        """Rows of the next morsel."""
+        """Return rows of the next morsel."""
         cap = max(1, min(MORSEL_ROWS, self._bytes // self._width, BURST * self._bytes // self._most))
         rows = min(self._next, cap)
         self._next = min(self._next * GROWTH, MORSEL_ROWS)

@@ -9,11 +9,12 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from lance_duck.arguments import unknown_column
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.arrays import row_width
-from lance_duck.scan.duckdb_eval import evaluate_sql
-from lance_duck.scan.predicate import Path
-from lance_duck.scan.sql_text import SqlExpression, parse_sql
+from lance_duck.scan.evaluator.expressions import evaluate_sql
+from lance_duck.scan.predicate.arrays import row_width
+from lance_duck.scan.predicate.tree import Path
+from lance_duck.scan.sql.vet import SqlExpression, parse_sql
 from lance_duck.wire.schema import Field, Schema, split_path
 
 ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
@@ -109,7 +110,7 @@ class Read:
 
 
 def readable_schema(schema: Schema) -> pa.Schema:
-    """Columns that filters and expressions may name: those of the table, and the hidden ones."""
+    """Return columns that filters and expressions may name: those of the table, and the hidden ones."""
     hidden = [pa.field(name, pa.uint64()) for name in HIDDEN if name not in schema.names]
     return pa.schema([*schema.scan_arrow, *hidden])
 
@@ -152,7 +153,7 @@ def project(
 def reads(
     schema: Schema, paths: Iterable[Path], arrow_types: Mapping[str, pa.DataType] | None = None
 ) -> tuple[Read, ...]:
-    """Columns to read so that all paths are there; hidden columns need none."""
+    """Return columns to read so that all paths are there; hidden columns need none."""
     wanted: dict[str, list[Path]] = {}
     for path in paths:
         wanted.setdefault(path[0], []).append(path[1:])
@@ -166,7 +167,7 @@ def reads(
 
 
 def _pruned_type(whole: pa.DataType, field: Field) -> pa.DataType:
-    """Of a column's Arrow type what a pruned field has left."""
+    """Return what a pruned field leaves of a column's Arrow type."""
     if not pa.types.is_struct(whole) or not field.children or field.blob_version:
         return whole
     parts = [(whole.field(child.name), child) for child in field.children]
@@ -193,12 +194,14 @@ def _named(schema: Schema, name: str, types: Mapping[str, pa.DataType]) -> Outpu
 def _column(schema: Schema, name: str, path: Path, types: Mapping[str, pa.DataType]) -> Output:
     if len(path) == 1 and path[0] in HIDDEN and path[0] not in schema.names:
         return Output(pa.field(name, pa.uint64()), path)
+    if path[0] not in schema.names:
+        raise unknown_column(name, (*schema.names, *HIDDEN), "columns")
     field, nullable = schema.by_path(_quoted(path[0])), False
     for part in path[1:]:
         nullable = nullable or field.nullable
         child = next((c for c in field.children if c.name == part), None) if field.logical_type == "struct" else None
         if child is None:
-            raise InvalidInputError(f"no column {name!r}", expected=f"one of {', '.join(schema.names)}")
+            raise unknown_column(name, schema.names, "columns")
         field = child
     arrow = field.to_arrow(scan=True).with_name(name)
     arrow = arrow.with_nullable(arrow.nullable or nullable)
@@ -217,7 +220,7 @@ def _expression(schema: Schema, name: str, text: str, types: Mapping[str, pa.Dat
     parsed = parse_sql(text, available, f"expression of column {name!r}")
     roots = dict.fromkeys(path[0] for path in parsed.paths)
     empty = {root: pa.nulls(0, available.field(root).type) for root in roots}
-    result = evaluate_sql(f"{parsed.sql} AS value", empty, 0)
+    result = evaluate_sql(f"{parsed.sql} AS value", empty, 0, text=text)
     return Output(pa.field(name, result.schema.field(0).type), None, parsed)
 
 
@@ -226,7 +229,7 @@ def _quoted(name: str) -> str:
 
 
 def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection:
-    """As `project`, but struct fields that are named come as structs with these fields alone, as pylance takes rows."""
+    """Project like `project`, but named struct fields come as structs of these fields alone."""
     if columns is None or isinstance(columns, Mapping):
         return project(schema, columns)
     flat = project(schema, columns)

@@ -1,17 +1,17 @@
-"""From a plan to the same plan through indexes."""
+"""Routing: a plan becomes the same plan through indexes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lance_duck.index.catalog import Catalog, catalog
+from lance_duck.index.catalog import IndexCatalog, catalog
 from lance_duck.index.counting import count
-from lance_duck.scan.choices import Choices
 from lance_duck.scan.filters import Filter, SqlFilter
-from lance_duck.scan.index_plan import EVERY, IndexPlan, Leaf, Open, is_open, plan_index
-from lance_duck.scan.index_rows import IndexRows
-from lance_duck.scan.parts import Part, parts_of
+from lance_duck.scan.indexes.conjuncts import Conjunct, conjuncts_of
+from lance_duck.scan.indexes.lookup import IndexRows
+from lance_duck.scan.indexes.plan import EVERY, IndexLeaf, IndexPlan, Open, is_open, plan_index
+from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.snapshot import Snapshot
 
@@ -25,7 +25,7 @@ class Routes:
         plans: The plan for each.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[Conjunct]
     plans: Sequence[IndexPlan]
 
     @property
@@ -34,14 +34,14 @@ class Routes:
         return all(is_open(plan) or plan == EVERY for plan in self.plans)
 
 
-def routes(filter_: Filter, indexes: Catalog) -> Routes:
+def routes(filter_: Filter, indexes: IndexCatalog) -> Routes:
     """Decide which index answers which condition of a filter; asks none."""
-    parts = parts_of(filter_)
+    parts = conjuncts_of(filter_)
     return Routes(parts, [_plan(part, indexes) for part in parts])
 
 
 def routed(snapshot: Snapshot, plan: ScanPlan, found: Routes | None = None) -> ScanPlan:
-    """The plan with the choices of the indexes, which are asked now; the same plan where they have none.
+    """Return the plan with the choices of the indexes, which are asked now; the same plan where they have none.
 
     Args:
         snapshot: The version of the table.
@@ -59,21 +59,21 @@ def routed(snapshot: Snapshot, plan: ScanPlan, found: Routes | None = None) -> S
 
 
 def counted(snapshot: Snapshot, plan: ScanPlan, found: Routes) -> int | None:
-    """Rows that the filter of a plan lets through, before limit and offset, counted by an index without naming them.
+    """Return count the rows that a plan's filter keeps, before limit and offset, by an index alone.
 
     None: no index of the table can, or the plan is for some of its rows.
     """
     if not _may_route(plan) or len(found.plans) != 1 or plan.fragments is not snapshot.fragments:
         return None
     part, leaf = found.parts[0], found.plans[0]
-    if not part.exact or not isinstance(leaf, Leaf):
+    if not part.exact or not isinstance(leaf, IndexLeaf):
         return None
     totals = (count(snapshot, index, leaf.query) for index in leaf.indexes)
     return next((total for total in totals if total is not None), None)
 
 
 def rows_expected(snapshot: Snapshot, found: Routes) -> int | None:
-    """Rows that a scan of the table looks at, at most, with the help of indexes; None where they do not help."""
+    """Return rows that a scan of the table looks at, at most, with the help of indexes; None where they do not help."""
     if found.are_open:
         return None
     rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()))
@@ -94,7 +94,7 @@ def _open_rows(snapshot: Snapshot, closed: frozenset[int]) -> int:
     return sum(count for fragment_id, count in counts if fragment_id not in closed)
 
 
-def _plan(part: Part, indexes: Catalog) -> IndexPlan:
+def _plan(part: Conjunct, indexes: IndexCatalog) -> IndexPlan:
     if part.implied is None:
         by = "DuckDB" if isinstance(part.filter, SqlFilter) else "pyarrow, and not understood"
         return Open(f"{part.filter} is evaluated by {by}")

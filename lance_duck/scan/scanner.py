@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import UnsupportedError
+from lance_duck.redact import shown
 from lance_duck.scan.explain import analyze, explain
 from lance_duck.scan.nearest.extremes import Extremes
 from lance_duck.scan.nearest.scan import NearestScan
@@ -19,6 +21,7 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.fragment import Fragment
 
 
+@checked_calls
 class LanceScanner(pads.Scanner):  # type: ignore[misc]
     """Rows of a table, read when asked for, and as often as asked for.
 
@@ -63,7 +66,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return self._nearest is not None and self._nearest.is_batch
 
     def extremes(self) -> Extremes:
-        """What vectors the column of a search has."""
+        """Return what vectors the column of a search has."""
         assert self._nearest is not None  # what is no search has no such column
         return self._nearest.extremes()
 
@@ -111,13 +114,13 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
                 yield pads.TaggedRecordBatch(batch, self._handle(fragment))
 
     def count_rows(self) -> int:
-        """Number of rows of the result; without a filter from metadata alone."""
+        """Return number of rows of the result; without a filter from metadata alone."""
         if self._nearest is not None:
             return self._nearest.count()
         return self._table.count(self._plan)
 
     def head(self, num_rows: int) -> pa.Table:
-        """The first rows of the result."""
+        """Return the first rows of the result."""
         batches, left = [], num_rows
         reader = self.to_reader()
         for batch in reader if num_rows > 0 else ():
@@ -129,11 +132,11 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return pa.Table.from_batches(batches, self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:
-        """Rows of the result by position."""
+        """Return rows of the result by position."""
         return self.to_table().take(indices)
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """What the scan will do, in a few lines: which index it asks, and where it asks none, why.
+        """Return what the scan will do, in a few lines: which index it asks, and where it asks none, why.
 
         Args:
             verbose: Name the fields that are read, with their ids.
@@ -143,7 +146,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return explain(self._table, self._plan, self._options, verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Scan, and say what was done and what it took: which index gave how many rows, what was read and kept.
+        """Scan, and describe what was done: which index gave how many rows, what was read and kept.
 
         Reads of other scans at the same time are counted in.
 
@@ -162,21 +165,21 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     @staticmethod
     def from_dataset(*_: Any, **__: Any) -> LanceScanner:
-        """Refused: a scanner comes from `LanceDataset.scanner`."""
+        """Refuse: a scanner comes from `LanceDataset.scanner`."""
         raise UnsupportedError("a scanner is not made this way", remedy="use dataset.scanner(…)")
 
     @staticmethod
     def from_fragment(*_: Any, **__: Any) -> LanceScanner:
-        """Refused: a scanner comes from `LanceFragment.scanner`."""
+        """Refuse: a scanner comes from `LanceFragment.scanner`."""
         raise UnsupportedError("a scanner is not made this way", remedy="use fragment.scanner(…)")
 
     @staticmethod
     def from_batches(*_: Any, **__: Any) -> LanceScanner:
-        """Refused: a scanner of batches is pyarrow's own."""
+        """Refuse: a scanner of batches is pyarrow's own."""
         raise UnsupportedError("a scanner is not made this way", remedy="use pyarrow.dataset.Scanner.from_batches")
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return f"<LanceScanner of {self._table.snapshot.uri}: {', '.join(self.projected_schema.names)}>"
+        return f"<LanceScanner of {shown(self._table.snapshot.uri)}: {', '.join(self.projected_schema.names)}>"

@@ -12,30 +12,30 @@ import pyarrow.dataset as pads
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.duckdb_eval import Parameters, query_tables
-from lance_duck.scan.duckdb_types import duckdb_arrow_schema
-from lance_duck.scan.indexed import indexed_columns
-from lance_duck.scan.nodes import predicate_from_node, predicate_from_nodes
-from lance_duck.scan.offsets import without_offsets
+from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
+from lance_duck.scan.duckdb.offsets import without_offsets
+from lance_duck.scan.duckdb.pushed import ByCaller, predicate_from_pushed
+from lance_duck.scan.duckdb.source import PushedScan, ScanSource
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.evaluator.expressions import Parameters, query_tables
+from lance_duck.scan.indexes.indexed_columns import indexed_columns
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, readable_schema
-from lance_duck.scan.pushed import ByCaller, predicate_from_pushed
-from lance_duck.scan.source import PushedScan, ScanSource
-from lance_duck.scan.sql_names import QUOTED, quote_names
-from lance_duck.scan.sql_text import refuse_loose_ends
+from lance_duck.scan.sql.names import QUOTED, quote_names
+from lance_duck.scan.sql.vet import refuse_loose_ends
 from lance_duck.scan.table_scan import TableScan
 
 TARGET: Final = "target"
 
 
 def has_subquery(text: str) -> bool:
-    """Whether SQL text has a SELECT in it."""
+    """Return whether SQL text has a SELECT in it."""
     return re.search(r"\bselect\b", QUOTED.sub(" ", text), re.IGNORECASE) is not None
 
 
 def addresses_where(table: TableScan, text: str, parameters: Parameters = None) -> NDArray[np.uint64]:
-    """Addresses of the rows for which a condition with subqueries is true, ascending.
+    """Return addresses of the rows for which a condition with subqueries is true, ascending.
 
     Args:
         table: The table; in the subqueries it is `target`, and has the name of its directory without ".lance".
@@ -55,7 +55,7 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
 
 
 def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.uint64], pa.ChunkedArray]:
-    """Addresses of all rows, ascending, and the value of an expression with subqueries for each.
+    """Return addresses of all rows, ascending, and the value of an expression with subqueries for each.
 
     Args:
         table: As for `addresses_where`.
@@ -90,13 +90,13 @@ class _Target:
     def run(self, sql: str, parameters: Parameters = None) -> pa.Table:
         """Run a query."""
         try:
-            return query_tables(sql, self._tables, parameters)
+            return query_tables(sql, self._tables, parameters, text=self._text)
         except InvalidInputError as error:
             raise InvalidInputError("bad expression", where=repr(self._text), found=error.found) from error
 
 
 def _named(text: str, names: list[str]) -> list[str]:
-    """Columns that the text may read: those whose names are in it, or all, where it has a star."""
+    """Return columns that the text may read: those whose names are in it, or all, where it has a star."""
     if "*" in QUOTED.sub(" ", text):
         return [name for name in names if name not in HIDDEN]
     lower = text.lower()
@@ -124,7 +124,7 @@ class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema
 
     def count_rows(self) -> int:
-        """Rows, from metadata alone."""
+        """Return rows, from metadata alone."""
         return self._table.snapshot.count_rows()
 
     def accepts(self, predicate: Any) -> bool:

@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.index.catalog import catalog
-from lance_duck.scan.bridge import MOST_PIECES, piecewise_dataset
-from lance_duck.scan.execute import count_rows, has_rows, scan_batches
+from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
-from lance_duck.scan.fragment_reader import ColumnCache
 from lance_duck.scan.options import Known, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
-from lance_duck.scan.predicate import Compare, Predicate
+from lance_duck.scan.predicate.tree import Compare, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
-from lance_duck.scan.repeats import repeats
+from lance_duck.scan.read.dictionary_hint import repeats
+from lance_duck.scan.read.execute import count_rows, has_rows, scan_batches
+from lance_duck.scan.read.fragment_reader import ColumnCache
+from lance_duck.scan.read.selectivity import filter_pays
+from lance_duck.scan.read.take import Taker
 from lance_duck.scan.routing import Routes, counted, routed, routes, rows_expected
-from lance_duck.scan.selectivity import filter_pays
 from lance_duck.scan.sort import sort_table
-from lance_duck.scan.take import Taker
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 
@@ -65,7 +65,7 @@ class TableScan:
         return Taker(self.snapshot, self._columns)
 
     def projection(self, columns: ColumnsLike | None) -> Projection:
-        """Columns of a take: see `nested_projection`; those of the last names are remembered."""
+        """Return columns of a take: see `nested_projection`; those of the last names are remembered."""
         names = None if columns is None else tuple(columns) if isinstance(columns, list | tuple) else ()
         last = self._last_projection
         if names == () or last is None or last[0] != names:
@@ -73,12 +73,12 @@ class TableScan:
         return last[1]
 
     def restricted(self, given: FilterLike) -> TableScan:
-        """The same, with only the rows that pass a filter."""
+        """Return the same, with only the rows that pass a filter."""
         condition = make_filter(given, readable_schema(self.snapshot.schema))
         return TableScan(self.snapshot, all_filters(self.restriction, condition))
 
     def as_pieces(self) -> pads.Dataset:
-        """The table as pyarrow's C++ can read it: see `scan.bridge`."""
+        """Return the table as pyarrow's C++ can read it: see `scan.arrow.ipc_dataset`."""
         ids = self.snapshot.fragments.ids()
         share = max(1, -(-len(ids) // MOST_PIECES))
 
@@ -94,13 +94,13 @@ class TableScan:
         return plan if fragment is None else replace(plan, fragments=(fragment,))
 
     def routed(self, plan: ScanPlan) -> ScanPlan:
-        """The plan with the rows that indexes choose, which are asked now."""
+        """Return the plan with the rows that indexes choose, which are asked now."""
         if plan.filter is None or not plan.use_index or plan.include_deleted:
             return plan
         return routed(self.snapshot, plan, self.routes(plan.filter))
 
     def routes(self, filter_: Filter) -> Routes:
-        """How indexes answer a filter."""
+        """Return how indexes answer a filter."""
         found = self._routes.get(id(filter_))
         if found is not None and found[0] is filter_:
             return found[1]
@@ -112,7 +112,7 @@ class TableScan:
         return made
 
     def index_estimate(self, given: FilterLike) -> int | None:
-        """Rows that a scan with a filter looks at, at most, where indexes help it; None: they do not. Reads little.
+        """Return an upper bound of the rows that a filtered scan reads; None if no index helps. Reads little.
 
         Rows of fragments that no index covers are among them.
         """
@@ -127,16 +127,16 @@ class TableScan:
         return self._sorted(plan, options, workers).to_reader(plan.batch_rows)
 
     def count(self, plan: ScanPlan) -> int:
-        """Number of rows that a plan gives."""
+        """Return number of rows that a plan gives."""
         found = None if plan.filter is None else counted(self.snapshot, plan, self.routes(plan.filter))
         return count_rows(self.snapshot, self.routed(plan), self._columns) if found is None else plan.cut_count(found)
 
     def has_rows(self, plan: ScanPlan) -> bool:
-        """Whether a plan gives any row."""
+        """Return whether a plan gives any row."""
         return has_rows(self.snapshot, self.routed(plan), self._columns)
 
     def filter_pays(self, predicate: Predicate) -> bool:
-        """Whether to filter here rather than leave it to DuckDB: see `scan.selectivity`."""
+        """Return whether to filter here rather than leave it to DuckDB: see `scan.read.selectivity`."""
         by_key = f"= {predicate.path}" if isinstance(predicate, Compare) and predicate.op == "=" else ""
         if by_key in self._pays:
             return True
@@ -169,10 +169,10 @@ class TableScan:
         plan = plan_scan(
             self.snapshot, options, restriction=all_filters(self.restriction, condition), arrow_types=forms
         )
-        return self.reader(plan)
+        return self.reader(replace(plan, crosses_fragments=True))
 
     def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:
-        """Nothing is read, and no index asked, before the first batch is."""
+        """Return a reader; nothing is read, and no index asked, before its first batch."""
 
         def batches() -> Iterator[pa.RecordBatch]:
             yield from scan_batches(self.snapshot, self.routed(plan), self._columns, workers)
@@ -180,7 +180,7 @@ class TableScan:
         return pa.RecordBatchReader.from_batches(plan.projection.schema, batches())
 
     def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
-        """String columns whose texts repeat, in that form."""
+        """Return string columns whose texts repeat, in that form."""
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
         found = {}
         for read in reads(self.snapshot.schema, strings):
@@ -193,7 +193,7 @@ class TableScan:
         return found
 
     def _sorted(self, plan: ScanPlan, options: ScanOptions, workers: int | None) -> pa.Table:
-        """All rows in order, then limit and offset."""
+        """Return all rows in order, then limit and offset."""
         whole = self.routed(replace(plan, limit=None, offset=0))
         keys = replace(options, columns=[o.column_name for o in options.orderings], with_row_id=False)
         keys = replace(keys, with_row_address=False, include_deleted_rows=False)

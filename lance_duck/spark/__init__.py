@@ -1,14 +1,14 @@
-"""Lance tables in Spark, without a jar: what PySpark users call."""
+"""Lance tables in Spark, without a jar: what PySpark users call.
 
-from lance_duck.spark.change_jobs import delete, update
-from lance_duck.spark.cleanup_jobs import cleanup
-from lance_duck.spark.column_jobs import ColumnFigures, add_columns
-from lance_duck.spark.compact_jobs import CompactionFigures, compact
+You hold: a session, frames, URIs. You get: frames, and tables changed by one commit of the driver. Tasks open Lance
+files themselves; the driver plans and commits. DataFrames only, no sparkContext, no RDD (but for `jobs/progress`,
+which asks a classic session how far its tasks are, and `workers`, which tells it their Python), so Spark Connect works.
+A new Spark job is a module in `verbs` on top of `jobs`.
+Never here: the format; every change is a verb of `lance_duck.verbs` or `maintenance` that is cut into parts.
+"""
+
 from lance_duck.spark.frames import read, register, write
-from lance_duck.spark.index_jobs import IndexFigures, create_index, optimize_indices
 from lance_duck.spark.java import ensure_java
-from lance_duck.spark.knn_join import knn_join
-from lance_duck.spark.merge_jobs import SparkMerge, merge_insert
 from lance_duck.spark.tables import (
     count,
     create_view,
@@ -19,7 +19,14 @@ from lance_duck.spark.tables import (
     refresh_view,
     versions,
 )
-from lance_duck.spark.upkeep import UpkeepFigures, optimize
+from lance_duck.spark.verbs.change_jobs import delete, update
+from lance_duck.spark.verbs.cleanup_jobs import cleanup
+from lance_duck.spark.verbs.column_jobs import ColumnFigures, add_columns
+from lance_duck.spark.verbs.compact_jobs import CompactionFigures, compact
+from lance_duck.spark.verbs.index_jobs import IndexFigures, create_index, optimize_indices
+from lance_duck.spark.verbs.knn_join import knn_join
+from lance_duck.spark.verbs.merge_jobs import SparkMerge, merge_insert
+from lance_duck.spark.verbs.upkeep import UpkeepFigures, optimize
 
 __all__ = [
     "ColumnFigures",

@@ -7,34 +7,58 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
-from weakref import WeakSet
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from lance_duck.errors import InvalidInputError
-from lance_duck.spark.datasource import LanceDataSource, LanceDuckDataSource
-from lance_duck.spark.failures import as_ours
-from lance_duck.spark.options import SAVE_MODES, columns_text, storage_text
-from lance_duck.spark.place import Place
-from lance_duck.spark.udtfs import register_functions
-from lance_duck.spark.views import refresh_views
+from lance_duck.arguments import checked_call, unknown_value
+from lance_duck.spark.io.datasource import LanceDataSource, LanceDuckDataSource
+from lance_duck.spark.io.options import SAVE_MODES, columns_text, storage_text
+from lance_duck.spark.jobs.failures import as_ours
+from lance_duck.spark.sql.udtfs import register_functions
+from lance_duck.spark.sql.views import refresh_views
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.spark.workers import use_this_python
 
-_registered: WeakSet[SparkSession] = WeakSet()
+_registered: set[str] = set()
+"""Names of sessions."""
 
 
+@checked_call
 def register(spark: SparkSession) -> None:
-    """Make `format("lance")`, `format("lance_duck")` and the table functions (`spark.udtfs`) known to a session.
+    """Make `format("lance")`, `format("lance_duck")` and the table functions (`spark.sql.udtfs`) known to a session.
 
-    Once is enough, more does no harm. Where another library is called "lance" already, it stays so.
+    Once is enough, more does no harm. Where another library is called "lance" already, it stays so. Workers on this
+    machine run the Python of this process from now on, unless PYSPARK_PYTHON or `spark.pyspark.python` says otherwise.
+
+    Raises:
+        JobError: The Python that was chosen for workers on this machine lacks this package.
     """
-    spark.dataSource.register(LanceDuckDataSource)
-    with suppress(PySparkException):
-        spark.dataSource.register(LanceDataSource)
+    use_this_python(spark)
+    identity = _identity(spark)
+    if identity in _registered:
+        return
+    for source in (LanceDuckDataSource, LanceDataSource):
+        if not _has_source(spark, source.name()):
+            with suppress(PySparkException):
+                spark.dataSource.register(source)
     register_functions(spark)
-    _registered.add(spark)
+    _registered.add(identity)
 
 
+def _identity(spark: Any) -> str:
+    """The name of a session, of which Python may have several objects."""
+    java = getattr(spark, "_jsparkSession", None)
+    return str(spark.session_id) if java is None else str(java.sessionUUID())
+
+
+def _has_source(spark: SparkSession, name: str) -> bool:
+    """Whether a classic session has a source of this name, found by Spark itself, say; Connect does not tell."""
+    java = getattr(spark, "_jsparkSession", None)
+    return java is not None and bool(java.sessionState().dataSourceManager().dataSourceExists(name))
+
+
+@checked_call
 def read(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -54,7 +78,7 @@ def read(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> DataFrame:
-    """A table as a frame: the version that is the newest now, whatever is committed later.
+    """Return a table as a frame: the version that is the newest now, whatever is committed later.
 
     Spark does not tell a source which columns and rows a query needs. What is said here is read alone; indexes help
     the filter.
@@ -100,9 +124,10 @@ def read(
         **options,
     }
     with as_ours():
-        return spark.read.format(LanceDuckDataSource.name()).options(**_texts(given)).load(Place.of(uri).uri)
+        return spark.read.format(LanceDuckDataSource.name()).options(**_texts(given)).load(TableRef.of(uri).uri)
 
 
+@checked_call
 def write(
     df: DataFrame,
     uri: str | os.PathLike[str],
@@ -149,10 +174,10 @@ def write(
     """
     mode = {"errorifexists": "error", "create": "error"}.get(mode.lower(), mode.lower())
     if mode not in SAVE_MODES:
-        raise InvalidInputError("unknown mode", where="mode", expected=", ".join(SAVE_MODES), found=repr(mode))
+        raise unknown_value("unknown mode", mode, SAVE_MODES, "mode")
     spark = df.sparkSession
     known(spark)
-    place = Place.of(uri, storage_options)
+    place = TableRef.of(uri, storage_options)
     given: dict[str, Any] = {
         "save_mode": mode,
         "vector_columns": None
@@ -178,8 +203,7 @@ def known(spark: SparkSession) -> None:
 
     Spark looks for a sink in the active session alone, which a thread of Python does not have before it is told.
     """
-    if spark not in _registered:
-        register(spark)
+    register(spark)
     java, machine = getattr(spark, "_jsparkSession", None), getattr(spark, "_jvm", None)
     if java is not None and machine is not None:
         machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(java)

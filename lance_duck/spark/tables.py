@@ -8,15 +8,17 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lance_duck.arguments import checked_call
 from lance_duck.errors import InvalidInputError
+from lance_duck.redact import shown
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
-from lance_duck.spark import facts
 from lance_duck.spark.frames import read
-from lance_duck.spark.jobs import run_jobs
-from lance_duck.spark.place import Place, pin
-from lance_duck.spark.shares import check_parallelism, shares
-from lance_duck.spark.views import forget, refresh_views, show_as
+from lance_duck.spark.jobs.jobs import run_jobs
+from lance_duck.spark.jobs.work_splits import check_parallelism, shares
+from lance_duck.spark.sql import metadata_tables
+from lance_duck.spark.sql.views import forget, refresh_views, show_as
+from lance_duck.spark.table_ref import TableRef, pin
 
 Version = int | str | tuple[str | None, int | str | None]
 Storage = Mapping[str, str] | None
@@ -24,6 +26,7 @@ Storage = Mapping[str, str] | None
 _FIXED: Final = ("version", "tag", "timestamp")
 
 
+@checked_call
 def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **options: Any) -> None:
     """Show a table to SQL as a temporary view, in place of one of the same name.
 
@@ -43,22 +46,25 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
     """
     if not isinstance(name, str) or not name:
         raise InvalidInputError("name of a view", where="create_view", expected="text", found=repr(name))
-    place = Place.of(uri, options.get("storage_options"))
+    place = TableRef.of(uri, options.get("storage_options"))
     follows = all(options.get(option) is None for option in _FIXED)
     show_as(spark, name, place, lambda: read(spark, place.uri, **options), follows=follows)
 
 
+@checked_call
 def refresh_view(spark: SparkSession, uri: str | os.PathLike[str]) -> None:
     """Make the views of a table that `create_view` made anew, on its newest version."""
-    refresh_views(spark, Place.of(uri))
+    refresh_views(spark, TableRef.of(uri))
 
 
+@checked_call
 def drop_view(spark: SparkSession, name: str) -> bool:
     """Drop a view that `create_view` made; returns whether there was one."""
     forget(spark, name)
     return bool(spark.catalog.dropTempView(name))
 
 
+@checked_call
 def count(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -68,7 +74,7 @@ def count(
     storage_options: Storage = None,
     parallelism: int | None = None,
 ) -> int:
-    """Number of rows of a table; without a filter from its manifest alone, where Spark would read all columns.
+    """Return number of rows of a table; without a filter from its manifest alone, where Spark would read all columns.
 
     Args:
         spark: Classic or Connect.
@@ -83,7 +89,7 @@ def count(
         InvalidInputError: A bad filter.
     """
     check_parallelism(parallelism)
-    place = Place.of(uri, storage_options)
+    place = TableRef.of(uri, storage_options)
     table = place.dataset(version)
     if filter is None:
         return table.count_rows()
@@ -95,13 +101,14 @@ def count(
 
     if len(jobs) == 1:
         return work(jobs[0])
-    return sum(run_jobs(spark, work, jobs, words=f"rows of {place.uri} are counted"))
+    return sum(run_jobs(spark, work, jobs, words=f"rows of {shown(place.uri)} are counted"))
 
 
+@checked_call
 def history(
     spark: SparkSession, uri: str | os.PathLike[str], limit: int | None = None, *, storage_options: Storage = None
 ) -> DataFrame:
-    """What each version of a table changed, newest first.
+    """Return what each version of a table changed, newest first.
 
     Args:
         spark: Classic or Connect.
@@ -113,14 +120,16 @@ def history(
         version, timestamp, operation, message, read_version, transaction, properties. Of a version whose transaction
         was not kept only the first two are known.
     """
-    return spark.createDataFrame(facts.history(Place.of(uri, storage_options).dataset(), limit))
+    return spark.createDataFrame(metadata_tables.history(TableRef.of(uri, storage_options).dataset(), limit))
 
 
+@checked_call
 def versions(spark: SparkSession, uri: str | os.PathLike[str], *, storage_options: Storage = None) -> DataFrame:
-    """All versions of a table, newest first: version, timestamp, num_rows, num_fragments, tags."""
-    return spark.createDataFrame(facts.versions(Place.of(uri, storage_options).dataset()))
+    """Return all versions of a table, newest first: version, timestamp, num_rows, num_fragments, tags."""
+    return spark.createDataFrame(metadata_tables.versions(TableRef.of(uri, storage_options).dataset()))
 
 
+@checked_call
 def fragments(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -128,10 +137,11 @@ def fragments(
     version: Version | None = None,
     storage_options: Storage = None,
 ) -> DataFrame:
-    """Fragments of a version: fragment, num_rows, num_deleted_rows, num_files, size_bytes, formats, paths."""
-    return spark.createDataFrame(facts.fragments(Place.of(uri, storage_options).dataset(version)))
+    """Return fragments of a version: fragment, num_rows, num_deleted_rows, num_files, size_bytes, formats, paths."""
+    return spark.createDataFrame(metadata_tables.fragments(TableRef.of(uri, storage_options).dataset(version)))
 
 
+@checked_call
 def indices(
     spark: SparkSession,
     uri: str | os.PathLike[str],
@@ -139,9 +149,9 @@ def indices(
     version: Version | None = None,
     storage_options: Storage = None,
 ) -> DataFrame:
-    """Indexes of a version.
+    """Return indexes of a version.
 
     Returns:
         name, type, columns, num_segments, num_indexed_fragments, num_unindexed_fragments, num_indexed_rows.
     """
-    return spark.createDataFrame(facts.indices(Place.of(uri, storage_options).dataset(version)))
+    return spark.createDataFrame(metadata_tables.indices(TableRef.of(uri, storage_options).dataset(version)))

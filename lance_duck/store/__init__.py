@@ -1,10 +1,18 @@
-"""Bytes: local disks and object stores, the plan of a read, and writes."""
+"""Bytes: local disks and object stores, the plan of a read, and writes.
+
+Reading is planned, then done: who needs bytes is a `Request[T]`, a generator that yields lists of ByteRange and is sent
+the bytes; `gather` drives many in lock-step, `run` fetches. On a local file bytes are views of a memory map; on an
+object store neighbouring ranges are merged and fetched at once.
+A file appears under its name whole, or not at all: `create` streams, `put` replaces, `put_if_absent` refuses a name
+that is taken. On a local disk everything is flushed before a version appears, unless `fsync` is "false".
+Never here: what the bytes mean.
+"""
 
 from lance_duck.store.base import Entry, Store, is_temporary
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
-from lance_duck.store.uri import boolean_option, join_uri, local_path, open_source, open_store
+from lance_duck.store.uri import boolean_option, checked_place, join_uri, local_path, open_source, open_store
 
 __all__ = [
     "Buffer",
@@ -16,6 +24,7 @@ __all__ = [
     "Sink",
     "Store",
     "boolean_option",
+    "checked_place",
     "copy_bytes",
     "fetch",
     "gather",

@@ -90,13 +90,13 @@ class Store(Protocol):
         """
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
 
     def stamp(self, path: str) -> str | None:
-        """What tells a file from another one that has taken its name; None where there is no such file."""
+        """Return what tells a file from another one that has taken its name; None where there is no such file."""
 
     def folders(self) -> list[str] | None:
-        """Names of the directories directly below the root, in order; None when the root does not exist."""
+        """Return names of the directories directly below the root, in order; None when the root does not exist."""
 
     def create(self, path: str) -> Sink:
         """Begin a file. It appears when the sink is closed, whole, in place of one of that name; directories as needed.
@@ -157,7 +157,7 @@ def temporary_name(path: str) -> str:
 
 
 def is_temporary(path: str) -> bool:
-    """Whether a file is one that this or another implementation was still writing."""
+    """Return whether a file is one that this or another implementation was still writing."""
     return _TEMPORARY.search(posixpath.basename(path)) is not None
 
 
@@ -174,7 +174,7 @@ def normal_path(path: str, where: str) -> str:
 
 
 def leaves_root(path: str, root: str) -> InvalidInputError:
-    """The error for a path that points out of its root."""
+    """Return the error for a path that points out of its root."""
     return InvalidInputError(
         "path leaves the root of the table",
         where=repr(path),

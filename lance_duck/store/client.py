@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from obstore.exceptions import AlreadyExistsError as ExistsError
-from obstore.exceptions import BaseError, NotSupportedError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    BaseError,
+    NotSupportedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnknownConfigurationKeyError,
+)
 from obstore.store import MemoryStore, from_url
 
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, NotFoundError, StoreError
+from lance_duck import forks
+from lance_duck.arguments import did_you_mean, is_unicode
+from lance_duck.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    StoreError,
+    WrongTypeError,
+)
+from lance_duck.redact import shown, shown_value, without_secrets
 
 MEMORY = MemoryStore()
 
 _T = TypeVar("_T")
+_used_since: int | None = None  # forks.count() of the first operation: the library's threads start then, and once
 _CLIENT_OPTIONS = (
     "allow_http",
     "allow_invalid_certificates",
@@ -33,8 +51,23 @@ _CLIENT_OPTIONS = (
     "user_agent",
 )
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
+_LEAST_HIDDEN = 4  # characters of a value that is taken out of what the library says of it
 # Options of ours that mean nothing to a service.
 _OWN_OPTIONS = ("fsync", "manifest_store")
+_NAMES = (
+    *_OWN_OPTIONS,
+    *_CLIENT_OPTIONS,
+    *_RETRY_OPTIONS,
+    *("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_region", "aws_endpoint"),
+    *("access_key_id", "secret_access_key", "session_token", "region", "endpoint", "endpoint_url", "skip_signature"),
+    *("virtual_hosted_style_request", "conditional_put", "google_service_account", "google_service_account_key"),
+    *("azure_storage_account_name", "azure_storage_account_key", "azure_storage_sas_token", "account_name"),
+)
+"""Names to suggest; which ones a store takes it says itself."""
+_URL_OPTIONS = frozenset({"endpoint", "endpoint_url", "endpoint_url_s3", "storage_endpoint", "base_url"})
+_WEB_URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
+_PANIC = "PanicException"  # of pyo3: no Exception, and in no module that could be imported
+_EXAMPLES = ("s3://bucket", "gs://bucket", "az://container")
 
 
 @lru_cache(maxsize=64)
@@ -50,6 +83,7 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
     """
     if bucket.startswith("memory:"):
         return MEMORY
+    _check_urls(options)
     config, client, retry = _split_options(options)
     arguments: dict[str, Any] = {"client_options": client or None, "retry_config": retry or None}
     if config:
@@ -57,40 +91,123 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
     try:
         return from_url(bucket, **arguments)
     except (BaseError, ValueError, TypeError) as error:
-        raise InvalidInputError(
-            _first_line(error),
+        values = [value for _, value in options if len(value) >= _LEAST_HIDDEN]
+        refused = InvalidInputError(
+            shown(_first_line(error), values),
             where=f"storage options of {bucket}",
             remedy="see the options of obstore for this scheme",
-        ) from error
+        )
+        cause = without_secrets(error, values)
+    raise refused from cause
+
+
+def _check_urls(options: tuple[tuple[str, str], ...]) -> None:
+    """Refuse endpoints that are no URLs: the library panics at its first request."""
+    for name, value in options:
+        if _bare(name) in _URL_OPTIONS and value and not _WEB_URL.fullmatch(value):
+            raise InvalidInputError(
+                "not a URL", where=f"storage option {name}", expected="such as https://host", found=shown_value(value)
+            )
 
 
 def sorted_options(options: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
-    """Storage options as a key of `bucket_client`: names in lower case, values as text."""
+    """Return storage options as a key of `bucket_client`: names in lower case, values as text."""
     return tuple(sorted((name.lower(), _text(value)) for name, value in (options or {}).items()))
 
 
+def check_options(options: object) -> None:
+    """Refuse storage options that are no dict of texts, with WrongTypeError; values may be secret and are not shown."""
+    if options is None:
+        return
+    if not isinstance(options, Mapping):
+        raise WrongTypeError("storage_options", expected="a dict of texts", found=type(options).__name__)
+    for name, value in options.items():
+        if not isinstance(name, str):
+            raise WrongTypeError("storage_options", expected="names that are text", found=type(name).__name__)
+        if not isinstance(value, str | bool | int | float):
+            found = type(value).__name__
+            raise WrongTypeError(f"storage option {name!r}", expected="text", found=found)
+        if not (is_unicode(name) and is_unicode(str(value))):
+            raise InvalidInputError(f"storage option {name!r}", expected="text", found="a lone surrogate")
+
+
+def refuse_unknown_options(options: Mapping[str, str]) -> None:
+    """Refuse storage options of a local table that mean nothing to any store: what it refers to may lie in any.
+
+    Raises:
+        InvalidInputError: Says which option was probably meant.
+    """
+    for name in options:
+        if not _is_known(name.lower()):
+            raise InvalidInputError(
+                f"unknown storage option {name!r}",
+                remedy=did_you_mean(name, _NAMES) or "see the options of obstore for S3, Google Cloud and Azure",
+            )
+
+
+@lru_cache(maxsize=256)
+def _is_known(name: str) -> bool:
+    """Return whether an option means something to one of the stores."""
+    config, client, retry = _split_options(((name, "0"),))
+    return not config or bool(client or retry) or any(_takes(url, name) for url in _EXAMPLES)
+
+
+def _takes(url: str, name: str) -> bool:
+    try:
+        from_url(url, config={name: ""})  # type: ignore[call-overload]  # any name is tried
+    except UnknownConfigurationKeyError:
+        return False
+    except (BaseError, ValueError, TypeError):
+        return True  # a setting that is known, and has no such value
+    return True
+
+
 def call(where: str, do: Callable[[], _T]) -> _T:
-    """Run an operation of the library; its errors become those of this package."""
+    """Run an operation of the library; its errors become those of this package.
+
+    Raises:
+        ForkedError: The process that this one was forked from has used the library: its threads, which do all that
+            goes over a network, are not here, and the operation would wait for them for ever.
+    """
+    global _used_since
+    if _used_since is None:
+        _used_since = forks.count()
+    elif not where.startswith("memory:"):
+        forks.check_not_forked(
+            _used_since,
+            "an object store that the parent process has used cannot be used in a forked child",
+            where,
+            remedy="start processes by spawn or forkserver, or fork before the first access",
+        )
     try:
         return do()
     except LanceDuckError:
         raise
-    except FileNotFoundError as error:
-        raise NotFoundError("no such object", where=where) from error
-    except ExistsError as error:
-        raise AlreadyExistsError("the name is taken", where=where) from error
-    except (NotSupportedError, NotImplementedError) as error:
-        raise StoreError(
+    except (BaseError, OSError, ValueError, NotImplementedError) as error:
+        ours, cause = _as_ours(error, where), without_secrets(error)
+    except BaseException as error:
+        if type(error).__name__ != _PANIC:
+            raise
+        ours, cause = StoreError(f"the library panicked: {_first_line(error)}", where=where), None
+    raise ours from cause  # outside of the handler: the context of an error is shown, too
+
+
+def _as_ours(error: Exception, where: str) -> LanceDuckError:
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError("no such object", where=where)
+    if isinstance(error, ExistsError):
+        return AlreadyExistsError("the name is taken", where=where)
+    if isinstance(error, NotSupportedError | NotImplementedError):
+        return StoreError(
             _first_line(error),
             where=where,
             remedy="a store that cannot put an object only if it is absent needs a manifest_store in storage_options",
-        ) from error
-    except (PermissionDeniedError, UnauthenticatedError) as error:
-        raise StoreError(_first_line(error), where=where, remedy="check the credentials in storage_options") from error
-    except (BaseError, OSError, ValueError) as error:
-        if "404 Not Found" in _first_line(error):  # how the library puts a listing of a bucket that does not exist
-            raise NotFoundError("no such bucket", where=where) from error
-        raise StoreError(_first_line(error), where=where) from error
+        )
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return StoreError(_first_line(error), where=where, remedy="check the credentials in storage_options")
+    if "404 Not Found" in _first_line(error):  # how the library puts a listing of a bucket that does not exist
+        return NotFoundError("no such bucket", where=where)
+    return StoreError(_first_line(error), where=where)
 
 
 def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:
@@ -100,7 +217,7 @@ def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str]
     for name, value in options:
         if name in _OWN_OPTIONS:
             continue
-        bare = name.removeprefix("aws_").removeprefix("google_").removeprefix("azure_")
+        bare = _bare(name)
         if bare in _CLIENT_OPTIONS:
             client[bare] = value
         elif name in _RETRY_OPTIONS:
@@ -110,11 +227,15 @@ def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str]
     return config, client, retry
 
 
+def _bare(name: str) -> str:
+    """Return the name of an option without that of the service."""
+    return name.removeprefix("aws_").removeprefix("google_").removeprefix("azure_")
+
+
 def _retry_option(name: str, value: str) -> dict[str, Any]:
-    try:
-        number = int(value)
-    except ValueError:
-        raise InvalidInputError("not a number", where=f"storage option {name}", found=repr(value)) from None
+    if not value.isdecimal():
+        raise InvalidInputError("not a number", where=f"storage option {name}", found=shown_value(value))
+    number = int(value)
     return {"max_retries": number} if name == "client_max_retries" else {"retry_timeout": timedelta(seconds=number)}
 
 

@@ -10,12 +10,14 @@ names one for a table; all writers of the table must name the same.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.arguments import checked_call
+from lance_duck.errors import InvalidInputError, LanceDuckError, StoreError
+from lance_duck.forks import Lock
+from lance_duck.redact import shown, without_secrets
 from lance_duck.store.sqlite import SqliteManifestStore
 
 OPTION = "manifest_store"
@@ -54,6 +56,7 @@ class ExternalManifestStore(Protocol):
 Opener = Callable[[str], ExternalManifestStore]
 
 
+@checked_call
 def register_manifest_store(scheme: str, opener: Opener) -> None:
     """Let `storage_options={"manifest_store": "{scheme}://…"}` name an external manifest store.
 
@@ -90,13 +93,23 @@ def manifest_store(url: str | None) -> ExternalManifestStore | None:
                     "unknown kind of manifest store",
                     where=f"storage option {OPTION}",
                     expected="a URL of " + ", ".join(sorted(_openers)),
-                    found=repr(url),
+                    found=repr(urlsplit(url).scheme),
                     remedy="register_manifest_store() adds others",
                 )
-            found = _opened[url] = opener(url)
+            found = _opened[url] = _open(opener, url)
         return found
 
 
-_lock = threading.Lock()
+def _open(opener: Opener, url: str) -> ExternalManifestStore:
+    try:
+        return opener(url)
+    except LanceDuckError:
+        raise
+    except Exception as error:
+        said, cause = shown(error, [url]), without_secrets(error, [url])
+    raise StoreError(f"the manifest store cannot be opened: {said}", where=f"storage option {OPTION}") from cause
+
+
+_lock = Lock()
 _openers: dict[str, Opener] = {"sqlite": SqliteManifestStore.open}
 _opened: dict[str, ExternalManifestStore] = {}

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
+from lance_duck.forks import Lock
+
 _MOST_KNOWN: Final = 65_536
 _MOST_AT_ONCE: Final = 16
 _CAN_FLUSH_DIRECTORIES = os.name == "posix"
@@ -26,7 +28,7 @@ class Unflushed:
         self._ticket = itertools.count()
         # Directories whose own name is safe, with their number on the disk: one of that name may be made again.
         self._safe: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def note(self, directory: str) -> None:
         """Remember a directory in which a name has appeared."""
@@ -49,7 +51,7 @@ class Unflushed:
                     del self._noted[directory]
 
     def _not_safe(self, directory: str, root: str) -> list[tuple[str, int]]:
-        """It and the directories above it, below the root, that another process may have made this moment."""
+        """Return a directory and its parents below the root that another process may just have made."""
         found = []
         while directory != root and _holds(root, directory):
             with contextlib.suppress(FileNotFoundError):

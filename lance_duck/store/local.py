@@ -43,7 +43,7 @@ class LocalStore:
         self.external = external
 
     def allowing(self, roots: Sequence[str]) -> LocalStore:
-        """The same store, with more directories that paths may lead into."""
+        """Return the same store, with more directories that paths may lead into."""
         return LocalStore(self.uri, (*self._roots[1:], *roots), fsync=self._fsync, external=self.external)
 
     def get(self, path: str) -> bytes:
@@ -169,7 +169,7 @@ class LocalStore:
         return place
 
     def _own_place(self, path: str) -> str:
-        """The place of a name itself, also when a link has it: to be replaced or deleted."""
+        """Return the place of a name itself, also when a link has it: to be replaced or deleted."""
         folder, name = os.path.split(os.path.join(self._root, path)) if path and "\0" not in path else ("", "")
         place = os.path.join(os.path.realpath(folder), name)
         if name in ("", ".", "..") or self._root_of(place) is None:

@@ -14,7 +14,6 @@ import errno
 import mmap
 import os
 import stat
-import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ from typing import BinaryIO
 import numpy as np
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, StoreError
+from lance_duck.forks import Lock
 from lance_duck.store.base import check_range
 from lance_duck.store.request import Bytes, ByteSource
 
@@ -83,7 +83,7 @@ class MappedFile:
         return self._bytes[offset : offset + size]
 
     def release(self, offset: int = 0, size: int | None = None) -> None:
-        """Hint that a range will not be read soon, so that its pages need not stay resident. Views of it stay valid."""
+        """Release the pages of a range that will not be read soon; views of it stay valid."""
         if self._map is None or not _CAN_RELEASE:
             return
         stop = self.size if size is None else min(offset + size, self.size)
@@ -107,7 +107,7 @@ class Residency:
         self._dead: deque[int] = deque()
         # Views that are used after a release bring pages back: each map is released once more the next time.
         self._released: list[weakref.ref[MappedFile]] = []
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def touch(self, source: MappedFile, size: int) -> None:
         """Note that `size` bytes of a map are about to be read."""

@@ -24,7 +24,9 @@ class ObjectSink(Sink):
 
     def __init__(self, client: Any, key: str, path: str) -> None:
         super().__init__(path)
-        self._upload = obstore.open_writer(client, key, buffer_size=PART, max_concurrency=PARTS_AT_ONCE)
+        self._upload = call(
+            path, lambda: obstore.open_writer(client, key, buffer_size=PART, max_concurrency=PARTS_AT_ONCE)
+        )
 
     def _write(self, data: memoryview) -> None:
         for at in range(0, len(data), PART):  # the library takes in what it is given before it waits for room

@@ -12,11 +12,12 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lance_duck.forks import Lock
 
 Bytes = NDArray[np.uint8]
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class Watched:
 
 @contextmanager
 def watched() -> Iterator[Watched]:
-    """Count all that is read in this process meanwhile."""
+    """Return count all that is read in this process meanwhile."""
     counts = Watched()
     _WATCHING.append(counts)
     try:
@@ -98,7 +99,7 @@ def watched() -> Iterator[Watched]:
 
 
 def is_watched() -> bool:
-    """Whether what is read is counted: who reads past `fetch` must not."""
+    """Return whether what is read is counted: who reads past `fetch` must not."""
     return bool(_WATCHING)
 
 

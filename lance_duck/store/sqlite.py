@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StoreError
+from lance_duck.redact import shown
 
 WAIT: Final = 60.0  # seconds for another writer
 
@@ -42,7 +43,9 @@ class SqliteManifestStore:
         parts = urlsplit(url)
         path = unquote(parts.path)
         if parts.netloc or not path.strip("/") or "\0" in path:
-            raise InvalidInputError("not a URL of a file", expected="sqlite:///absolute/path.db", found=repr(url))
+            raise InvalidInputError(
+                "not a URL of a file", expected="sqlite:///absolute/path.db", found=repr(shown(url))
+            )
         return cls(path.removeprefix("/") if os.name == "nt" else path)
 
     def put_if_not_exists(self, base_uri: str, version: int, path: str) -> None:
@@ -86,7 +89,7 @@ class SqliteManifestStore:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own: they may not be shared by threads, nor outlive a fork."""
+        """Return a connection of its own: they may not be shared by threads, nor outlive a fork."""
         try:
             with closing(sqlite3.connect(self.path, timeout=WAIT, isolation_level=None)) as connection:
                 connection.execute("PRAGMA synchronous = FULL")

@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote, urlsplit
 
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.redact import remember, remember_uri, shown_value
 from lance_duck.store.base import Store
-from lance_duck.store.client import bucket_client, sorted_options
+from lance_duck.store.client import bucket_client, check_options, refuse_unknown_options, sorted_options
 from lance_duck.store.external import OPTION, manifest_store
 from lance_duck.store.local import LocalStore
 from lance_duck.store.object import ObjectStore
@@ -27,9 +28,10 @@ def open_store(
 
     Args:
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// memory:// URI.
-        storage_options: Credentials and settings of the object store, by the names of pylance and obstore; ignored for
-            local paths, but for "fsync": "false" writes without flushing to the disk, for tables that need not
-            survive a power cut. "manifest_store" names an external manifest store: see `store.external`.
+        storage_options: Credentials and settings of the object store, by the names of pylance and obstore. On a local
+            disk they are for what a table refers to elsewhere; there "fsync": "false" writes without flushing to the
+            disk, for tables that need not survive a power cut. "manifest_store" names an external manifest store: see
+            `store.external`.
         allowed: Other roots that paths and links of a local store may lead into; those that are not local are passed
             over.
 
@@ -38,9 +40,12 @@ def open_store(
         InvalidInputError: The URI or an option makes no sense.
     """
     text = os.fspath(uri)
+    remember_uri(text)
+    remember(storage_options)
     path = local_path(text)
     external = manifest_store((storage_options or {}).get(OPTION))
     if path is not None:
+        refuse_unknown_options(storage_options or {})
         fsync = boolean_option(storage_options, "fsync", default=True)
         inner = [p for a in allowed if (p := local_path(a)) is not None]
         return LocalStore(path, inner, fsync=fsync, external=external)
@@ -67,6 +72,28 @@ def open_store(
     client = bucket_client(bucket, sorted_options(storage_options))
     can_list = parts.scheme.lower() not in _WEB
     return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external)
+
+
+def checked_place(uri: object, storage_options: object = None) -> str:
+    """Return the path or URI that a user gave, as text.
+
+    Raises:
+        WrongTypeError: It is none, or the storage options are no dict of texts.
+        InvalidInputError: It is empty, or no path can be so.
+    """
+    check_options(storage_options)
+    text = os.fspath(uri) if isinstance(uri, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise WrongTypeError("uri", expected="a path or URI", found=f"{uri!r} of type {type(uri).__name__}")
+    if not text:
+        raise InvalidInputError("uri", expected="a path or URI", found="an empty text")
+    if "\0" in text:
+        raise InvalidInputError("uri", expected="a path or URI, which holds no NUL", found=repr(text))
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise InvalidInputError("uri", expected="a path or URI that can be encoded", found=ascii(text)) from None
+    return text
 
 
 def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> ByteSource:
@@ -113,7 +140,9 @@ def boolean_option(options: Mapping[str, str] | None, name: str, *, default: boo
         return True
     if text.lower() in ("false", "0"):
         return False
-    raise InvalidInputError("not a boolean", where=f"storage option {name}", expected="true or false", found=repr(text))
+    raise InvalidInputError(
+        "not a boolean", where=f"storage option {name}", expected="true or false", found=shown_value(text)
+    )
 
 
 def join_uri(root: str, path: str) -> str:

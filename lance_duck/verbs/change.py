@@ -13,7 +13,7 @@ from lance_duck.verbs.handle import Handle
 from lance_duck.wire.transaction import COMMIT_MESSAGE
 
 
-class Change(Handle):
+class CommitMethods(Handle):
     """A handle that changes its table by one operation."""
 
     def _change(
@@ -53,7 +53,7 @@ def check_patience(retries: int, timeout: timedelta) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it can be stored as text: half of a surrogate pair cannot."""
+    """Return whether it can be stored as text: half of a surrogate pair cannot."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arguments import unknown_value
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import DeletionVector
 from lance_duck.rows.roaring import roaring_bytes
@@ -19,13 +20,13 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.bases import new_bases, with_base_options
-from lance_duck.verbs.column_files import ColumnFiles, LiveRows, live_rows, with_file
-from lance_duck.verbs.new_columns import JoinedColumns, NewColumns
-from lance_duck.verbs.schema_change import add_fields, next_field_id
-from lance_duck.verbs.staged import Staged, stage_append, stage_new
-from lance_duck.verbs.write_dataset import MODES, current_version, new_location
-from lance_duck.verbs.write_settings import WriteSettings
+from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, live_rows, with_file
+from lance_duck.verbs.columns.new_columns import JoinedColumns, NewColumns
+from lance_duck.verbs.columns.schema_change import add_fields, next_field_id
+from lance_duck.verbs.public.bases import new_bases, with_base_options
+from lance_duck.verbs.writing.settings import WriteSettings
+from lance_duck.verbs.writing.staged import Staged, stage_append, stage_new
+from lance_duck.verbs.writing.write_table import MODES, current_version, new_location
 from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.deletions import write_deletions
@@ -55,7 +56,7 @@ def stage_fragments(
         InvalidInputError: The data do not fit the table.
     """
     if mode not in MODES:
-        raise InvalidInputError("unknown mode", where="mode", expected=", ".join(MODES), found=repr(mode))
+        raise unknown_value("unknown mode", mode, MODES, "mode")
     current = current_version(target, settings)
     staged = _stage(data, target, schema, mode, settings, current)
     staged.sync()
@@ -185,7 +186,7 @@ def _updated(old: pa.RecordBatch, new: pa.RecordBatch, matched: pa.BooleanArray)
 
 
 def _replaced(fragment: Fragment, file: DataFile | None, modified: set[int]) -> Fragment:
-    """The fragment where a new file has taken over some fields."""
+    """Return the fragment where a new file has taken over some fields."""
     if file is None:
         return fragment
     files = [

@@ -28,4 +28,4 @@ class Handle:
     @classmethod
     @abstractmethod
     def _on(cls, snapshot: Snapshot, uri: str | None = None) -> Self:
-        """Another handle, on a version; `uri` is how the user calls its place."""
+        """Return another handle, on a version; `uri` is how the user calls its place."""

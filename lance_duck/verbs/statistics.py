@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.index_describe import index_statistics
+from lance_duck.verbs.indexes.describe import index_statistics
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LanceStats:
         self._snapshot = snapshot
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
-        """Counts from metadata; a fragment is small when it has fewer than `max_rows_per_group` rows."""
+        """Count from metadata; a fragment is small when it has fewer than `max_rows_per_group` rows."""
         fragments = self._snapshot.fragments
         return {
             "num_deleted_rows": sum(
@@ -42,7 +42,7 @@ class LanceStats:
         }
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
-        """Figures of an index; see `verbs.index_describe.index_statistics`.
+        """Return figures of an index; see `verbs.index_describe.index_statistics`.
 
         Raises:
             IndexNotFoundError: There is none of this name.
@@ -50,7 +50,7 @@ class LanceStats:
         return index_statistics(self._snapshot, index_name)
 
     def data_stats(self) -> DataStatistics:
-        """Bytes of each field, from the footers of the data files."""
+        """Return bytes of each field, from the footers of the data files."""
         sizes = {field.id: 0 for field in self._snapshot.schema.walk()}
         for fragment in self._snapshot.fragments:
             for data_file in fragment.files:

@@ -1,1 +1,4 @@
-"""The metadata on disk: manifest, transaction, schema, flags, paths."""
+"""The metadata on disk: manifest, transaction, schema ↔ Arrow, flags, and all names of files (`paths`).
+
+You hold: bytes. You get: immutable messages, checked; unknown feature flags are refused by name and number.
+"""

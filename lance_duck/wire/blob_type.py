@@ -14,7 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_duck.arguments import checked_call
 from lance_duck.errors import InvalidInputError
+from lance_duck.redact import shown
 from lance_duck.wire.schema import BLOB_V2
 
 _MEMBERS = (("data", pa.large_binary()), ("uri", pa.string()), ("position", pa.uint64()), ("size", pa.uint64()))
@@ -56,19 +58,23 @@ class Blob:
         if part[0] is not None and part[1] is not None and (part[0] < 0 or part[1] < 1):
             raise InvalidInputError("part of a Blob", expected="position >= 0 and size >= 1", found=part)
 
+    def __repr__(self) -> str:
+        uri = None if self.uri is None else shown(self.uri)
+        return f"Blob(data={self.data!r}, uri={uri!r}, position={self.position!r}, size={self.size!r})"
+
     @staticmethod
     def from_bytes(data: bytes | bytearray | memoryview) -> Blob:
-        """A blob of these bytes."""
+        """Return a blob of these bytes."""
         return Blob(bytes(data))
 
     @staticmethod
     def from_uri(uri: str, position: int | None = None, size: int | None = None) -> Blob:
-        """A blob that is an external file, or a part of one."""
+        """Return a blob that is an external file, or a part of one."""
         return Blob(None, uri, position, size)
 
     @staticmethod
     def empty() -> Blob:
-        """A blob without bytes, which is not null."""
+        """Return a blob without bytes, which is not null."""
         return Blob(b"")
 
 
@@ -119,8 +125,9 @@ class BlobArray(pa.ExtensionArray):  # type: ignore[misc]
         return found
 
 
+@checked_call
 def blob_array(values: Iterable[Any]) -> BlobArray:
-    """An array of blobs.
+    """Return an array of blobs.
 
     Args:
         values: Bytes, the URI of an external file (str), `Blob`, or None for a null.
@@ -131,6 +138,7 @@ def blob_array(values: Iterable[Any]) -> BlobArray:
     return BlobArray.from_pylist(values)
 
 
+@checked_call
 def blob_field(
     name: str,
     *,
@@ -139,7 +147,7 @@ def blob_field(
     dedicated_size_threshold: int | None = None,
     pack_file_size_threshold: int | None = None,
 ) -> pa.Field:
-    """An Arrow field for a column of blobs.
+    """Return an Arrow field for a column of blobs.
 
     Args:
         name: Of the column.

@@ -42,7 +42,7 @@ class DataFile:
         return _OLD_VERSIONS.get(self.file_version, f"{major}.{minor}")
 
     def column_of(self, field_id: int) -> int | None:
-        """Column of a field in this file; None when the file has no column of its own for it, or not the field."""
+        """Return the column of a field in this file, or None if the file has no column of its own for it."""
         try:
             column = self.column_indices[self.fields.index(field_id)]
         except (ValueError, IndexError):
@@ -66,7 +66,7 @@ class DeletionFile:
     base_id: int | None
 
     def path(self, fragment_id: int) -> str:
-        """Path below the root of the table or base."""
+        """Return path below the root of the table or base."""
         return paths.deletion_file(fragment_id, self.read_version, self.id, self.suffix)
 
 
@@ -154,11 +154,11 @@ class Fragments(Sequence[Fragment]):
         return f"<{len(self)} fragments of {self._where}>"
 
     def ids(self) -> list[int]:
-        """Ids of all fragments, in order, without building any."""
+        """Return ids of all fragments, in order, without building any."""
         return [p.id for p in self._protos]
 
     def row_counts(self) -> list[int] | None:
-        """Rows of each that are not deleted, without building any; None when an old manifest does not say."""
+        """Return rows of each that are not deleted, without building any; None when an old manifest does not say."""
         counts = []
         for proto in self._protos:
             if not self._counts_old and _has_old_files(proto):
@@ -175,7 +175,7 @@ class Fragments(Sequence[Fragment]):
         return counts
 
     def summary(self) -> dict[str, str]:
-        """Counts of fragments, files and rows, by the names that pylance gives them."""
+        """Count of fragments, files and rows, by the names that pylance gives them."""
         deletions = [p.deletion_file.num_deleted_rows for p in self._protos if p.HasField("deletion_file")]
         rows = sum(p.physical_rows for p in self._protos)
         counts = {
@@ -215,7 +215,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
 
 
 def without_counts(fragment: Fragment) -> Fragment:
-    """The same fragment, as if its manifest did not say how many rows it has."""
+    """Return the same fragment, as if its manifest did not say how many rows it has."""
     deletion = fragment.deletion_file and replace(fragment.deletion_file, num_deleted_rows=0)
     return replace(fragment, physical_rows=0, deletion_file=deletion)
 

@@ -194,7 +194,7 @@ class Manifest:
         return tuple(index_from_proto(i, self.path) for i in section.indices)
 
     def summary(self) -> dict[str, str]:
-        """Counts of fragments, files and rows, by the names that pylance gives them."""
+        """Count of fragments, files and rows, by the names that pylance gives them."""
         return self.fragments.summary()
 
     def _section(self, position: int, parse: Callable[[bytes], _M], name: str) -> _M:

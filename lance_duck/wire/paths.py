@@ -33,6 +33,7 @@ INDICES = "_indices"
 TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
 TREE = "tree"
+TABLE_SUFFIX = ".lance"
 VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
 
 MAX_VERSION = 2**64 - 1
@@ -87,7 +88,7 @@ def parse_manifest_path(path: str) -> ManifestName | None:
 
 
 def staged_manifest(name: ManifestName, uuid: UUID) -> str:
-    """Path of a manifest whose version is not claimed yet in an external manifest store."""
+    """Return path of a manifest whose version is not claimed yet in an external manifest store."""
     return f"{name.path}-{uuid}"
 
 
@@ -112,14 +113,14 @@ def newest_manifest(names: Sequence[str]) -> ManifestName | None:
 
 
 def manifest_candidates(version: int) -> tuple[str, ...]:
-    """Paths that the manifest of a version may have, most likely first."""
+    """Return paths that the manifest of a version may have, most likely first."""
     if version & _DETACHED_BIT:
         return (ManifestName(version, 0).path,)
     return ManifestName(version, 2).path, ManifestName(version, 1).path
 
 
 def data_file(path: str, *, is_dataset_root: bool = True) -> str:
-    """Path of a data file, from its name in a manifest; below a plain base path files lie at the top.
+    """Return path of a data file, from its name in a manifest; below a plain base path files lie at the top.
 
     An absolute name stays absolute, for the store to judge.
     """
@@ -127,72 +128,72 @@ def data_file(path: str, *, is_dataset_root: bool = True) -> str:
 
 
 def new_data_file(uuid: UUID) -> str:
-    """Name of a new data file: the first bytes in binary spread the names over the partitions of an object store."""
+    """Return a new data file name; its binary prefix spreads names over partitions of an object store."""
     return f"{_spread(uuid)}.lance"
 
 
 def transaction_data_file(transaction: UUID, uuid: UUID) -> str:
-    """Name of a new data file of a transaction whose files are to be found by their names."""
+    """Return name of a new data file of a transaction whose files are to be found by their names."""
     return f"{_spread(transaction)}-{uuid.hex}.lance"
 
 
 def transaction_data(transaction: UUID) -> str:
-    """What the paths of data files of a transaction begin with, and those of the blobs beside them."""
+    """Return what the paths of data files of a transaction begin with, and those of the blobs beside them."""
     return f"{DATA}/{_spread(transaction)}-"
 
 
 def data_stem(path: str) -> str:
-    """What the path of a data file, also of one that is being written, and of a blob beside it have in common."""
+    """Return what the paths of a data file, finished or not, and of its blob sidecars have in common."""
     return path.removeprefix(f"{DATA}/").partition("/")[0].partition(".")[0]
 
 
 def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
-    """Path of a deletion file; `suffix` is "arrow" or "bin"."""
+    """Return path of a deletion file; `suffix` is "arrow" or "bin"."""
     return f"{DELETIONS}/{fragment_id}-{read_version}-{file_id}.{suffix}"
 
 
 def transaction_name(read_version: int, uuid: str) -> str:
-    """Name of a new transaction, as manifests have it."""
+    """Return name of a new transaction, as manifests have it."""
     return f"{read_version}-{uuid}.txn"
 
 
 def is_transaction(name: str, uuid: str) -> bool:
-    """Whether a transaction, by its name in a manifest, has this name of its own."""
+    """Return whether a transaction, by its name in a manifest, has this name of its own."""
     return name.removesuffix(".txn").partition("-")[2] == uuid
 
 
 def detached_version(number: int) -> int:
-    """Number of a detached version, from any 63 bits."""
+    """Return number of a detached version, from any 63 bits."""
     return number | _DETACHED_BIT
 
 
 def is_detached(version: int) -> bool:
-    """Whether a version is detached: not one of the versions of the table, and never the latest."""
+    """Return whether a version is detached: not one of the versions of the table, and never the latest."""
     return bool(version & _DETACHED_BIT)
 
 
 def transaction_file(name: str) -> str:
-    """Path of a transaction, from its name in a manifest."""
+    """Return path of a transaction, from its name in a manifest."""
     return posixpath.join(TRANSACTIONS, name)
 
 
 def index_directory(uuid: UUID, *, is_dataset_root: bool = True) -> str:
-    """Directory of an index segment; below a plain base path it lies at the top."""
+    """Return directory of an index segment; below a plain base path it lies at the top."""
     return f"{INDICES}/{uuid}" if is_dataset_root else str(uuid)
 
 
 def tag_file(name: str) -> str:
-    """Path of a tag."""
+    """Return path of a tag."""
     return f"{TAGS}/{name}.json"
 
 
 def branch_file(name: str) -> str:
-    """Path of the description of a branch."""
+    """Return path of the description of a branch."""
     return f"{BRANCHES}/{quote(name, safe='')}.json"
 
 
 def branch_root(name: str) -> str:
-    """Directory of a branch."""
+    """Return directory of a branch."""
     return f"{TREE}/{name}"
 
 
@@ -203,13 +204,13 @@ def ref_name(file_name: str) -> str | None:
 
 
 def blob_file(data_file_name: str, blob_id: int, *, is_dataset_root: bool = True) -> str:
-    """Path of a blob that lies beside the data file `data_file_name`."""
+    """Return path of a blob that lies beside the data file `data_file_name`."""
     stem = data_file_name.removesuffix(".lance")
     return data_file(f"{stem}/{f'{blob_id:032b}'[::-1]}.blob", is_dataset_root=is_dataset_root)
 
 
 def blob_directory(data_file_name: str, *, is_dataset_root: bool = True) -> str:
-    """Directory of the blobs that lie beside the data file `data_file_name`, with a slash at the end."""
+    """Return directory of the blobs that lie beside the data file `data_file_name`, with a slash at the end."""
     return data_file(f"{data_file_name.removesuffix('.lance')}/", is_dataset_root=is_dataset_root)
 
 

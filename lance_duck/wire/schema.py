@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_duck.arguments import unknown_column
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME, arrow_from_logical
 from lance_duck.wire.pb import file_pb2
@@ -49,7 +50,7 @@ BLOB_V2_SCAN = pa.struct(
         pa.field("blob_uri", pa.string(), nullable=False),
     ]
 )
-"""Where the bytes of a `lance.blob.v2` lie; see `file.blob_places`."""
+"""Where the bytes of a `lance.blob.v2` lie; see `file.blobs.places`."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +128,14 @@ class Field:
         return _storage_type(self, scan=False)
 
     def with_blob_bytes(self) -> Field:
-        """The field, where blobs at any depth are read as their bytes."""
+        """Return the field, where blobs at any depth are read as their bytes."""
         if self.blob_version:
             kind = "large_binary" if self.blob_version == 2 else self.logical_type
             return replace(self, logical_type=kind, children=(), blob_bytes=True)
         return replace(self, children=tuple(child.with_blob_bytes() for child in self.children))
 
     def pruned(self, paths: Sequence[tuple[str, ...]]) -> Field:
-        """The field with only those struct fields below it that the paths lead to; () is the whole field."""
+        """Return the field with only those struct fields below it that the paths lead to; () is the whole field."""
         if () in paths or self.logical_type != "struct" or self.is_packed or self.blob_version:
             return self
         below = {child.name: [path[1:] for path in paths if path[0] == child.name] for child in self.children}
@@ -185,13 +186,13 @@ class Schema:
         return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
 
     def with_blob_bytes(self) -> Schema:
-        """The schema, where blobs at any depth are read as their bytes; itself, when it has none."""
+        """Return the schema, where blobs at any depth are read as their bytes; itself, when it has none."""
         if not any(f.blob_version for f in self.walk()):
             return self
         return Schema(tuple(f.with_blob_bytes() for f in self.fields), self.metadata)
 
     def to_pyarrow(self) -> pa.Schema:
-        """The Arrow schema, `arrow`."""
+        """Return the Arrow schema, `arrow`."""
         return self.arrow
 
     @cached_property
@@ -225,9 +226,7 @@ class Schema:
         for name in split_path(path):
             found = next((f for f in fields if f.name == name), None)
             if found is None:
-                raise InvalidInputError(
-                    f"no column {path!r}", where="schema", expected=f"one of {', '.join(self.names) or 'none'}"
-                )
+                raise unknown_column(path, self.names, "schema")
             fields = found.children
         assert found is not None
         return found
@@ -338,7 +337,7 @@ def _field(proto: file_pb2.Field, below: Mapping[int, list[file_pb2.Field]]) -> 
 
 
 def _keys(proto: file_pb2.Field) -> dict[str, bytes]:
-    """What a message says of keys, as metadata."""
+    """Return what a message says of keys, as metadata."""
     found: dict[str, bytes] = {}
     if proto.unenforced_primary_key and PRIMARY_KEY_POSITION not in proto.metadata:
         found[PRIMARY_KEY] = b"true"
@@ -355,7 +354,7 @@ def _expected_children(logical_type: str) -> int | None:
 
 
 def _storage_field(f: Field, *, scan: bool) -> pa.Field:
-    """Arrow field of storage types, extension types still spelled as metadata."""
+    """Return Arrow field of storage types, extension types still spelled as metadata."""
     metadata = dict(f.metadata)
     storage = _storage_type(f, scan=scan)
     if f.is_json:

@@ -1,4 +1,8 @@
-"""Batches → data files → fragments; deletion files."""
+"""Batches → data files → fragments; deletion files.
+
+You hold: whatever a user passes as data (`inputs`). You get: batches that fit the schema of a table (`coerce`), and
+fragments without ids. A failure deletes what it wrote. No value changes by a cast: it fits, or an error names it.
+"""
 
 from lance_duck.write.coerce import check_fits, coerce
 from lance_duck.write.files import discard_fragments, write_columns, write_fragments

@@ -6,7 +6,7 @@ A cast is found once for a pair of types, and then run on each array. What may b
     integers, floats                 integers and floats, exactly; items of vectors are rounded
     integers, decimals               decimals that hold each value exactly
     decimals                         integers, exactly
-    strings and views of any kind    each other; JSON
+    strings and views of any kind    each other; JSON; UUIDs, and the way back
     binary and views of any kind     each other; of one length, fixed_size_binary
     date, time, timestamp, duration  the same in another unit, each value exactly; a time zone stays one
     dictionaries, run ends           their values, and the way back to a dictionary
@@ -23,11 +23,21 @@ import pyarrow.compute as pc
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.wire.schema import Field
-from lance_duck.write.plain_casts import Cast, blob_cast, cast_values, dictionary_cast, fits, mismatch, with_row
+from lance_duck.write.plain_casts import (
+    Cast,
+    blob_cast,
+    cast_values,
+    dictionary_cast,
+    fits,
+    is_text,
+    mismatch,
+    with_row,
+)
+from lance_duck.write.uuids import UUID, texts_from_uuids, uuids_from_texts
 
 
 def find_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
-    """How arrays of a type become the storage type of a field; None: they are that already.
+    """Return how arrays of a type become the storage type of a field; None: they are that already.
 
     Args:
         found: The type of the arrays.
@@ -37,6 +47,10 @@ def find_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
     Raises:
         InvalidInputError: They cannot, by their types alone. The cast raises it for values that do not fit.
     """
+    if _is_uuid(found) and is_text(field.storage_type):
+        return _after(texts_from_uuids, find_cast(pa.large_string(), field, where))
+    if is_text(found) and field.extension_name == UUID:
+        return lambda array: _uuid_values(array, where)
     if isinstance(found, pa.BaseExtensionType):
         inner = find_cast(found.storage_type, field, where)
         return lambda array: array.storage if inner is None else inner(array.storage)
@@ -64,6 +78,17 @@ def find_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
     raise mismatch(found, wanted, where)
 
 
+def _is_uuid(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == UUID
+
+
+def _uuid_values(texts: pa.Array, where: str) -> pa.Array:
+    try:
+        return uuids_from_texts(texts).storage
+    except InvalidInputError as error:
+        raise InvalidInputError(error.what, where=where, expected=error.expected, found=error.found) from error
+
+
 def _after(first: Cast, then: Cast | None) -> Cast:
     return first if then is None else lambda array: then(first(array))
 
@@ -74,7 +99,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _same_names(found: pa.DataType, field: Field) -> bool:
-    """Whether equal types also call their struct fields alike; Arrow compares the types of lists without the names."""
+    """Return whether equal types also agree in struct field names, which Arrow ignores inside lists."""
     if pa.types.is_struct(found):
         return all(
             found.field(i).name == c.name and _same_names(found.field(i).type, c) for i, c in enumerate(field.children)
@@ -112,7 +137,7 @@ def _struct_cast(found: pa.StructType, field: Field, where: str) -> Cast:
 
 
 def match_names(found: list[str], fields: tuple[Field, ...], where: str | None) -> list[int | None]:
-    """Place of each field among the names found; None for one that is missing and may be null.
+    """Return place of each field among the names found; None for one that is missing and may be null.
 
     Raises:
         InvalidInputError: A name comes twice, or no field has it, or one that may not be null is missing.
@@ -181,7 +206,7 @@ def _list_cast(found: pa.DataType, field: Field, where: str) -> Cast:
 
 
 def _item_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
-    """How items become those of a field."""
+    """Return how items become those of a field."""
     if field.children:
         return find_cast(found, field.children[0], f"{where}.{field.children[0].name}")
     item = field.storage_type.value_type
@@ -194,14 +219,14 @@ def _item_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
-    """Offsets of lists or maps from 0, and which of the items they are about."""
+    """Return offsets of lists or maps from 0, and which of the items they are about."""
     offsets = array.offsets.to_numpy()
     start, stop = int(offsets[0]), int(offsets[-1])
     return offsets - start, start, stop
 
 
 def _in_order(array: pa.Array) -> pa.Array:
-    """A list view as lists."""
+    """Return a list view as lists."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy()
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     mask = array.is_null() if array.null_count else None
@@ -237,7 +262,7 @@ def _to_vectors(array: pa.Array, wanted: pa.FixedSizeListType, inner: Cast | Non
 
 
 def _items_of_one_length(array: pa.Array, size: int, where: str) -> pa.Array:
-    """Items of lists that all have a length, with `size` nulls for each null list."""
+    """Return items of lists that all have a length, with `size` nulls for each null list."""
     lengths = pc.list_value_length(array)
     wrong = pc.not_equal(lengths, size).fill_null(False)
     if pc.any(wrong, min_count=0).as_py():

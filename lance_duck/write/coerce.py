@@ -61,7 +61,7 @@ def check_fits(found: pa.Schema, schema: Schema) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _TargetColumn:
     field: Field
     place: int | None
     cast: Cast | None
@@ -78,7 +78,7 @@ class _Plan:
     """What is done to each batch of one schema."""
 
     found: pa.Schema
-    columns: tuple[_Column, ...]
+    columns: tuple[_TargetColumn, ...]
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
         if not self.columns:
@@ -100,12 +100,12 @@ def _plan(found: pa.Schema, schema: Schema) -> _Plan:
     columns = []
     for place, field in zip(places, schema.fields, strict=True):
         cast = None if place is None else find_cast(found.field(place).type, field, f"column {field.name!r}")
-        columns.append(_Column(field, place, cast))
+        columns.append(_TargetColumn(field, place, cast))
     return _Plan(found, tuple(columns))
 
 
 def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches; what pyarrow itself raises while it makes them is an error of the data."""
+    """Yield the batches; what pyarrow itself raises while it makes them is an error of the data."""
     try:
         yield from batches
     except pa.ArrowException as error:

@@ -40,7 +40,7 @@ def write_fragments(
         StoreError: A file cannot be written. Whatever fails, what was written is deleted.
     """
     options = options or WriteOptions()
-    run = _Run(store, schema, options)
+    run = _FragmentWrite(store, schema, options)
     try:
         for batch in coerce(batches, schema):
             run.write(batch)
@@ -71,7 +71,7 @@ def write_columns(
         StoreError: The file cannot be written. Whatever fails, what was written is deleted.
     """
     options = options or WriteOptions()
-    run = _Run(store, schema, options, rolls=False)
+    run = _FragmentWrite(store, schema, options, rolls=False)
     try:
         for batch in coerce(batches, schema):
             run.write(batch)
@@ -97,7 +97,7 @@ def discard_fragments(store: Store, fragments: Iterable[Fragment], bases: Sequen
                 _delete(base.store if base else store, file.path, base is None or base.is_dataset_root)
 
 
-class _Run:
+class _FragmentWrite:
     """One write: the file that is open, and those that are finished."""
 
     def __init__(self, store: Store, schema: Schema, options: WriteOptions, *, rolls: bool = True) -> None:
@@ -197,7 +197,7 @@ class _OpenFile:
             self.writer.add_schema_metadata(key, value)
 
     def described(self, written: WrittenFile) -> DataFile:
-        """The file as manifests name it."""
+        """Return the file as manifests name it."""
         base_id = None if self._base is None else self._base.id
         return DataFile(self._name, written.fields, written.column_indices, written.version, written.size, base_id)
 

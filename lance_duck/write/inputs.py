@@ -13,7 +13,8 @@ import pyarrow.dataset as pads
 
 from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.wire.schema import BLOB_KEY, Field
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
+from lance_duck.write.relations import relation_reader
 
 ROWS_AT_ONCE: Final = 8192
 """Rows of a batch, where the source lets us choose."""
@@ -39,6 +40,7 @@ def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReade
 
     Raises:
         InvalidInputError: Data of another kind, or values that cannot be converted.
+        UnsupportedError: A column of a DuckDB relation is of a type that Lance does not have.
     """
     try:
         return _to_reader(data, schema)
@@ -77,7 +79,7 @@ def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
-    """A dataset; blobs of a Lance table as their bytes, in fields that say so."""
+    """Return a dataset; blobs of a Lance table as their bytes, in fields that say so."""
     if "nearest" not in signature(data.scanner).parameters:  # only Lance tables search by it
         return data.scanner().to_reader()
     fields = schema_from_arrow(data.schema).fields
@@ -91,7 +93,7 @@ def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
 
 
 def _marked(found: pa.Field, f: Field) -> pa.Field:
-    """The field of a scan, where bytes are marked that were blobs."""
+    """Return the field of a scan, where bytes are marked that were blobs."""
     kind = found.type
     if f.blob_version:
         return found.with_metadata({**(found.metadata or {}), BLOB_KEY: "true"})
@@ -104,7 +106,7 @@ def _marked(found: pa.Field, f: Field) -> pa.Field:
 
 
 def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """Batches, tables, or rows as dicts."""
+    """Return batches, tables, or rows as dicts."""
     if isinstance(items, Sequence) and items and all(isinstance(item, Mapping) for item in items):
         return _from_rows(items, schema)
     rest = iter(items)
@@ -138,7 +140,7 @@ def _batches(items: Iterator[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with the types of a schema, where that differs in nothing else."""
+    """Return the batch with the types of a schema, where that differs in nothing else."""
     if batch.schema.types == schema.types or batch.schema.names != schema.names:
         return batch
     try:
@@ -189,7 +191,7 @@ def _from_pandas(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 
 def _from_lazy(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """A polars LazyFrame, in pieces where polars can give them."""
+    """Return a polars LazyFrame, in pieces where polars can give them."""
     if not hasattr(frame, "collect_batches"):
         return _to_reader(frame.collect(engine="streaming"), schema)
     pieces = iter(frame.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True))
@@ -200,10 +202,8 @@ def _from_lazy(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 
 def _from_relation(relation: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """A DuckDB relation, which is run here and consumed as a stream."""
-    name = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"
-    reader: pa.RecordBatchReader = getattr(relation, name)(ROWS_AT_ONCE)
-    return reader
+    """Return a DuckDB relation, which is run here and consumed as a stream."""
+    return relation_reader(relation, ROWS_AT_ONCE)
 
 
 _BY_MODULE: Final[Mapping[tuple[str, str], Callable[[Any, pa.Schema | None], pa.RecordBatchReader]]] = {

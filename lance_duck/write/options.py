@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 from uuid import UUID
 
+from lance_duck.arguments import unknown_value
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import page_bytes
@@ -31,14 +32,14 @@ class WriteProgress:
     files: int
 
 
-class Watch(Protocol):
+class WriteObserver(Protocol):
     """Is told of the fragments of a write."""
 
     def begin(self, fragment: Fragment) -> None:
-        """Its file is begun: named, and without fields yet."""
+        """Observe that a file was begun: named, and without fields yet."""
 
     def complete(self, fragment: Fragment) -> None:
-        """Its file is whole."""
+        """Observe that a file is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class WriteOptions:
 
     Attributes:
         max_rows_per_file: Rows after which the next file is begun.
-        max_rows_per_group: Taken and ignored: files of version 2 have no groups.
+        max_rows_per_group: Checked, and without effect: files of version 2 have no groups.
         max_bytes_per_file: Bytes after which it is; a file may be larger by the pages that were not full then.
         data_storage_version: "2.0", "2.1", "2.2" or "stable"; None is "2.2".
         bases: Where the files go, one after the other; None among them, and none at all, is the root of the table.
@@ -90,7 +91,7 @@ class WriteOptions:
     max_page_bytes: int | None = None
     blobs: BlobOptions = field(default_factory=BlobOptions)
     progress: Callable[[WriteProgress], None] | None = None
-    watch: Watch | None = None
+    watch: WriteObserver | None = None
     committed_here: bool = False
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     transaction: UUID | None = None
@@ -98,8 +99,8 @@ class WriteOptions:
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_rows_per_group", "max_bytes_per_file"):
             number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise InvalidInputError(name, expected="a number of at least 1", found=repr(number))
+            if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number < 1 << 63:
+                raise InvalidInputError(name, expected="a number from 1 to 2^63 - 1", found=repr(number))
         page_bytes(1, self.data_cache_bytes, self.max_page_bytes)
         self.version  # noqa: B018  refuses an unknown version at once
 
@@ -110,7 +111,7 @@ class WriteOptions:
 
 
 def storage_version(name: str | None) -> str:
-    """The version of data files that a user's name for it means; None is the newest.
+    """Return the version of data files that a user's name for it means; None is the newest.
 
     Raises:
         InvalidInputError: No version is called so.
@@ -124,4 +125,4 @@ def storage_version(name: str | None) -> str:
     where, expected = "data_storage_version", ", ".join(_VERSIONS)
     if str(name).lower() in _UNWRITTEN:
         raise UnsupportedError("version of data files that is not written", where=where, expected=expected, found=name)
-    raise InvalidInputError("unknown version of data files", where=where, expected=expected, found=repr(name))
+    raise unknown_value("unknown version of data files", name, _VERSIONS, where)

@@ -18,9 +18,9 @@ Cast = Callable[[pa.Array], pa.Array]
 
 
 def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a type may become another where each is kept."""
-    if _is_text(found):
-        return _is_text(wanted)
+    """Return whether values of a type may become another where each is kept."""
+    if is_text(found):
+        return is_text(wanted)
     if _is_bytes(found) or pa.types.is_fixed_size_binary(found):
         return _is_bytes(wanted) or bool(pa.types.is_fixed_size_binary(wanted))
     if pa.types.is_integer(found):
@@ -64,7 +64,7 @@ def cast_values(array: pa.Array, wanted: pa.DataType, where: str) -> pa.Array:
 
 
 def dictionary_cast(found: pa.DataType, wanted: pa.DictionaryType, where: str) -> Cast:
-    """How values, or another dictionary of them, become a dictionary."""
+    """Return how values, or another dictionary of them, become a dictionary."""
     values = found.value_type if pa.types.is_dictionary(found) else found
     if values != wanted.value_type and not fits(values, wanted.value_type):
         raise mismatch(found, wanted, where)
@@ -89,9 +89,9 @@ def dictionary_cast(found: pa.DataType, wanted: pa.DictionaryType, where: str) -
 
 
 def blob_cast(found: pa.DataType, field: Field, where: str) -> Cast:
-    """Bytes as a blob whose bytes are given."""
+    """Return bytes as a blob whose bytes are given."""
     wanted = field.storage_type
-    if not (_is_bytes(found) or _is_text(found)):
+    if not (_is_bytes(found) or is_text(found)):
         raise mismatch(found, wanted, where)
 
     def cast(array: pa.Array) -> pa.Array:
@@ -105,14 +105,14 @@ def blob_cast(found: pa.DataType, field: Field, where: str) -> Cast:
 
 
 def mismatch(found: pa.DataType, wanted: pa.DataType, where: str) -> InvalidInputError:
-    """The error for a type that cannot become another."""
+    """Return the error for a type that cannot become another."""
     return InvalidInputError(
         "data of another type", where=where, expected=wanted, found=found, remedy="cast it before it is written"
     )
 
 
 def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidInputError:
-    """The error, with another row in place of the one it names."""
+    """Return the error, with another row in place of the one it names."""
     where, separator, row = str(error.where or "").rpartition(", row ")
     if not separator or not row.isdigit():
         return error
@@ -147,7 +147,8 @@ def _narrows(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pa.types.is_floating(wanted) and wanted.bit_width < found.bit_width)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether it is a type of strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 

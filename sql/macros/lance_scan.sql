@@ -3,9 +3,13 @@
 --   path      folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
 --   version   version number, or the name of a tag
 --   tag       name of a tag
---   asof      point in time (timestamp or text): the newest version that is not younger
+--   asof      point in time (timestamp or text): the newest version that is not younger; without a zone it is in the
+--             TimeZone of the connection
 --
 -- At most one of version, tag and asof. Arguments are constants or parameters, never columns.
 -- Example: FROM lance_scan('data/trips.lance', version := 3)
 CREATE OR REPLACE TEMP MACRO lance_scan(path, version := NULL, tag := NULL, "asof" := NULL) AS TABLE
-    FROM query(__lance_bind(path::VARCHAR, version::VARCHAR, tag::VARCHAR, "asof"::VARCHAR));
+    FROM query(__lance_bind(
+        path::VARCHAR, version::VARCHAR, tag::VARCHAR,
+        coalesce(strftime(make_timestamp(epoch_us(TRY_CAST("asof" AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "asof"::VARCHAR)
+    ));

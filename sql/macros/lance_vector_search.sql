@@ -10,11 +10,13 @@
 --   ef              candidates of a walk over a graph
 --   metric          'l2', 'cosine', 'dot' or 'hamming'; NULL: that of the index, or that of the column
 --   prefilter       true: k rows that pass the filter are found; false: of the k nearest rows those that pass it
---   filter          condition of rows, as text
+--   filter          condition of rows, as text: read as `filter=` is in Python, in UTC and by the bytes of texts, whatever
+--                   settings the connection has
 --   use_index       false: all vectors are compared
 --   version         version number, or the name of a tag
 --   tag             name of a tag
---   asof            point in time (timestamp or text): the newest version that is not younger
+--   asof            point in time (timestamp or text): the newest version that is not younger; without a zone it is in
+--                   the TimeZone of the connection
 --
 -- A condition beside the call, in WHERE, chooses among the rows that were found. Arguments are constants or parameters,
 -- never columns; at most one of version, tag and asof.
@@ -26,5 +28,6 @@ CREATE OR REPLACE TEMP MACRO lance_vector_search(
     FROM query(__lance_nearest(
         table_name::VARCHAR, column_name::VARCHAR, query_vector::VARCHAR, k::BIGINT, nprobes::BIGINT,
         refine_factor::BIGINT, ef::BIGINT, metric::VARCHAR, prefilter::BOOLEAN, "filter"::VARCHAR, use_index::BOOLEAN,
-        version::VARCHAR, tag::VARCHAR, "asof"::VARCHAR
+        version::VARCHAR, tag::VARCHAR,
+        coalesce(strftime(make_timestamp(epoch_us(TRY_CAST("asof" AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "asof"::VARCHAR)
     ));

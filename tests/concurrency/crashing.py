@@ -14,7 +14,7 @@ import lance_duck as ld
 from lance_duck.errors import NotFoundError
 from lance_duck.snapshot import open_snapshot
 from lance_duck.store import is_temporary, open_store
-from lance_duck.verbs.lance_operation import Index
+from lance_duck.verbs.public.lance_operation import Index
 
 Files = dict[str, bytes]
 UNFLUSHED = {"fsync": "false"}

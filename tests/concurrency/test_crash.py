@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from concurrency import crashing
 from concurrency.crashing import VERBS, Files, State, Verb, fresh, state, version, write_files
-from faults import Crash, Faults, Plan, answer_twice, fail_at, fail_from, lose_answer, stop_at
-from power import PowerCut
+from support.faults import Crash, Faults, Plan, answer_twice, fail_at, fail_from, lose_answer, stop_at
+from support.power import PowerCut
 
 from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError
 from lance_duck.store import open_store

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from faults import Crash, Faults, answer_twice, fail_at, fail_from, lose_answer, stop_at
+from support.faults import Crash, Faults, answer_twice, fail_at, fail_from, lose_answer, stop_at
 
 from lance_duck.errors import AlreadyExistsError, StoreError
 from lance_duck.store import Store, is_temporary, open_store

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from concurrency import children
 from concurrency.hammer import LEAST, Tally, check, create, hammer
-from faults import Faults, now_and_then
-from servers import s3_server
+from support.faults import Faults, now_and_then
+from support.servers import s3_server
 
 import lance_duck as ld
 from lance_duck.errors import CommitConflictError

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from concurrency.crashing import Files, fresh, opened, read_files, write, write_files
-from faults import Crash, Faults, fail_at, fail_from, lose_answer, stop_at
+from support.faults import Crash, Faults, fail_at, fail_from, lose_answer, stop_at
 
 import lance_duck as ld
 from lance_duck.errors import StoreError

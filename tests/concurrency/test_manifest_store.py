@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from concurrency import crashing
 from concurrency.crashing import VERBS, Verb, fresh, read_files, rows, state, version, write_files
-from faults import Crash, Faults, stop_at
-from servers import s3_server
+from support.faults import Crash, Faults, stop_at
+from support.servers import s3_server
 
 import lance_duck as ld
 from lance_duck.errors import NotFoundError, StoreError

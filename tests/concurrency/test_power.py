@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from faults import Crash, Faults, stop_at
-from power import PowerCut
+from support.faults import Crash, Faults, stop_at
+from support.power import PowerCut
 
 from lance_duck.store import Store, open_store
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import lance_duck as ld
 from lance_duck.errors import IndexWarning, LanceDuckError
 from lance_duck.index.catalog import catalog
-from lance_duck.index.query import Among, Between, Except, HasAll, HasAny, Null, Query, StartsWith
+from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, Null, Query
 from lance_duck.index.search import _NAMED, estimate, open_index, search
 from lance_duck.maintenance.validate_index import index_problems
 
@@ -92,7 +92,7 @@ def queries(values: pa.Array) -> list[Query]:
     """What can be asked of a column with some values."""
     asked: list[Query] = [Null(), Among(values), Between(values[0], values[1], True), Between(None, values[0])]
     if pa.types.is_string(values.type):
-        asked += [StartsWith(pa.scalar("te")), HasAny(values), HasAll(values)]
+        asked += [HasPrefix(pa.scalar("te")), ContainsAny(values), ContainsAll(values)]
     return [*asked, *(Except(query) for query in asked)]
 
 

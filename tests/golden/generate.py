@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import struct
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
@@ -31,6 +32,7 @@ import pyarrow as pa
 
 from benchmarks.tpch_data import tpch
 from lance_duck.wire.pb import table_pb2
+from tests.versions.environments import VERSIONS, python_of
 
 WRITER = "14.0.2"
 HERE = Path(__file__).parent
@@ -310,6 +312,12 @@ def clone(path: str) -> None:
     """A shallow clone of `rowids` before its compaction, with rows of its own. The test rewrites its base path."""
     lance.dataset("rowids.lance").shallow_clone(path, 3)
     lance.write_dataset(pa.table({"id": [-5], "x": [5]}), path, mode="append")
+
+
+@table
+def old_graphs(path: str) -> None:
+    """HNSW indexes as pylance before 12 wrote them: upper levels with an entry point that is not counted."""
+    subprocess.run([str(python_of(VERSIONS[0])), str(HERE / "old_graphs.py"), path], check=True)
 
 
 def write_refused() -> None:

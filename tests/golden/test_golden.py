@@ -220,6 +220,21 @@ def test_entries_of_old_and_odd_indexes_are_used_or_ignored_with_a_reason(name: 
     assert dataset.count_rows(f"{name} = 7") == 2  # one of them in rows that no index covers
 
 
+@pytest.mark.parametrize("column", ["near_flat", "near_sq"])
+def test_graphs_of_old_versions_are_searched(column: str) -> None:
+    dataset = ld.dataset(uri("old_graphs"))
+    assert catalog(dataset._snapshot).ignored_over(column) == ()
+    vectors = dataset.to_table([column])[column].combine_chunks().flatten().to_numpy().reshape(-1, 4)
+    seen = 0
+    for row in range(0, 400, 20):
+        asked = {"column": column, "q": vectors[row], "k": 5, "nprobes": 3, "refine_factor": 4}
+        scanner = dataset.scanner(["id"], nearest=asked)
+        assert f"VectorIndexQuery: {column}_idx" in scanner.explain_plan()
+        exact = dataset.to_table(["id"], nearest=asked | {"use_index": False})
+        seen += len({*scanner.to_table()["id"].to_pylist()} & {*exact["id"].to_pylist()})
+    assert seen >= 98  # of 100
+
+
 @pytest.fixture(scope="module")
 def tpch() -> Iterator[Any]:
     connection = ld.connect(str(TPCH / "tables"))

@@ -21,11 +21,11 @@ from lance.fragment import DataFile, FragmentMetadata, LanceFragment
 import lance_duck as ld
 from lance_duck.rows import roaring_bytes, roaring_values
 from lance_duck.snapshot import open_snapshot
-from lance_duck.verbs import fragment_metadata as ours
-from lance_duck.verbs.lance_operation import Index as OurIndex
-from lance_duck.verbs.lance_schema import LanceSchema
+from lance_duck.verbs.public import fragment_metadata as ours
+from lance_duck.verbs.public.lance_operation import Index as OurIndex
+from lance_duck.verbs.public.lance_schema import LanceSchema
 from lance_duck.wire.pb import table_pb2
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 READ_VERSION = 4
 BOTH_ROWS = {0: roaring_bytes(np.array([0, 1], np.uint32))}

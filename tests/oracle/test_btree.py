@@ -83,6 +83,13 @@ def plain(array: Any) -> list[Any]:
     return [repr(value) for value in array.to_pylist()]
 
 
+def by_row_id(uri: str, addresses: pa.ChunkedArray) -> pa.Array:
+    """Row ids of the rows at some addresses."""
+    names = ld.dataset(uri).to_table(columns=["_rowaddr", "_rowid"]).to_pydict()
+    found = dict(zip(names["_rowaddr"], names["_rowid"], strict=True))
+    return pa.array([found[address] for address in addresses.to_pylist()], pa.uint64())
+
+
 def entries(data: pa.Table) -> list[tuple[str, int]]:
     """Value and row of each; in what order equal values stand is free."""
     return sorted(zip(plain(data["values"]), data["ids"].to_pylist(), strict=True))
@@ -101,6 +108,8 @@ def test_both_write_the_same_files_and_each_uses_ours(tmp_path: Path, name: str,
     (their_data, their_pages, _), (our_data, our_pages, _) = theirs, ours
     assert [plain(c) for c in their_pages.columns] == [plain(c) for c in our_pages.columns]
     assert plain(their_data["values"]) == plain(our_data["values"])
+    if stable:  # pylance names rows by address there, which older cores do not read, and carry along wrongly
+        their_data = their_data.set_column(1, "ids", by_row_id(uri, their_data["ids"]))
     assert entries(their_data) == entries(our_data)
     their_stats = lance.dataset(uri).stats.index_stats("x_idx")["indices"]
     assert ld.dataset(uri).stats.index_stats("x_idx")["indices"] == their_stats

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from oracle.cases import Cases
-from servers import s3_server
+from support.servers import s3_server
 
 import lance_duck as ld
 from lance_duck.errors import IndexWarning
@@ -21,10 +21,10 @@ from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.search import estimate, search
 from lance_duck.maintenance.validate import find_problems
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.evaluate import evaluate
-from lance_duck.scan.index_query import query_of
+from lance_duck.scan.indexes.query import query_of
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.predicate import Compare, HasAll, HasAny, In, IsNull, Not, Predicate, StartsWith
+from lance_duck.scan.predicate.evaluate import evaluate
+from lance_duck.scan.predicate.tree import Compare, HasAll, HasAny, In, IsNull, Not, Predicate, StartsWith
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, open_snapshot
 

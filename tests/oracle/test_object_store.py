@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import lance
 import pyarrow as pa
 import pytest
-from servers import s3_server
+from support.servers import s3_server
 
 import lance_duck as ld
 

@@ -18,11 +18,11 @@ from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import BuildOptions
 from lance_duck.index.search import open_index
 from lance_duck.index.vector import build
-from lance_duck.index.vector.contract import Probe
-from lance_duck.index.vector.graph_rows import GRAPH_SCHEMA, METADATA_KEY
-from lance_duck.index.vector.graphs import GraphIndex
+from lance_duck.index.vector.graph.rows import GRAPH_SCHEMA, METADATA_KEY
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.metric import distances
+from lance_duck.index.vector.search.contract import Probe
+from lance_duck.index.vector.search.graphs import GraphIndex
 from lance_duck.snapshot import Snapshot, open_snapshot
 
 ROWS, DIM, K, EF = 4000, 32, 10, 40

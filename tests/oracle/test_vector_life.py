@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from oracle.cases import Cases
 
 import lance_duck as ld
-from lance_duck.index.vector import build, graph_partition, skew
+from lance_duck.index.vector import build
+from lance_duck.index.vector.search import graph_partition
+from lance_duck.index.vector.training import imbalance
 from lance_duck.scan.nearest import search
 
 CASE_KIND = "nearest"
@@ -472,9 +474,9 @@ def test_neighbours_are_right_along_a_life(
         monkeypatch.setattr(search, "RARE", 10**9)
         monkeypatch.setattr(graph_partition, "_WALK", 0)
         monkeypatch.setattr(build, "JOINED", 64)
-        monkeypatch.setattr(skew, "LARGE", 40)
-        monkeypatch.setattr(skew, "UNEVEN", 2)
-        monkeypatch.setattr(skew, "GROWN", 1.1)
+        monkeypatch.setattr(imbalance, "LARGE", 40)
+        monkeypatch.setattr(imbalance, "UNEVEN", 2)
+        monkeypatch.setattr(imbalance, "GROWN", 1.1)
     life = begin(seed, tmp_path, LARGER if seed % LARGER == LARGER - 1 else 1)
     ask(life, cases)
     for place in life.rng.integers(0, len(CHANGES), STEPS):

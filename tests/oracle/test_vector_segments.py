@@ -13,8 +13,8 @@ import pytest
 import lance_duck as ld
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.search import open_index
-from lance_duck.index.vector.contract import Probe
 from lance_duck.index.vector.metric import distances
+from lance_duck.index.vector.search.contract import Probe
 from lance_duck.snapshot import Snapshot, open_snapshot
 
 ROWS, DIM, QUERIES, K, PROBES = 4000, 32, 25, 10, 4

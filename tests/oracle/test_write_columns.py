@@ -18,7 +18,7 @@ from oracle.tables import KINDS
 from lance_duck.file import LanceFileReader
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.store import open_store
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 CASE_KIND = "written"
 EDGES = (1, 2, 511, 512, 513, 1024, 1025, 4096, 4097)

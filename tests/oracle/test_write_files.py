@@ -18,7 +18,7 @@ from lance_duck.file import LanceFileReader, LanceFileWriter
 from lance_duck.store import open_store
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.pb import table_pb2
-from lance_duck.wire.schema_out import metadata_to_proto, schema_from_arrow, schema_to_proto
+from lance_duck.wire.schema_write import metadata_to_proto, schema_from_arrow, schema_to_proto
 from lance_duck.write import WriteOptions, to_reader, write_fragments
 
 

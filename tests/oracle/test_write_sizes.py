@@ -19,6 +19,7 @@ LARGER = 1.1
 FEW_BYTES = 200
 NO_TYPE = ("fsl_string",)  # tables have no such type; pylance writes it when all lists are null
 LOSES_NULLS = ("struct_empty",)  # pylance 14.0.2 writes null structs without members as structs
+READ_BY_ALL = ("list_int32_items_all_null",)  # pylance 14.0.2 writes constant pages, of which pylance 1 to 4 lose rows
 FEWEST = 700
 
 
@@ -47,7 +48,7 @@ def test_columns_are_hardly_larger_than_those_of_pylance(pattern: str, tmp_path:
             options = {"version": version, "storage_options": {"fsync": "false"}}
             ours = size(LanceFileWriter, tmp_path / "ours.lance", table, **options)
             seen += 1
-            if ours > LARGER * theirs + FEW_BYTES:
+            if ours > LARGER * theirs + FEW_BYTES and kind.name not in READ_BY_ALL:
                 larger.append(f"{kind.name} {version}: {ours} bytes, {theirs} theirs")
     assert not larger
     assert seen > FEWEST

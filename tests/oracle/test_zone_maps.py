@@ -19,13 +19,13 @@ from unit.index.plain import indexed, rows_of
 from unit.index.zone_cases import VALUES, satisfies
 
 import lance_duck as ld
-from lance_duck.index.bloom_filter import BLOOM_FILTER
 from lance_duck.index.build import build_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import BuildOptions, IndexKind
 from lance_duck.index.query import Among, Between, Except, Null, Query
 from lance_duck.index.search import estimate, search
-from lance_duck.index.zone_map import ZONE_MAP
+from lance_duck.index.zones.bloom_filter import BLOOM_FILTER
+from lance_duck.index.zones.zone_map import ZONE_MAP
 from lance_duck.snapshot import Snapshot, open_snapshot
 
 PARAMETERS = {"rows_per_zone": 4}, {"number_of_items": 4, "probability": 0.01}

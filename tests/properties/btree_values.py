@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from lance_duck.index.query import Among, Between, Except, Null, Query, StartsWith
+from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
 
 _ODD = {2: "<H", 4: "<I", 8: "<Q"}
 _NANS = {
@@ -115,7 +115,7 @@ def satisfies(scalar: pa.Scalar, query: Query) -> bool:
     value = Plain(scalar)
     if isinstance(query, Among):
         return any(value == Plain(each) for each in query.values)
-    if isinstance(query, StartsWith):
+    if isinstance(query, HasPrefix):
         return bool(value.key.startswith(Plain(query.prefix).key))
     assert isinstance(query, Between)
     above = query.low is None or value > Plain(query.low) or (not query.low_open and value == Plain(query.low))
@@ -137,6 +137,6 @@ def values_and_query(draw: st.DrawFn) -> tuple[pa.Array, Query]:
     queries += [Between(low, None, draw(opens)), Between(None, high, False, draw(opens)), Between()]
     queries += [Between(low, high, draw(opens), draw(opens))]
     if name in ("string", "large_string", "binary", "large_binary"):
-        queries.append(StartsWith(low))
+        queries.append(HasPrefix(low))
     query = draw(st.sampled_from(queries))
     return array, Except(query) if draw(st.booleans()) else query

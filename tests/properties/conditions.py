@@ -8,7 +8,7 @@ import decimal
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from lance_duck.scan.predicate import OPS, And, Compare, In, IsNull, Not, Or, Predicate
+from lance_duck.scan.predicate.tree import OPS, And, Compare, In, IsNull, Not, Or, Predicate
 
 Condition = tuple[str, Predicate]
 

@@ -16,7 +16,7 @@ from lance_duck.index.btree import BTREE
 from lance_duck.index.btree.keys import key_maker
 from lance_duck.index.btree.order import order_of
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import ROW, VALUE, BuildOptions, Part, ScalarIndex
+from lance_duck.index.kind import ROW, VALUE, BuildOptions, MergeInput, ScalarIndex
 from lance_duck.index.query import Query
 from lance_duck.store import Store, open_store
 
@@ -65,7 +65,7 @@ def test_merged_segments_find_what_satisfies_the_query(folder, case, page_rows, 
     cuts = sorted(random.randint(0, len(values)) for _ in range(3))
     options = BuildOptions(parameters={"zone_size": page_rows}, memory_limit=limit)
     pieces = [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(values)], strict=True)]
-    parts = [Part(built(folder, values[s], rows[s], options), moved) for s in pieces[:-1]]
+    parts = [MergeInput(built(folder, values[s], rows[s], options), moved) for s in pieces[:-1]]
     with SegmentWriter(folder) as writer:
         details = BTREE.merge(parts, rows_of(values[pieces[-1]], rows[pieces[-1]]), writer, options)
     index = BTREE.open(SegmentReader(folder, writer.directory), values.type, details)

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lance_duck as ld
-from lance_duck.scan import index_rows
-from lance_duck.verbs import merge_match
+from lance_duck.scan.indexes import lookup
+from lance_duck.verbs.merge import match
 
 OPTIONS = {"fsync": "false"}
 NAN = float("nan")
@@ -93,7 +93,7 @@ def _rows(ds: Any) -> list[str]:
 def test_changes_leave_the_same_rows(
     monkeypatch: pytest.MonkeyPatch, rows: list[Any], changes: list[Any], stable: bool
 ) -> None:
-    monkeypatch.setattr(merge_match, "FEW", 0)
+    monkeypatch.setattr(match, "FEW", 0)
     uris = (f"memory://by-index-{next(NUMBERS_OF_TABLES)}", f"memory://by-scan-{next(NUMBERS_OF_TABLES)}")
     options = {"enable_stable_row_ids": stable, "max_rows_per_file": 5}
     with_index, without = (ld.write_dataset(_table(rows), uri, **options) for uri in uris)
@@ -111,14 +111,14 @@ NUMBERS_OF_TABLES = itertools.count()
 
 def test_changes_ask_the_index_and_not_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    search = index_rows.search
+    search = lookup.search
 
     def noted(snapshot: Any, segment: Any, query: Any) -> Any:
         asked.append(str(query))
         return search(snapshot, segment, query)
 
-    monkeypatch.setattr(index_rows, "search", noted)
-    monkeypatch.setattr(merge_match, "FEW", 2)
+    monkeypatch.setattr(lookup, "search", noted)
+    monkeypatch.setattr(match, "FEW", 2)
     with tempfile.TemporaryDirectory() as folder:
         rows = pa.table({"k": range(100), "v": range(100)})
         ds = ld.write_dataset(rows, f"{folder}/t.lance", storage_options=OPTIONS, max_rows_per_file=25)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from properties.conditions import COLUMNS, TYPES, conditions, rows
 from properties.sample import Sample
 
-from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.predicate.tree import Predicate
 
 
 def ask(table: pa.Table, condition: str) -> list[int]:

@@ -14,7 +14,7 @@ from properties.conditions import COLUMNS, TYPES, conditions
 from properties.sample import CHOICES
 
 import lance_duck as ld
-from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.predicate.tree import Predicate
 
 KINDS = {
     "i": ("BTREE", "ZONEMAP"),

@@ -27,8 +27,8 @@ from pyspark.sql.types import StructType
 
 from lance_duck.commit import committer
 from lance_duck.errors import StoreError
-from lance_duck.spark.datasource import LanceDataSource
-from lance_duck.spark.stream_sink import DataSourceStreamArrowWriter
+from lance_duck.spark.io.datasource import LanceDataSource
+from lance_duck.spark.io.stream_sink import DataSourceStreamArrowWriter
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

@@ -14,7 +14,7 @@ from spark.rivals import between
 import lance_duck as ld
 import lance_duck.spark as ls
 from lance_duck.errors import CommitConflictError, InvalidInputError, NotFoundError
-from lance_duck.spark import change_jobs
+from lance_duck.spark.verbs import change_jobs
 
 ROWS = 60
 

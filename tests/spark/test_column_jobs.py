@@ -16,7 +16,7 @@ from spark.rivals import between
 import lance_duck as ld
 import lance_duck.spark as ls
 from lance_duck.errors import CommitConflictError, InvalidInputError, NotFoundError, WrongTypeError
-from lance_duck.spark import column_jobs
+from lance_duck.spark.verbs import column_jobs
 
 ROWS = 60
 

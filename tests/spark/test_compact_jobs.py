@@ -15,7 +15,7 @@ from spark.upkeep import coverage, make, orphans, rows, same_rows, twins
 import lance_duck as ld
 import lance_duck.spark as ls
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, ReferencedError
-from lance_duck.spark import cleanup_jobs
+from lance_duck.spark.verbs import cleanup_jobs
 
 SLOW = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from lance_duck.errors import (
     UnsupportedError,
     WrongTypeError,
 )
-from lance_duck.spark.failures import as_ours
+from lance_duck.spark.jobs.failures import as_ours
 
 
 @pytest.fixture

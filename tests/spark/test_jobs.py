@@ -13,9 +13,9 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from lance_duck.errors import CorruptError, InvalidInputError, JobError, StoreError
-from lance_duck.spark.jobs import run_jobs, slots
-from lance_duck.spark.place import Place
-from lance_duck.spark.scratch import Scratch
+from lance_duck.spark.jobs.jobs import run_jobs, slots
+from lance_duck.spark.jobs.scratch import Scratch
+from lance_duck.spark.table_ref import TableRef
 
 
 def partition(_: Any) -> int:
@@ -95,7 +95,7 @@ def test_workers_that_die_each_time_are_an_error_without_lines_of_the_jvm(spark:
 
 
 def test_large_jobs_and_results_lie_beside_the_table_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
-    with Scratch.beside(Place.of(tmp_path)) as scratch:
+    with Scratch.beside(TableRef.of(tmp_path)) as scratch:
         shared = scratch.share(b"s" * (2 << 20))
         jobs = [bytes([i]) * (1 << 20) for i in range(2)]
         assert run_jobs(spark, lambda job: job + shared.value, jobs, scratch=scratch) == [
@@ -107,7 +107,7 @@ def test_large_jobs_and_results_lie_beside_the_table_meanwhile(spark: SparkSessi
 
 
 def test_bytes_beside_the_table_that_another_one_changed_are_refused(tmp_path: Path) -> None:
-    with Scratch.beside(Place.of(tmp_path)) as scratch:
+    with Scratch.beside(TableRef.of(tmp_path)) as scratch:
         (left,) = scratch.put([b"bytes of a job"])
         (tmp_path / left.path).write_bytes(b"bytes of others")
         with pytest.raises(CorruptError, match="have changed"):
@@ -119,7 +119,7 @@ def test_jobs_that_have_not_begun_do_not_once_one_failed(spark: SparkSession, tm
         (tmp_path / str(job)).touch()
         raise InvalidInputError(f"job {job}")
 
-    with Scratch.beside(Place.of(tmp_path / "table")) as scratch, pytest.raises(InvalidInputError, match="job 0"):
+    with Scratch.beside(TableRef.of(tmp_path / "table")) as scratch, pytest.raises(InvalidInputError, match="job 0"):
         run_jobs(spark, work, range(5), parallelism=1, scratch=scratch)
     assert [name for name in os.listdir(tmp_path) if name != "table"] == ["0"]
 
@@ -130,7 +130,7 @@ def test_another_list_of_jobs_beside_the_same_table_goes_on(spark: SparkSession,
             raise InvalidInputError("negative")
         return job
 
-    with Scratch.beside(Place.of(tmp_path)) as scratch:
+    with Scratch.beside(TableRef.of(tmp_path)) as scratch:
         with pytest.raises(InvalidInputError):
             run_jobs(spark, work, [-1], scratch=scratch)
         assert run_jobs(spark, work, [1, 2], scratch=scratch) == [1, 2]

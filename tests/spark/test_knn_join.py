@@ -17,7 +17,7 @@ import lance_duck.spark as ls
 from lance_duck.errors import InvalidInputError, NotFoundError, UnknownColumnError, WrongTypeError
 
 DIM = 8
-module = importlib.import_module("lance_duck.spark.knn_join")  # its function hides it
+module = importlib.import_module("lance_duck.spark.verbs.knn_join")  # its function hides it
 
 
 def vectors(count: int, seed: int) -> pa.Array:

@@ -17,7 +17,7 @@ from spark.rivals import between
 import lance_duck as ld
 import lance_duck.spark as ls
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
-from lance_duck.spark import merge_jobs
+from lance_duck.spark.verbs import merge_jobs
 
 ROWS = 60
 Plan = Callable[[Any], Any]

@@ -9,8 +9,8 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
-from lance_duck.spark.stream_offsets import Offset, Walk
-from lance_duck.spark.stream_options import Limits, StreamOptions
+from lance_duck.spark.io.stream_offsets import Offset, Walk
+from lance_duck.spark.io.stream_options import Limits, StreamOptions
 
 HASTY = {"fsync": "false"}
 

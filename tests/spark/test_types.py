@@ -17,8 +17,8 @@ from pyspark.sql import types as st
 import lance_duck as ld
 import lance_duck.spark as ls
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
-from lance_duck.spark.failures import as_ours
-from lance_duck.spark.types import arrow_schema, spark_schema
+from lance_duck.spark.io.types import arrow_schema, spark_schema
+from lance_duck.spark.jobs.failures import as_ours
 
 HAS_TIME = hasattr(st, "TimeType")
 MOMENT = datetime(2024, 2, 29, 12, 30, 15, 123456, tzinfo=UTC)

@@ -45,6 +45,19 @@ def test_new_tables_appear_and_dropped_ones_go(con: ld.Connection, folder: Path)
         con.execute("FROM fresh")
 
 
+def test_a_table_without_columns_hides_no_others(con: ld.Connection, folder: Path) -> None:
+    ld.write_dataset(pa.table({}), folder / "bare.lance")
+    lance.write_dataset(pa.table({"a": [1]}), folder / "fresh.lance")
+    assert con.execute("FROM fresh").fetchall() == [(1,)]
+    assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
+    with pytest.raises(UnsupportedError, match="without columns"):
+        con.execute("FROM bare")
+    with ld.connect(folder) as another:
+        assert another.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
+    ld.dataset(folder / "bare.lance").add_columns(pa.schema([("b", pa.int64())]))
+    assert con.execute("FROM bare").fetchall() == []
+
+
 def test_each_statement_reads_the_newest_version(con: ld.Connection, folder: Path) -> None:
     lance.dataset(folder / "trips.lance").insert(pa.table({"id": [100], "city": ["q"]}))
     assert con.execute("SELECT count(*), max(id) FROM trips").fetchall() == [(8, 100)]

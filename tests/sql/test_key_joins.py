@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck import narrowing
-from lance_duck.duck.key_joins import key_joins
-from lance_duck.scan.fragment_reader import FragmentReader
-from lance_duck.scan.source import SPEAKS_SOURCE
+from lance_duck.duck.rules.join_keys import key_joins
+from lance_duck.duck.run import semi_join_pushdown
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.scan.read.fragment_reader import FragmentReader
 
 STATEMENTS = 2000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 100
 NAN = float("nan")
@@ -28,21 +28,21 @@ NAN = float("nan")
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of any size are worth it."""
     for name in ("LARGE", "PER_KEY", "SMALLER", "SELECTIVE"):
-        monkeypatch.setattr(narrowing, name, 0)
+        monkeypatch.setattr(semi_join_pushdown, name, 0)
 
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each scan of a narrowed table, whether its keys still held."""
     seen: list[bool] = []
-    implied = narrowing.NarrowedTable.implied
+    implied = semi_join_pushdown.NarrowedTable.implied
 
-    def noted(table: narrowing.NarrowedTable) -> Any:
+    def noted(table: semi_join_pushdown.NarrowedTable) -> Any:
         found = implied(table)
         seen.append(found is not None)
         return found
 
-    monkeypatch.setattr(narrowing.NarrowedTable, "implied", noted)
+    monkeypatch.setattr(semi_join_pushdown.NarrowedTable, "implied", noted)
     return seen
 
 
@@ -83,7 +83,7 @@ def both(places: tuple[Path, dict[str, pa.Table]]) -> Iterator[tuple[ld.Connecti
         for name, table in tables.items():
             plain.register(f"_{name}", table)
             plain.execute(f"CREATE TABLE {name} AS FROM _{name}")
-        ours.native.register("_tiny", tables["tiny"])
+        ours.register("_tiny", tables["tiny"])
         ours.execute("CREATE TABLE tiny AS FROM _tiny")
         yield ours, plain
 
@@ -327,14 +327,14 @@ def test_keys_that_change_before_the_scan_are_not_used(
     ours, _ = both
     ours.execute("CREATE TABLE mine AS SELECT 3::BIGINT AS k")
     writer = ours.cursor()
-    narrowed = narrowing.Narrower.narrowed
+    narrowed = semi_join_pushdown.Narrower.narrowed
 
-    def raced(self: narrowing.Narrower, *args: Any, **options: Any) -> Any:
+    def raced(self: semi_join_pushdown.Narrower, *args: Any, **options: Any) -> Any:
         found = narrowed(self, *args, **options)
         writer.execute("UPDATE mine SET k = 4")
         return found
 
-    monkeypatch.setattr(narrowing.Narrower, "narrowed", raced)
+    monkeypatch.setattr(semi_join_pushdown.Narrower, "narrowed", raced)
     # The UPDATE itself is no statement of this connection: its own narrowing is a call of the same function.
     monkeypatch.setattr(writer, "_narrower", type("Never", (), {"narrowed": lambda *_, **__: None})())
     found = ours.execute("SELECT DISTINCT b.k FROM big b JOIN mine m ON b.k = m.k").fetchall()

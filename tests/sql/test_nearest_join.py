@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck.lateral_nearest import lateral_nearest
-from lance_duck.duck.nearest_join import NearestJoin
+from lance_duck.duck.rules.lateral import lateral_nearest
+from lance_duck.duck.run.nearest_join import NearestJoin
 
 DIM = 3
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck import nearest_first
-from lance_duck.duck.order_by_distance import Listed, nearest_select
+from lance_duck.duck.rules.order_by_distance import Listed, nearest_select
+from lance_duck.duck.run import order_by_search
 
 STATEMENTS = 3000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 120
 DIM = 3
@@ -95,14 +95,14 @@ def con(pair: tuple[ld.Connection, duckdb.DuckDBPyConnection]) -> Iterator[ld.Co
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Rows of each table that stands in the place of another."""
     seen: list[int] = []
-    candidates = nearest_first.candidates
+    candidates = order_by_search.candidates
 
     def noted(*arguments: Any) -> pa.Table:
         found = candidates(*arguments)
         seen.append(found.num_rows)
         return found
 
-    monkeypatch.setattr(nearest_first, "candidates", noted)
+    monkeypatch.setattr(order_by_search, "candidates", noted)
     return seen
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck.plain_where import plain_where
-from lance_duck.duck.rows_first import RowsFirst
+from lance_duck.duck.rules.point_lookup import plain_where
+from lance_duck.duck.run.prefetch_rows import RowsFirst
 
 STATEMENTS = 3000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 150
 ROWS = 500

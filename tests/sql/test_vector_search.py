@@ -13,7 +13,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.duck import binder
-from lance_duck.duck.vector_call import vector_call
+from lance_duck.duck.rules.vector_call import vector_call
 
 DIM = 8
 VECTORS = np.random.default_rng(0).standard_normal((300, DIM)).astype(np.float32)
@@ -184,7 +184,7 @@ CALLS = [
     "SELECT count(*) FROM lance_vector_search('photos', 'vec', {q}, k := 5, filter := 'label = 2 AND id <> 3')",
     "SELECT id FROM lance_vector_search('photos', 'vec', {q}, k := 1, version := 1)",
     "SELECT f FROM lance_vector_search('photos', 'vec', {q}, k := 2, use_index := false) f",
-    "SELECT max(id) FROM lance_vector_search('photos', 'vec', {q}, metric := 'cosine', ef := NULL) GROUP BY label, id",
+    "SELECT max(id) FROM lance_vector_search('photos', 'vec', {q}, metric := 'cosine', ef := NULL) GROUP BY label, id ORDER BY 1",
     "SELECT a, b FROM (FROM lance_vector_search('photos', 'vec', {q}, k := 2) SELECT id, label) f(a, b)",
     "SELECT id FROM lance_vector_search('photos', 'half', {q}, filter := 'id < 0')",
 ]

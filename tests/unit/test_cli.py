@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import datetime
+import inspect
 import io
 import json
+import shlex
+import signal
 import subprocess
 import sys
 from decimal import Decimal
@@ -15,7 +18,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-import lance_duck.__main__ as entry
+import lance_duck_command as command
 from lance_duck import cli
 from lance_duck.errors import AlreadyExistsError
 
@@ -25,7 +28,7 @@ SHOP = str(GOLDEN / "tpch" / "tables")
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
-    result = CliRunner().invoke(cli.app, list(arguments), input=stdin)
+    result = CliRunner().invoke(command.app, list(arguments), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
@@ -39,10 +42,39 @@ def objects(*arguments: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
 
 
-def test_help_names_every_command() -> None:
-    text = run("--help").stdout
-    looks = ("info", "schema", "head", "sql", "versions", "files", "indices")
-    assert all(name in text for name in (*looks, "write", "compact", "index", "drop-index", "optimize"))
+COMMANDS = (
+    *("info", "schema", "head", "sql", "versions", "files", "write", "compact", "cleanup", "validate"),
+    *("indices", "index", "drop-index", "optimize", "warm-up"),
+)
+
+
+def test_help_names_every_command_with_what_it_does() -> None:
+    listed = run("--help").stdout.partition("Commands:")[2].splitlines()
+    assert tuple(line.split()[0] for line in listed if line.startswith("  ") and line[2] != " ") == COMMANDS
+    assert all(len(line.split()) > 2 for line in listed if line.strip())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_done_by_a_function_that_takes_its_arguments(name: str) -> None:
+    declared = getattr(command, name.replace("-", "_"))
+    (done,) = [
+        getattr(module, declared.__name__)
+        for module in (cli.look, cli.change, cli.indexes, cli.prepare)
+        if inspect.isfunction(getattr(module, declared.__name__, None))
+    ]
+    assert list(inspect.signature(declared).parameters) == list(inspect.signature(done).parameters)
+    assert declared.__doc__ == done.__doc__
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("info", "--help"), ("index", "--help"), ("info",)])
+def test_help_and_wrong_usage_do_not_wait_for_heavy_libraries(arguments: tuple[str, ...]) -> None:
+    code = (
+        "import sys; from lance_duck_command import main\n"
+        "try: main()\n"
+        "finally: print([m for m in ('lance_duck', 'pyarrow', 'duckdb', 'numpy', 'numba') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert found.stdout.splitlines()[-1] == "[]"
 
 
 def test_version_is_shown() -> None:
@@ -60,7 +92,9 @@ def test_info_counts_rows_and_files() -> None:
 def test_info_in_a_pipe_is_csv() -> None:
     found = {row["field"]: row["value"] for row in rows("info", HISTORY)}
     assert found["version"] == "6"
-    assert json.loads(found["tags"]) == {"first": 1, "stable": 4}
+    assert (found["tags.first"], found["tags.stable"]) == ("1", "4")
+    assert (found["formats"], found["branches"]) == ("2.2", "")
+    assert not any(mark in value for value in found.values() for mark in '{["')
 
 
 def test_schema_lists_columns() -> None:
@@ -118,28 +152,100 @@ def test_wrong_usage_is_exit_code_2() -> None:
     [
         ("info", "nowhere.lance"),
         ("head", HISTORY, "--version", "99"),
-        ("sql", HISTORY, "SELECT nothing FROM history"),
         ("sql", "nowhere", "SELECT 1"),
-        ("sql", HISTORY, "SELEC"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_1(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    error = failed(arguments, monkeypatch, capsys)
+    assert error.startswith("lance-duck: ")
+    assert error.count("\n") == 1
+
+
+def failed(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a command that fails; returns what it says."""
     monkeypatch.setattr(sys, "argv", ["lance-duck", *arguments])
     with pytest.raises(SystemExit) as leaving:
-        entry.main()
+        command.main()
     assert leaving.value.code == 1
-    streams = capsys.readouterr()
-    assert streams.err.startswith("lance-duck: ")
-    assert streams.err.count("\n") == 1
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT wrd FROM history", ['\nCandidate bindings: "word"\n']),
+        ("SELECT lenght(word) FROM history", ['\nDid you mean "length"?']),
+        ("FROM histroy", ['\nDid you mean "history']),
+        ("SELEC", ["\nLINE 1: SELEC\n", "\n        ^"]),
+    ],
+)
+def test_the_help_of_duckdb_is_kept_in_lines_of_its_own(
+    query: str, told: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = failed(("sql", HISTORY, query, "--version", "1"), monkeypatch, capsys)
+    assert error.startswith("lance-duck: ")
+    assert [line for line in told if line not in error] == []
+    assert "\n\n" not in error
+
+
+@pytest.mark.parametrize("source", ["(SELECT 1 AS id)", "rows.parquet", "rows.CSV", "some where/rows.json.gz"])
+def test_swapped_arguments_of_write_are_noticed(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = failed(("write", source, str(tmp_path / "t.lance")), monkeypatch, capsys)
+    assert "expected the table first: lance-duck write TABLE SOURCE" in error
+    assert f"; lance-duck write {tmp_path / 't.lance'} {shlex.quote(source)}" in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_pipe_ends_a_command_without_a_word() -> None:
+    code = "from lance_duck_command import main; main()"
+    query = "SELECT range FROM range(200000)"
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, "sql", HISTORY, query], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert running.stdout is not None
+    assert running.stderr is not None
+    assert running.stdout.readline() == b"range\n"
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    running.stderr.close()
+    assert running.wait() == 1
 
 
 def test_without_its_libraries_the_command_line_says_what_to_install() -> None:
-    code = "import sys; sys.modules['typer'] = None; from lance_duck.__main__ import main; main()"
+    code = "import sys; sys.modules['typer'] = None; from lance_duck_command import main; main()"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert found.stderr == "lance-duck: the command line needs typer and rich; pip install 'lance-duck[cli]'\n"
+
+
+BEGUN = """
+import sys
+import lance_duck
+from lance_duck_command import main
+
+sql = lance_duck.Connection.sql
+
+def told(self, *args, **options):
+    print("begun", file=sys.stderr, flush=True)
+    return sql(self, *args, **options)
+
+lance_duck.Connection.sql = told
+main()
+"""
+
+
+def test_ctrl_c_ends_a_query_at_once() -> None:
+    query = "SELECT sum(a.range * b.range % 7) FROM range(100000000) a, range(100000) b"
+    running = subprocess.Popen([sys.executable, "-c", BEGUN, "sql", HISTORY, query], stderr=subprocess.PIPE)
+    assert running.stderr is not None
+    assert running.stderr.readline() == b"begun\n"
+    running.send_signal(signal.SIGINT)
+    assert running.wait(timeout=60) == -signal.SIGINT
+    running.stderr.close()
 
 
 @pytest.mark.parametrize(
@@ -173,13 +279,16 @@ def test_write_compact_cleanup_and_validate_work_on_one_table(tmp_path: Path) ->
     source = tmp_path / "rows.csv"
     source.write_text("id,word\n1,a\n2,b\n3,c\n")
     table = str(tmp_path / "t.lance")
-    assert run("write", str(source), table, "--json").stdout == '{"version": 1, "rows": 3}\n'
-    assert run("write", "(SELECT 4::BIGINT AS id, 'd' AS word)", table, "--mode", "append").exit_code == 0
+    assert run("write", table, str(source), "--json").stdout == '{"version": 1, "rows": 3}\n'
+    assert run("write", table, "(SELECT 4::BIGINT AS id, 'd' AS word)", "--mode", "append").exit_code == 0
     assert json.loads(run("compact", table, "--json").stdout)["fragments_added"] == 1
     dry = json.loads(run("cleanup", table, "--older-than", "0", "--dry-run", "--json").stdout)
     assert dry["old_versions"] == 3
     assert json.loads(run("cleanup", table, "--older-than", "0", "--json").stdout) == dry
-    assert run("validate", table).exit_code == 0
+    sound = run("validate", table)
+    assert (sound.exit_code, sound.stdout) == (0, "where,problem\n")
+    assert sound.stderr == "lance-duck: no problem in version 4 (rows: 4, fragments: 1, indices: 0)\n"
+    assert run("validate", table, "--json").stdout == ""
     (data,) = (tmp_path / "t.lance" / "data").iterdir()
     data.unlink()
     found = run("validate", table, "--json")
@@ -189,20 +298,27 @@ def test_write_compact_cleanup_and_validate_work_on_one_table(tmp_path: Path) ->
 
 def test_write_replaces_a_table_only_when_asked(tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
-    assert run("write", "(SELECT 1 AS id)", table).exit_code == 0
+    assert run("write", table, "(SELECT 1 AS id)").exit_code == 0
     with pytest.raises(AlreadyExistsError):
-        run("write", "(SELECT 2 AS id)", table)
-    assert run("write", "(SELECT 3 AS id)", table, "--mode", "overwrite").exit_code == 0
+        run("write", table, "(SELECT 2 AS id)")
+    assert run("write", table, "(SELECT 3 AS id)", "--mode", "overwrite").exit_code == 0
     assert rows("head", table) == [{"id": "3"}]
+
+
+@pytest.mark.parametrize("source", ["SELECT 7 AS id", " from (SELECT 7 AS id)", "(SELECT 7 AS id)", "VALUES (7)"])
+def test_write_takes_sql_with_and_without_parentheses(source: str, tmp_path: Path) -> None:
+    table = str(tmp_path / "t.lance")
+    assert run("write", table, source).exit_code == 0
+    assert list(rows("head", table)[0].values()) == ["7"]
 
 
 def test_indices_are_made_listed_optimized_and_dropped(tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
-    run("write", "(SELECT range AS id, range % 3 AS kind FROM range(10))", table)
+    run("write", table, "(SELECT range AS id, range % 3 AS kind FROM range(10))")
     assert objects("index", table, "kind", "--kind", "zonemap", "--name", "k") == [
         {"version": 2, "name": "k", "indexed_rows": 10}
     ]
-    run("write", "(SELECT range AS id, range % 3 AS kind FROM range(5))", table, "--mode", "append")
+    run("write", table, "(SELECT range AS id, range % 3 AS kind FROM range(5))", "--mode", "append")
     (found,) = objects("indices", table)
     shown = ("name", "kind", "columns", "segments", "indexed_rows", "unindexed_rows")
     assert [found[name] for name in shown] == ["k", "ZoneMap", "kind", 1, 10, 5]
@@ -215,7 +331,7 @@ def test_indices_are_made_listed_optimized_and_dropped(tmp_path: Path) -> None:
 
 def test_vectors_are_indexed(tmp_path: Path) -> None:
     table = str(tmp_path / "t.lance")
-    run("write", "(SELECT range AS id, [range, 1, range % 5]::FLOAT[3] AS v FROM range(20))", table)
+    run("write", table, "(SELECT range AS id, [range, 1, range % 5]::FLOAT[3] AS v FROM range(20))")
     assert objects("index", table, "v", "--kind", "ivf_flat", "--metric", "cosine", "--partitions", "2") == [
         {"version": 2, "name": "v_idx", "indexed_rows": 20}
     ]

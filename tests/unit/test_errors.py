@@ -54,6 +54,7 @@ def test_every_kind_shows_its_message_and_survives_pickling(kind: type[errors.La
         (errors.RetryableError, (errors.CommitConflictError, OSError)),
         (errors.IncompatibleError, (errors.CommitConflictError, OSError)),
         (errors.StoreError, (OSError,)),
+        (errors.ForkedError, (RuntimeError,)),
         (errors.JobError, (RuntimeError,)),
         (errors.InternalError, (RuntimeError,)),
     ],

@@ -7,8 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from lance_duck.encoding.block import Block, Bytes
-from lance_duck.encoding.v20.runs import Runs
+from lance_duck.encoding.block import Block
+from lance_duck.encoding.v20.runs import RowRuns
+from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request
 
 MAX_COUNT = 2**31 - 1
@@ -16,7 +17,7 @@ MAX_COUNT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class PageValues:
     """Values of a page.
 
     Attributes:
@@ -30,14 +31,14 @@ class Values:
     count: int
 
 
-class Array(Protocol):
+class EncodedArray(Protocol):
     """One node of the tree of encodings of a page; immutable but for caches."""
 
     @property
     def capacity(self) -> int | None:
         """Values that its bytes can hold; None when that shows only on reading, or it needs none."""
 
-    def read(self, runs: Runs) -> Request[Values]:
+    def read(self, runs: RowRuns) -> Request[PageValues]:
         """Read runs of values.
 
         Raises:
@@ -46,7 +47,7 @@ class Array(Protocol):
 
 
 def both_valid(one: Bytes | None, other: Bytes | None) -> Bytes | None:
-    """Validity of values that are valid when both say so."""
+    """Return validity of values that are valid when both say so."""
     if one is None or other is None:
         return other if one is None else one
     return np.bitwise_and(one, other)

@@ -15,10 +15,10 @@ import numpy as np
 
 from lance_duck.encoding.block import FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
-from lance_duck.encoding.forms import narrow_offsets
-from lance_duck.encoding.v20.array import Array, Values, both_valid
+from lance_duck.encoding.codec_checks import narrow_offsets
+from lance_duck.encoding.v20.array import EncodedArray, PageValues, both_valid
 from lance_duck.encoding.v20.ends import Ends
-from lance_duck.encoding.v20.runs import Runs, merged
+from lance_duck.encoding.v20.runs import RowRuns, merged
 from lance_duck.errors import CorruptError
 from lance_duck.store.request import Request
 
@@ -28,15 +28,15 @@ class Binary:
     """Values that end at `ends` in `data`."""
 
     ends: Ends
-    data: Array
+    data: EncodedArray
 
     @property
     def capacity(self) -> int | None:
         """Values whose ends can be stored."""
         return self.ends.capacity
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """VariableWidth values, offsets from 0: the ends first, then the bytes between them."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return VariableWidth values, offsets from 0: the ends first, then the bytes between them."""
         found = yield from self.ends.read(runs)
         wanted = merged(found.item_starts, found.item_stops)
         if self.data.capacity is not None and wanted.stop > self.data.capacity:
@@ -45,14 +45,14 @@ class Binary:
         if not isinstance(items.block, FixedWidth) or items.block.bits != 8:
             raise CorruptError("bytes of a binary array", expected="values of 8 bits")
         offsets = narrow_offsets(found.offsets, len(items.block.data))
-        return Values(VariableWidth(offsets, items.block.data), found.validity, runs.count)
+        return PageValues(VariableWidth(offsets, items.block.data), found.validity, runs.count)
 
 
 @dataclass(frozen=True, slots=True)
-class Fsst:
+class FsstArray:
     """Binary values, each compressed with the page's symbol table."""
 
-    binary: Array
+    binary: EncodedArray
     codec: Codec
 
     @property
@@ -60,19 +60,19 @@ class Fsst:
         """As many as the compressed values."""
         return self.binary.capacity
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """VariableWidth values."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return VariableWidth values."""
         values = yield from self.binary.read(runs)
         if values.block is None:
             return values
-        return Values(self.codec.decode_values(values.block), values.validity, values.count)
+        return PageValues(self.codec.decode_values(values.block), values.validity, values.count)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeBinary:
     """Values of `width` bytes each."""
 
-    data: Array
+    data: EncodedArray
     width: int
 
     @property
@@ -80,11 +80,11 @@ class FixedSizeBinary:
         """Values whose bytes can be stored."""
         return None if self.data.capacity is None else self.data.capacity // self.width
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """VariableWidth values, offsets from 0."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return VariableWidth values, offsets from 0."""
         values = yield from self.data.read(runs.scaled(self.width))
         if not isinstance(values.block, FixedWidth) or values.block.bits != 8:
             raise CorruptError("bytes of a fixed-size binary array", expected="values of 8 bits")
         count = runs.count
         offsets = narrow_offsets(np.arange(count + 1, dtype=np.int64) * self.width, count * self.width)
-        return Values(VariableWidth(offsets, values.block.data), both_valid(None, values.validity), count)
+        return PageValues(VariableWidth(offsets, values.block.data), both_valid(None, values.validity), count)

@@ -12,23 +12,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lance_duck.encoding.bitpacking import OutOfLineBitpacking
 from lance_duck.encoding.block import FixedWidth
-from lance_duck.encoding.kernels.flat import join_bytes
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.status import check
-from lance_duck.encoding.v20.array import Array, Values
+from lance_duck.encoding.codecs.bitpacking import OutOfLineBitpacking
+from lance_duck.encoding.v20.array import EncodedArray, PageValues
 from lance_duck.encoding.v20.buffers import PageBuffers, StoredBuffer, byte_extents
 from lance_duck.encoding.v20.kernels import unpack_runs
-from lance_duck.encoding.v20.runs import Runs, merged
+from lance_duck.encoding.v20.runs import RowRuns, merged
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.numbers.flat import join_bytes
+from lance_duck.kernels.status import check
 from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 CHUNK = 1024
 
 
-def bitpacked_from_proto(message: pb.Bitpacked | pb.BitpackedForNonNeg, buffers: PageBuffers) -> Array:
-    """The reader of a bit-packed array.
+def bitpacked_from_proto(message: pb.Bitpacked | pb.BitpackedForNonNeg, buffers: PageBuffers) -> EncodedArray:
+    """Return the reader of a bit-packed array.
 
     Raises:
         CorruptError: Widths that make no sense, or a missing buffer.
@@ -56,14 +56,14 @@ class Bitpacked:
         """Values in the buffer."""
         return self.buffer.size * 8 // self.width
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """FixedWidth of `bits` bits."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return FixedWidth of `bits` bits."""
         data, places = yield from self.buffer.read_around(*byte_extents(runs, self.width))
         count = runs.count
         out = np.empty(count, f"<u{self.bits // 8}")
         starts = places * 8 + runs.starts * self.width % 8
         check(unpack_runs(readonly(data), starts, runs.counts, self.width, self.signed, out), "bitpacked")
-        return Values(FixedWidth(self.bits, out.view(np.uint8), count), None, count)
+        return PageValues(FixedWidth(self.bits, out.view(np.uint8), count), None, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class BitpackedForNonNeg:
         """Values in the buffer, padding among them."""
         return self.buffer.size // (CHUNK // 8 * self.width) * CHUNK
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """FixedWidth of `bits` bits."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return FixedWidth of `bits` bits."""
         chunks = touched(runs)
         data = yield from self.buffer.read(*byte_extents(chunks, self.width * CHUNK))
         codec = OutOfLineBitpacking(self.bits, self.width)
@@ -91,10 +91,10 @@ class BitpackedForNonNeg:
         size, count = self.bits // 8, runs.count
         out = np.empty(count * size, np.uint8)
         join_bytes(readonly(unpacked.data), places * size, runs.counts * size, out)
-        return Values(FixedWidth(self.bits, out, count), None, count)
+        return PageValues(FixedWidth(self.bits, out, count), None, count)
 
 
-def touched(runs: Runs) -> Runs:
-    """Runs of the chunks that `runs` need."""
+def touched(runs: RowRuns) -> RowRuns:
+    """Return runs of the chunks that `runs` need."""
     starts, stops = runs.starts // CHUNK, (runs.stops + CHUNK - 1) // CHUNK
     return merged(np.maximum(starts, np.concatenate(([0], stops[:-1]))) if len(starts) else starts, stops)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Bytes
-from lance_duck.encoding.kernels.flat import join_bytes
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.page import Extent, Page
+from lance_duck.encoding.layouts.page import Extent, Page
 from lance_duck.encoding.v20.recent import Recent
-from lance_duck.encoding.v20.runs import Runs
+from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.numbers.flat import join_bytes
 from lance_duck.store.request import ByteRange, ByteSource, Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
@@ -41,16 +41,16 @@ class StoredBuffer:
     where: str
 
     def too_short(self, wanted: int, size: int) -> CorruptError:
-        """The error for values that reach to byte `wanted` of `size`."""
+        """Return the error for values that reach to byte `wanted` of `size`."""
         return CorruptError("values beyond the end of their buffer", where=self.where, expected=wanted, found=size)
 
     def read_all(self) -> Request[Bytes]:
-        """All its bytes."""
+        """Return all its bytes."""
         (data,) = yield [ByteRange(self.source, self.offset, self.size)]
         return data
 
     def read(self, starts: Ints, stops: Ints) -> Request[Bytes]:
-        """The bytes of ascending, disjoint extents, one after the other; a view when nothing lies between them.
+        """Return the bytes of ascending, disjoint extents, one after the other; a view when nothing lies between them.
 
         Raises:
             CorruptError: An extent reaches beyond the buffer.
@@ -65,7 +65,7 @@ class StoredBuffer:
         return out
 
     def read_around(self, starts: Ints, stops: Ints) -> Request[tuple[Bytes, Ints]]:
-        """Bytes that hold the extents, and where in them each begins; extents ascend and may share bytes.
+        """Return bytes that hold the extents, and where in them each begins; extents ascend and may share bytes.
 
         Raises:
             CorruptError: An extent reaches beyond the buffer.
@@ -119,16 +119,16 @@ class PageBuffers:
         return StoredBuffer(self.page.source, offset, size, self.page.where)
 
     def corrupt(self, what: str, *, expected: object = None, found: object = None) -> CorruptError:
-        """An error about this page."""
+        """Return an error about this page."""
         return CorruptError(what, where=self.page.where, expected=expected, found=found)
 
     def unsupported(self, what: str, found: object) -> UnsupportedError:
-        """An error about the encoding of this page."""
+        """Return an error about the encoding of this page."""
         return UnsupportedError(what, where=self.page.where, found=found)
 
 
-def byte_extents(runs: Runs, bits: int) -> tuple[Ints, Ints]:
-    """First, and one past the last, byte of each run of `bits`-bit values."""
+def byte_extents(runs: RowRuns, bits: int) -> tuple[Ints, Ints]:
+    """Return first, and one past the last, byte of each run of `bits`-bit values."""
     if bits % 8 == 0:
         return runs.starts * (bits // 8), runs.stops * (bits // 8)
     return runs.starts * bits // 8, (runs.stops * bits + 7) // 8

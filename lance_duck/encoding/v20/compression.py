@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_duck.encoding.block import Bytes, VariableWidth
+from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.codec import Codec
-from lance_duck.encoding.fsst import Fsst
-from lance_duck.encoding.general import General
-from lance_duck.encoding.registry import codec_from_proto
-from lance_duck.encoding.variable import Variable
+from lance_duck.encoding.codecs.fsst import Fsst
+from lance_duck.encoding.codecs.general import General
+from lance_duck.encoding.codecs.registry import codec_from_proto
+from lance_duck.encoding.codecs.variable import Variable
 from lance_duck.errors import CorruptError
+from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 _OFFSET_BITS = 64
 
 
 def decompress(scheme: str, packed: Bytes) -> Bytes:
-    """The bytes of a compressed buffer.
+    """Return the bytes of a compressed buffer.
 
     Args:
         scheme: "zstd" or "lz4".
-        packed: Raw length and compressed bytes (see `encoding.general`).
+        packed: Raw length and compressed bytes (see `encoding.codecs.general`).
 
     Raises:
         CorruptError: The bytes are not what the scheme says.
@@ -34,7 +35,7 @@ def decompress(scheme: str, packed: Bytes) -> Bytes:
 
 
 def fsst_codec(table: bytes) -> Codec:
-    """The codec whose `decode_values` expands byte strings with a page's symbol table.
+    """Return the codec whose `decode_values` expands byte strings with a page's symbol table.
 
     Raises:
         CorruptError: It is no symbol table.

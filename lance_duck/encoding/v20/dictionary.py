@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lance_duck.encoding.block import Bytes, Dictionary, FixedWidth
-from lance_duck.encoding.v20.array import Array, Values, both_valid
-from lance_duck.encoding.v20.runs import Runs, span
+from lance_duck.encoding.block import Dictionary, FixedWidth
+from lance_duck.encoding.v20.array import EncodedArray, PageValues, both_valid
+from lance_duck.encoding.v20.runs import RowRuns, span
 from lance_duck.errors import CorruptError
+from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request, gather
 
 
@@ -25,19 +26,19 @@ class DictionaryArray:
         zero_is_null: Index 0 is null and the items count from 1.
     """
 
-    indices: Array
-    items: Array
+    indices: EncodedArray
+    items: EncodedArray
     num_items: int
     zero_is_null: bool
-    _kept: list[Values] = field(default_factory=list)
+    _kept: list[PageValues] = field(default_factory=list)
 
     @property
     def capacity(self) -> int | None:
         """Indices that are stored."""
         return self.indices.capacity
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """Dictionary values; null where the index or the item is."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return dictionary values; null where the index or the item is."""
         if self._kept:
             places, items = (yield from self.indices.read(runs)), self._kept[0]
         else:
@@ -56,13 +57,13 @@ class DictionaryArray:
             validity = validity if filled.all() else both_valid(filled.view(np.uint8), validity)
         return self._join(indices, validity, items, runs.count)
 
-    def _join(self, indices: Bytes, validity: Bytes | None, items: Values, count: int) -> Values:
+    def _join(self, indices: Bytes, validity: Bytes | None, items: PageValues, count: int) -> PageValues:
         if validity is not None:
             indices = np.where(validity != 0, indices, indices.dtype.type(0))
         if items.block is None or (self.num_items == 0 and validity is not None and not validity.any()):
-            return Values(None, None, count)
+            return PageValues(None, None, count)
         if len(indices) and int(indices.max()) >= self.num_items:
             raise CorruptError("dictionary index", expected=f"below {self.num_items}", found=int(indices.max()))
         if items.validity is not None:
             validity = both_valid(validity, items.validity[indices])
-        return Values(Dictionary(indices, items.block), validity, count)
+        return PageValues(Dictionary(indices, items.block), validity, count)

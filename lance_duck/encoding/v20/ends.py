@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Bytes, FixedWidth
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.status import check
-from lance_duck.encoding.v20.array import Array
+from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.v20.array import EncodedArray
 from lance_duck.encoding.v20.kernels import unravel_ends
-from lance_duck.encoding.v20.runs import Runs
+from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.status import check
 from lance_duck.store.request import Request
 
 Ints = NDArray[np.int64]
@@ -52,7 +53,7 @@ class Ends:
         limit: No end is larger, at most `NO_LIMIT`.
     """
 
-    values: Array
+    values: EncodedArray
     adjustment: int
     limit: int = NO_LIMIT
 
@@ -61,14 +62,14 @@ class Ends:
         """Ends that are stored."""
         return self.values.capacity
 
-    def read(self, runs: Runs) -> Request[Rows]:
+    def read(self, runs: RowRuns) -> Request[Rows]:
         """Read runs of rows.
 
         Raises:
             CorruptError: Ends descend or exceed the limit.
         """
         firsts = runs.starts == 0
-        found = yield from self.values.read(Runs(np.where(firsts, 0, runs.starts - 1), runs.stops))
+        found = yield from self.values.read(RowRuns(np.where(firsts, 0, runs.starts - 1), runs.stops))
         if not isinstance(found.block, FixedWidth) or found.block.bits not in (8, 16, 32, 64):
             raise CorruptError("ends of variable-length rows", expected="unsigned integers")
         stored = np.frombuffer(found.block.data, f"<u{found.block.bits // 8}").astype(np.uint64, copy=False)

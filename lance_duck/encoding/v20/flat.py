@@ -13,25 +13,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lance_duck.encoding.block import Bytes, FixedWidth
-from lance_duck.encoding.kernels.flat import join_bytes
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.status import check
-from lance_duck.encoding.v20.array import MAX_COUNT, Array, Values
+from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.v20.array import MAX_COUNT, EncodedArray, PageValues
 from lance_duck.encoding.v20.buffers import PageBuffers, StoredBuffer, byte_extents
 from lance_duck.encoding.v20.compression import decompress
 from lance_duck.encoding.v20.kernels import unpack_runs
 from lance_duck.encoding.v20.recent import Recent
-from lance_duck.encoding.v20.runs import Runs
+from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.numbers.flat import join_bytes
+from lance_duck.kernels.status import check
 from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 MAX_BITS = 1 << 31
 
 
-def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> Array:
-    """The reader of a flat array.
+def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> EncodedArray:
+    """Return the reader of a flat array.
 
     Raises:
         CorruptError: The buffer is missing.
@@ -65,12 +66,12 @@ class FlatBytes:
         """Values in the buffer."""
         return self.buffer.size // (self.bits // 8)
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """FixedWidth values, a view of the file where they are neighbours."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return FixedWidth values, a view of the file where they are neighbours."""
         starts, stops = byte_extents(runs, self.bits)
         data = yield from self.buffer.read(starts, stops)
         count = runs.count
-        return Values(FixedWidth(self.bits, data, count), None, count)
+        return PageValues(FixedWidth(self.bits, data, count), None, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,8 @@ class FlatBits:
         """Bits in the buffer."""
         return self.buffer.size * 8
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """FixedWidth of one bit, a byte (0 or 1) each."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return FixedWidth of one bit, a byte (0 or 1) each."""
         data, places = yield from self.buffer.read_around(*byte_extents(runs, 1))
         count = runs.count
         if len(places) == 1:
@@ -94,7 +95,7 @@ class FlatBits:
         else:
             out = np.empty(count, np.uint8)
             check(unpack_runs(readonly(data), places * 8 + runs.starts % 8, runs.counts, 1, False, out), "flat")
-        return Values(FixedWidth(1, out, count), None, count)
+        return PageValues(FixedWidth(1, out, count), None, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +112,20 @@ class FlatCompressed:
         """Unknown before it is decompressed."""
         return None
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """FixedWidth values."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return FixedWidth values."""
         count = runs.count
         if count == 0:
-            return Values(FixedWidth(self.bits, np.empty(0, np.uint8), 0), None, 0)
+            return PageValues(FixedWidth(self.bits, np.empty(0, np.uint8), 0), None, 0)
         data = yield from self._decompressed()
         if runs.stop > len(data) // (self.bits // 8):
             raise self.buffer.too_short(runs.stop * (self.bits // 8), len(data))
         starts, stops = byte_extents(runs, self.bits)
         if len(starts) == 1:
-            return Values(FixedWidth(self.bits, data[int(starts[0]) : int(stops[0])], count), None, count)
+            return PageValues(FixedWidth(self.bits, data[int(starts[0]) : int(stops[0])], count), None, count)
         out = np.empty(count * (self.bits // 8), np.uint8)
         join_bytes(readonly(data), starts, stops - starts, out)
-        return Values(FixedWidth(self.bits, out, count), None, count)
+        return PageValues(FixedWidth(self.bits, out, count), None, count)
 
     def _decompressed(self) -> Request[Bytes]:
         data = self.recent.get(self.buffer.offset)
@@ -136,7 +137,7 @@ class FlatCompressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantArray:
     """One value many times."""
 
     value: bytes
@@ -146,11 +147,11 @@ class Constant:
         """As many as one likes."""
         return None
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """FixedWidth values."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return FixedWidth values."""
         yield from ()
         count = runs.count
         if count > MAX_COUNT:
             raise CorruptError("more values than one read can give", expected=f"at most {MAX_COUNT}", found=count)
         data = np.tile(np.frombuffer(self.value, np.uint8), count)
-        return Values(FixedWidth(len(self.value) * 8, data, count), None, count)
+        return PageValues(FixedWidth(len(self.value) * 8, data, count), None, count)

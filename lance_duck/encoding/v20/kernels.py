@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Bytes
-from lance_duck.encoding.kernels.jit import kernel
-from lance_duck.encoding.kernels.status import BAD_OFFSETS, OK, TOO_SHORT
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.status import BAD_OFFSETS, OK, TOO_SHORT
 
 Ints = NDArray[np.int64]
 Unsigned = NDArray[np.unsignedinteger]
@@ -52,7 +52,7 @@ def unpack_runs(src: Bytes, starts: Ints, counts: Ints, width: int, signed: bool
 def unpack_runs_reference(
     src: Bytes, starts: Ints, counts: Ints, width: int, signed: bool, dtype: np.dtype[np.unsignedinteger]
 ) -> Unsigned:
-    """What `unpack_runs` writes, for positions inside `src`."""
+    """Return what `unpack_runs` writes, for positions inside `src`."""
     packed = int.from_bytes(src.tobytes(), "little")
     values = []
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
@@ -132,7 +132,7 @@ def unravel_ends(
 def unravel_ends_reference(
     ends: NDArray[np.uint64], firsts: NDArray[np.bool_], counts: Ints, adjustment: int
 ) -> tuple[Ints, Bytes, Ints, Ints]:
-    """(offsets, validity, item_starts, item_stops) as `unravel_ends` writes them, for sound input."""
+    """Return (offsets, validity, item_starts, item_stops) as `unravel_ends` writes them, for sound input."""
     valid = ends < np.uint64(adjustment)
     real = np.where(valid, ends, ends - np.uint64(adjustment)).astype(np.int64)
     lengths, validity, starts, stops = [], [], [], []

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.encoding.block import Block, Bytes, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-from lance_duck.encoding.v20.array import Array, Values
+from lance_duck.encoding.block import Block, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.v20.array import EncodedArray, PageValues
 from lance_duck.encoding.v20.buffers import StoredBuffer
 from lance_duck.encoding.v20.flat import FlatBytes
-from lance_duck.encoding.v20.runs import Runs
+from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request
 
 
@@ -30,7 +31,7 @@ class FixedSizeListArray:
         item_type: Arrow type of the items, for the slots of nulls that have no bytes.
     """
 
-    items: Array
+    items: EncodedArray
     dimension: int
     item_type: pa.DataType
 
@@ -39,19 +40,19 @@ class FixedSizeListArray:
         """Lists whose items can be stored."""
         return None if self.items.capacity is None else self.items.capacity // self.dimension
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """FixedSizeList values."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return FixedSizeList values."""
         items = yield from self.items.read(runs.scaled(self.dimension))
         count = runs.count
         if items.block is None:
             zeros = zero_block(self.item_type, items.count)
             nulls = np.zeros(items.count, np.uint8)
-            return Values(FixedSizeList(self.dimension, zeros, nulls, count), None, count)
-        return Values(FixedSizeList(self.dimension, items.block, items.validity, count), None, count)
+            return PageValues(FixedSizeList(self.dimension, zeros, nulls, count), None, count)
+        return PageValues(FixedSizeList(self.dimension, items.block, items.validity, count), None, count)
 
 
 @dataclass(frozen=True, slots=True)
-class PackedField:
+class PackedArrayField:
     """A field of a packed struct: `bits` a value, `dimension` values when it is a fixed-size list."""
 
     bits: int
@@ -63,7 +64,7 @@ class PackedField:
         return self.bits // 8 * (1 if self.dimension is None else self.dimension)
 
     def block(self, data: Bytes, count: int) -> Block:
-        """The values of the field in `count` rows."""
+        """Return the values of the field in `count` rows."""
         if self.dimension is None:
             return FixedWidth(self.bits, data, count)
         items = FixedWidth(self.bits, data, count * self.dimension)
@@ -74,7 +75,7 @@ class PackedField:
 class PackedStructArray:
     """Rows of fixed-width fields."""
 
-    fields: tuple[PackedField, ...]
+    fields: tuple[PackedArrayField, ...]
     buffer: StoredBuffer
 
     @property
@@ -87,8 +88,8 @@ class PackedStructArray:
         """Rows in the buffer."""
         return self.buffer.size // self.row_size
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """PackedStruct values."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return PackedStruct values."""
         rows = yield from FlatBytes(self.buffer, self.row_size * 8).read(runs)
         if not isinstance(rows.block, FixedWidth):
             raise CorruptError("rows of a packed struct", where=self.buffer.where)
@@ -99,11 +100,11 @@ class PackedStructArray:
             column = np.ascontiguousarray(table[:, at : at + field.size]).reshape(-1)
             blocks.append(field.block(column, rows.count))
             at += field.size
-        return Values(PackedStruct(tuple(blocks), rows.count), None, rows.count)
+        return PageValues(PackedStruct(tuple(blocks), rows.count), None, rows.count)
 
 
 def zero_block(arrow_type: pa.DataType, count: int) -> Block:
-    """A block of `count` value slots that are all null.
+    """Return a block of `count` value slots that are all null.
 
     Raises:
         UnsupportedError: Values of this type do not live in a fixed-size list.

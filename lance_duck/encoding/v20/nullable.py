@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_duck.encoding.block import FixedWidth
-from lance_duck.encoding.v20.array import MAX_COUNT, Array, Values, both_valid
-from lance_duck.encoding.v20.runs import Runs
+from lance_duck.encoding.v20.array import MAX_COUNT, EncodedArray, PageValues, both_valid
+from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError
 from lance_duck.store.request import Request, gather
 
@@ -15,8 +15,8 @@ from lance_duck.store.request import Request, gather
 class SomeNulls:
     """Values, some of them null."""
 
-    validity: Array
-    values: Array
+    validity: EncodedArray
+    values: EncodedArray
 
     @property
     def capacity(self) -> int | None:
@@ -24,28 +24,28 @@ class SomeNulls:
         known = [c for c in (self.validity.capacity, self.values.capacity) if c is not None]
         return min(known, default=None)
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """The values, with their validity."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return the values, with their validity."""
         flags, values = yield from gather([self.validity.read(runs), self.values.read(runs)])
         if not isinstance(flags.block, FixedWidth) or flags.block.bits != 1:
             raise CorruptError("validity of a nullable array", expected="values of one bit")
         if values.block is None:
             return values
-        return Values(values.block, both_valid(flags.block.data, values.validity), values.count)
+        return PageValues(values.block, both_valid(flags.block.data, values.validity), values.count)
 
 
 @dataclass(frozen=True, slots=True)
 class AllNulls:
-    """Nothing but nulls."""
+    """Encode an array of nulls."""
 
     @property
     def capacity(self) -> None:
         """As many as one likes."""
         return None
 
-    def read(self, runs: Runs) -> Request[Values]:
-        """All null."""
+    def read(self, runs: RowRuns) -> Request[PageValues]:
+        """Return all null."""
         yield from ()
         if runs.count > MAX_COUNT:
             raise CorruptError("more nulls than one read can give", expected=f"at most {MAX_COUNT}", found=runs.count)
-        return Values(None, None, runs.count)
+        return PageValues(None, None, runs.count)

@@ -1,8 +1,8 @@
-"""The last few buffers of a column that had to be decompressed whole."""
+"""A cache of the last decompressed buffers of a column."""
 
 from __future__ import annotations
 
-from lance_duck.encoding.block import Bytes
+from lance_duck.kernels.memory import Bytes
 
 KEPT = 2
 """Neighbouring pages are read by two threads at most."""
@@ -15,7 +15,7 @@ class Recent:
         self._kept: tuple[tuple[int, Bytes], ...] = ()
 
     def get(self, key: int) -> Bytes | None:
-        """The buffer that was put under `key`, if it is still there."""
+        """Return the buffer that was put under `key`, if it is still there."""
         for known, data in self._kept:
             if known == key:
                 return data

@@ -9,16 +9,16 @@ from typing import Any, Final
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from lance_duck.encoding.page import EncodingDescription
-from lance_duck.encoding.v20.array import Array
-from lance_duck.encoding.v20.binary import Binary, FixedSizeBinary, Fsst
+from lance_duck.encoding.layouts.page import EncodingDescription
+from lance_duck.encoding.v20.array import EncodedArray
+from lance_duck.encoding.v20.binary import Binary, FixedSizeBinary, FsstArray
 from lance_duck.encoding.v20.bitpacked import bitpacked_from_proto
 from lance_duck.encoding.v20.buffers import PageBuffers
 from lance_duck.encoding.v20.compression import fsst_codec
 from lance_duck.encoding.v20.dictionary import DictionaryArray
 from lance_duck.encoding.v20.ends import NO_LIMIT, Ends
-from lance_duck.encoding.v20.flat import Constant, flat_from_proto
-from lance_duck.encoding.v20.nested import FixedSizeListArray, PackedField, PackedStructArray
+from lance_duck.encoding.v20.flat import ConstantArray, flat_from_proto
+from lance_duck.encoding.v20.nested import FixedSizeListArray, PackedArrayField, PackedStructArray
 from lance_duck.encoding.v20.nullable import AllNulls, SomeNulls
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
@@ -41,12 +41,12 @@ class Context:
     arrow_type: pa.DataType
 
     def of(self, length: int | None, arrow_type: pa.DataType | None = None) -> Context:
-        """The same page, another length and type."""
+        """Return the same page, another length and type."""
         return Context(self.buffers, length, self.arrow_type if arrow_type is None else arrow_type)
 
 
 def parse_encoding(description: EncodingDescription, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """The encoding of a page.
+    """Return the encoding of a page.
 
     Raises:
         CorruptError: The message is broken.
@@ -60,8 +60,8 @@ def parse_encoding(description: EncodingDescription, buffers: PageBuffers) -> pb
         raise buffers.corrupt("page encoding is not a protobuf message") from error
 
 
-def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Array:
-    """The tree that reads an array.
+def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArray:
+    """Return the tree that reads an array.
 
     Raises:
         CorruptError: The buffers cannot hold the values, or the description contradicts itself.
@@ -81,7 +81,7 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Array:
 
 
 def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
-    """Reader of the ends of a page of lists; `num_items` of the description limits them.
+    """Return reader of the ends of a page of lists; `num_items` of the description limits them.
 
     Raises:
         CorruptError: Not a list encoding, or one that contradicts itself.
@@ -97,7 +97,7 @@ def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
     return Ends(offsets, _adjustment(message.null_offset_adjustment, context), message.num_items)
 
 
-def _nullable(message: pb.Nullable, context: Context) -> Array:
+def _nullable(message: pb.Nullable, context: Context) -> EncodedArray:
     kind = message.WhichOneof("nullability")
     if kind == "all_nulls":
         return AllNulls()
@@ -109,7 +109,7 @@ def _nullable(message: pb.Nullable, context: Context) -> Array:
     raise context.buffers.corrupt("nullable encoding without a kind")
 
 
-def _fixed_size_list(message: pb.FixedSizeList, context: Context) -> Array:
+def _fixed_size_list(message: pb.FixedSizeList, context: Context) -> EncodedArray:
     dimension = message.dimension
     storage = _storage(context.arrow_type)
     if dimension < 1 or not pa.types.is_fixed_size_list(storage) or storage.list_size != dimension:
@@ -121,18 +121,18 @@ def _fixed_size_list(message: pb.FixedSizeList, context: Context) -> Array:
     return FixedSizeListArray(items, dimension, storage.value_type)
 
 
-def _binary(message: pb.Binary, context: Context) -> Array:
+def _binary(message: pb.Binary, context: Context) -> EncodedArray:
     ends = array_from_proto(message.indices, context.of(context.length, pa.uint64()))
     data = array_from_proto(message.bytes, context.of(None, pa.uint8()))
     limit = NO_LIMIT if data.capacity is None else data.capacity
     return Binary(Ends(ends, _adjustment(message.null_adjustment, context), limit), data)
 
 
-def _fsst(message: pb.Fsst, context: Context) -> Array:
-    return Fsst(array_from_proto(message.binary, context), fsst_codec(message.symbol_table))
+def _fsst(message: pb.Fsst, context: Context) -> EncodedArray:
+    return FsstArray(array_from_proto(message.binary, context), fsst_codec(message.symbol_table))
 
 
-def _fixed_size_binary(message: pb.FixedSizeBinary, context: Context) -> Array:
+def _fixed_size_binary(message: pb.FixedSizeBinary, context: Context) -> EncodedArray:
     width = message.byte_width
     if width < 1:
         raise context.buffers.corrupt("fixed-size binary", expected="at least 1 byte", found=width)
@@ -144,7 +144,7 @@ def _fixed_size_binary(message: pb.FixedSizeBinary, context: Context) -> Array:
     return FixedSizeBinary(array_from_proto(inner, context.of(length, pa.uint8())), width)
 
 
-def _dictionary(message: pb.Dictionary, context: Context) -> Array:
+def _dictionary(message: pb.Dictionary, context: Context) -> EncodedArray:
     storage = _storage(context.arrow_type)
     is_dictionary = pa.types.is_dictionary(storage)
     value_type = storage.value_type if is_dictionary else storage
@@ -153,7 +153,7 @@ def _dictionary(message: pb.Dictionary, context: Context) -> Array:
     return DictionaryArray(indices, items, message.num_dictionary_items, zero_is_null=not is_dictionary)
 
 
-def _packed_struct(message: pb.PackedStruct, context: Context) -> Array:
+def _packed_struct(message: pb.PackedStruct, context: Context) -> EncodedArray:
     fields = tuple(_packed_field(inner, context) for inner in message.inner)
     array = PackedStructArray(fields, context.buffers.find(message.buffer))
     if array.row_size < 1:
@@ -161,23 +161,23 @@ def _packed_struct(message: pb.PackedStruct, context: Context) -> Array:
     return array
 
 
-def _packed_field(encoding: pb.ArrayEncoding, context: Context) -> PackedField:
+def _packed_field(encoding: pb.ArrayEncoding, context: Context) -> PackedArrayField:
     kind = encoding.WhichOneof("array_encoding")
     if kind == "nullable" and encoding.nullable.WhichOneof("nullability") == "no_nulls":
         return _packed_field(encoding.nullable.no_nulls.values, context)
     if kind == "fixed_size_list":
         item = _packed_field(encoding.fixed_size_list.items, context)
         if item.dimension is None:
-            return PackedField(item.bits, encoding.fixed_size_list.dimension)
+            return PackedArrayField(item.bits, encoding.fixed_size_list.dimension)
     if kind == "flat" and encoding.flat.bits_per_value % 8 == 0 and encoding.flat.bits_per_value > 0:
-        return PackedField(encoding.flat.bits_per_value)
+        return PackedArrayField(encoding.flat.bits_per_value)
     raise context.buffers.unsupported("field of a packed struct", kind)
 
 
-def _constant(message: pb.Constant, context: Context) -> Array:
+def _constant(message: pb.Constant, context: Context) -> EncodedArray:
     if not 0 < len(message.value) <= MAX_CONSTANT:
         raise context.buffers.corrupt("constant", expected=f"1 to {MAX_CONSTANT} bytes", found=len(message.value))
-    return Constant(message.value)
+    return ConstantArray(message.value)
 
 
 def _product(context: Context, factor: int) -> int | None:
@@ -200,7 +200,7 @@ def _storage(arrow_type: pa.DataType) -> pa.DataType:
     return arrow_type
 
 
-_READERS: Final[dict[str, Callable[[Any, Context], Array]]] = {
+_READERS: Final[dict[str, Callable[[Any, Context], EncodedArray]]] = {
     "flat": lambda message, context: flat_from_proto(message, context.buffers),
     "nullable": _nullable,
     "fixed_size_list": _fixed_size_list,

@@ -1,4 +1,4 @@
-"""Which values of a page to read: runs of neighbours, in order."""
+"""Selections of a page: runs of adjacent values, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = slice | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class RowRuns:
     """Values starts[i] up to, not including, stops[i]; no run is empty, ascending, with a gap between neighbours.
 
     Attributes:
@@ -40,49 +40,49 @@ class Runs:
         """One past the last value, 0 when there is none."""
         return int(self.stops[-1]) if len(self.stops) else 0
 
-    def scaled(self, factor: int) -> Runs:
-        """The runs of parts when each value has `factor` parts; the product fits int64 (the caller has checked)."""
-        return Runs(self.starts * factor, self.stops * factor)
+    def scaled(self, factor: int) -> RowRuns:
+        """Return the runs of parts if each value has `factor` parts; the caller has checked for overflow."""
+        return RowRuns(self.starts * factor, self.stops * factor)
 
-    def split(self, bounds: Ints) -> list[tuple[int, Runs]]:
-        """The runs in each page that has any, counted from its start.
+    def split(self, bounds: Ints) -> list[tuple[int, RowRuns]]:
+        """Return the runs in each page that has any, counted from its start.
 
         Args:
             bounds: int64 (k + 1,), ascending: page i has the values bounds[i] up to bounds[i + 1].
         """
         firsts = np.searchsorted(self.stops, bounds[:-1], side="right")
         lasts = np.searchsorted(self.starts, bounds[1:], side="left")
-        parts: list[tuple[int, Runs]] = []
+        parts: list[tuple[int, RowRuns]] = []
         for page in np.flatnonzero((firsts < lasts) & (bounds[:-1] < bounds[1:])).tolist():
             chosen, start, stop = slice(firsts[page], lasts[page]), bounds[page], bounds[page + 1]
             starts = np.maximum(self.starts[chosen], start) - start
-            parts.append((page, Runs(starts, np.minimum(self.stops[chosen], stop) - start)))
+            parts.append((page, RowRuns(starts, np.minimum(self.stops[chosen], stop) - start)))
         return parts
 
 
-NOTHING = Runs(np.empty(0, np.int64), np.empty(0, np.int64))
+NOTHING = RowRuns(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def span(start: int, stop: int) -> Runs:
-    """All values of start:stop."""
+def span(start: int, stop: int) -> RowRuns:
+    """Return all values of start:stop."""
     if start >= stop:
         return NOTHING
-    return Runs(np.array([start], np.int64), np.array([stop], np.int64))
+    return RowRuns(np.array([start], np.int64), np.array([stop], np.int64))
 
 
-def merged(starts: Ints, stops: Ints) -> Runs:
-    """Runs from ascending extents that may be empty or touch each other."""
+def merged(starts: Ints, stops: Ints) -> RowRuns:
+    """Return runs from ascending extents that may be empty or touch each other."""
     filled = stops > starts
     if not filled.all():
         starts, stops = starts[filled], stops[filled]
     if len(starts) < 2:
-        return Runs(starts, stops)
+        return RowRuns(starts, stops)
     apart = starts[1:] > stops[:-1]
-    return Runs(starts[np.concatenate(([True], apart))], stops[np.concatenate((apart, [True]))])
+    return RowRuns(starts[np.concatenate(([True], apart))], stops[np.concatenate((apart, [True]))])
 
 
-def runs_of_rows(rows: Rows, num_rows: int) -> Runs:
-    """Runs of the rows of a column of `num_rows`.
+def runs_of_rows(rows: Rows, num_rows: int) -> RowRuns:
+    """Return runs of the rows of a column of `num_rows`.
 
     Raises:
         InvalidInputError: A row outside the column, a step other than 1, rows that do not ascend.

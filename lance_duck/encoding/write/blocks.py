@@ -8,17 +8,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Block, Bytes, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.variable import ascending_within
-from lance_duck.encoding.take import take
+from lance_duck.encoding.arrow.take import take
+from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.texts.variable import ascending_within
 
 _NOTHING = np.empty(0, dtype=np.uint8)
 
 
 def valid_flags(array: pa.Array) -> Bytes | None:
-    """A flag (0 or 1) for each value that is not null; None when none is.
+    """Return a flag (0 or 1) for each value that is not null; None when none is.
 
     Only what the array's own validity says: a null in a dictionary is none of the array.
     """
@@ -31,7 +32,7 @@ def valid_flags(array: pa.Array) -> Bytes | None:
 
 
 def array_to_block(array: pa.Array, where: str) -> Block:
-    """The values of an array of a storage type, nulls as what lies below them.
+    """Return the values of an array of a storage type, nulls as what lies below them.
 
     Args:
         array: No extension type, no list of any size, no view.
@@ -63,7 +64,7 @@ def array_to_block(array: pa.Array, where: str) -> Block:
 
 
 def is_variable(kind: pa.DataType) -> bool:
-    """Whether values of the type have offsets: strings and binary, small and large."""
+    """Return whether values of the type have offsets: strings and binary, small and large."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_binary(kind)
@@ -73,7 +74,7 @@ def is_variable(kind: pa.DataType) -> bool:
 
 
 def _unpack(bits: Bytes, offset: int, count: int) -> Bytes:
-    """`count` bits from bit `offset`, as bytes."""
+    """Return `count` bits from bit `offset`, as bytes."""
     first = offset // 8
     flags = np.unpackbits(bits[first : (offset + count + 7) // 8], bitorder="little")
     return flags[offset - 8 * first :][:count]
@@ -100,7 +101,7 @@ def _variable(array: pa.Array, where: str) -> VariableWidth:
 
 
 def _without_hidden(block: VariableWidth, valid: Bytes | None) -> VariableWidth:
-    """The same values, where nulls are empty."""
+    """Return the same values, where nulls are empty."""
     if valid is None:
         return block
     sizes = np.diff(block.offsets)
@@ -146,7 +147,7 @@ def _fixed_size_list(array: pa.FixedSizeListArray, where: str) -> FixedSizeList:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether values have one width in memory, lists of one size among them."""
+    """Return whether values have one width in memory, lists of one size among them."""
     if pa.types.is_fixed_size_list(kind):
         return True
     if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
@@ -174,7 +175,7 @@ def _packed_struct(array: pa.StructArray, where: str) -> PackedStruct:
 
 
 def _is_full(field: pa.Array, outer: Bytes | None) -> bool:
-    """Whether a member has a value wherever there is a struct."""
+    """Return whether a member has a value wherever there is a struct."""
     if field.null_count == 0:
         return True
     valid = valid_flags(field)

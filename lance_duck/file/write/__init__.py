@@ -1,1 +1,1 @@
-"""Data files out: columns, container, blobs beside them."""
+"""Data files out: columns, container, blobs beside them; the mirror of reading."""

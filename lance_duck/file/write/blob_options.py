@@ -39,7 +39,7 @@ class Thresholds:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str], pack_file: int | None = None) -> Thresholds:
-        """What the metadata of a field ask for.
+        """Return what the metadata of a field ask for.
 
         Args:
             metadata: Of the field.
@@ -87,11 +87,11 @@ class BlobOptions:
             raise InvalidInputError("blob_pack_file_size_threshold", expected="a whole number >= 1", found=repr(size))
 
     def with_references(self) -> BlobOptions:
-        """The same options for references that a table already holds: they are kept, wherever they lead."""
+        """Return the same options for references that a table already holds: they are kept, wherever they lead."""
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:
-        """The id of the base path that a file lies below, and its name there; (0, its URI) outside of all.
+        """Return the id of the base path that a file lies below, and its name there; (0, its URI) outside of all.
 
         Raises:
             InvalidInputError: It lies outside and may not, or it is no absolute URI.
@@ -113,7 +113,7 @@ class BlobOptions:
 
 
 def _below(uri: str, base: str) -> str | None:
-    """Name of a file below a base path, None when it lies elsewhere."""
+    """Return name of a file below a base path, None when it lies elsewhere."""
     here, root = local_path(uri), local_path(base)
     if (here is None) != (root is None):
         return None

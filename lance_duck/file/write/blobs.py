@@ -1,4 +1,4 @@
-"""The bytes of blobs out, and the descriptions that a column holds of them; see `file.blob_places`.
+"""The bytes of blobs out, and the descriptions that a column holds of them; see `file.blobs.places`.
 
 {data file}                 bytes of small blobs, before the page that describes them
 {data file's stem}/…blob    one large blob, or many of middle size end to end
@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.arrow import validity_buffer
-from lance_duck.encoding.block import Bytes
+from lance_duck.encoding.arrow.blocks import validity_buffer
 from lance_duck.encoding.write.blocks import valid_flags
 from lance_duck.errors import InvalidInputError
-from lance_duck.file.blob_places import DEDICATED, EXTERNAL, INLINE, PACKED
+from lance_duck.file.blobs.places import DEDICATED, EXTERNAL, INLINE, PACKED
 from lance_duck.file.write.blob_options import BlobOptions, Thresholds
 from lance_duck.file.write.contract import Space
+from lance_duck.kernels.memory import Bytes
 from lance_duck.store import Sink
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN, Field
 
@@ -60,7 +60,7 @@ class Blobs(Protocol):
 
 
 def open_blobs(field: Field, space: Space, where: str) -> Blobs:
-    """What writes the blobs of a column.
+    """Return what writes the blobs of a column.
 
     Args:
         field: The column, a blob.
@@ -84,12 +84,12 @@ class PlainBlobWriter:
         self._space = space
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Position and size of each; (0, 0) for one without bytes."""
+        """Return position and size of each; (0, 0) for one without bytes."""
         positions, sizes = append_values(_binary(array), self._space)
         return _struct(BLOB_V1_SCAN, [pa.array(positions), pa.array(sizes)], array)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
 class BlobWriter:
@@ -172,7 +172,7 @@ class BlobWriter:
         self._end(sink)
 
     def _begin(self, size: int, row: int, columns: _Columns) -> Sink:
-        """Where the bytes of a blob of this size go, beside the data file; describes it."""
+        """Return where the bytes of a blob of this size go, beside the data file; describes it."""
         if size > self._thresholds.packed:
             columns.ids[row], sink = self._space.sidecar()
             columns.kinds[row], columns.sizes[row] = DEDICATED, size
@@ -204,7 +204,7 @@ class BlobWriter:
         columns.uris = dict(zip(rows.tolist(), (name for _, name in places), strict=True))
 
     def _parts(self, array: pa.StructArray, rows: NDArray[np.int64]) -> tuple[Places, Places]:
-        """Position and size of the parts of external files; (0, 0) for all of one."""
+        """Return position and size of the parts of external files; (0, 0) for all of one."""
         if array.type.num_fields < _NUM_MEMBERS:
             return np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)
         position, size = (array.field(name).take(pa.array(rows)) for name in ("position", "size"))
@@ -249,7 +249,7 @@ class _Columns:
         self.uris: dict[int, str] = {}
 
     def arrays(self) -> list[pa.Array]:
-        """The members of the descriptions."""
+        """Return the members of the descriptions."""
         count = len(self.kinds)
         uris = pa.repeat("", count)
         if self.uris:
@@ -264,7 +264,7 @@ def _binary(array: pa.Array) -> pa.LargeBinaryArray:
 
 
 def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]:
-    """Offsets and bytes of an array."""
+    """Return offsets and bytes of an array."""
     _, offsets, data = array.buffers()
     raw = _NONE if data is None else np.frombuffer(data, np.uint8)
     if offsets is None or len(array) == 0:
@@ -273,5 +273,5 @@ def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]
 
 
 def _struct(kind: pa.StructType, members: list[pa.Array], nulls: pa.Array) -> pa.StructArray:
-    """Structs that are null where `nulls` is."""
+    """Return structs that are null where `nulls` is."""
     return pa.StructArray.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=members)

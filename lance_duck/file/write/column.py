@@ -7,8 +7,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from lance_duck.encoding.write.choice import Choice
-from lance_duck.encoding.write.ravel import Outline, unfold_fixed, unfold_items, unfold_list
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.encoding.write.shred import Outline, unfold_fixed, unfold_items, unfold_list
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, Space, num_bytes
 from lance_duck.file.write.leaf import Layer, LeafWriter
@@ -18,7 +18,7 @@ SLICE_BYTES: Final = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _FieldWriter:
     """A field with others below it, or a leaf.
 
     Attributes:
@@ -29,7 +29,7 @@ class _Node:
 
     field: Field
     leaf: int | None
-    children: tuple[_Node, ...] = ()
+    children: tuple[_FieldWriter, ...] = ()
 
 
 class NestedColumnWriter:
@@ -82,19 +82,19 @@ class NestedColumnWriter:
         return pages
 
     def finish(self) -> Pages:
-        """The pages of the rows that are left."""
+        """Return the pages of the rows that are left."""
         return [(i, page) for i, leaf in enumerate(self._leaves) for page in leaf.rest()]
 
-    def _build(self, field: Field, around: tuple[Layer, ...], where: str) -> _Node:
+    def _build(self, field: Field, around: tuple[Layer, ...], where: str) -> _FieldWriter:
         if not field.children or field.is_packed or field.blob_version:
             layers = (*around, Layer(False, field.nullable))[::-1]
             asked = {} if field.blob_version else field.metadata
-            choice = Choice.from_metadata(asked, self._version, field.logical_type)
+            choice = EncodingOptions.from_metadata(asked, self._version, field.logical_type)
             self._leaves.append(LeafWriter(field, layers, choice, self._space, self._page_bytes, where))
-            return _Node(field, len(self._leaves) - 1)
+            return _FieldWriter(field, len(self._leaves) - 1)
         layer = self._layer(field, where)
         children = tuple(self._build(c, (*around, layer), f"{where}.{c.name}") for c in field.children)
-        return _Node(field, None, children)
+        return _FieldWriter(field, None, children)
 
     def _layer(self, field: Field, where: str) -> Layer:
         kind = field.logical_type
@@ -106,7 +106,7 @@ class NestedColumnWriter:
             return Layer(False, field.nullable, int(kind.rpartition(":")[2]))
         return Layer(kind != "struct", field.nullable)
 
-    def _ravel(self, node: _Node, array: pa.Array, outline: Outline, num_rows: int, where: str) -> None:
+    def _ravel(self, node: _FieldWriter, array: pa.Array, outline: Outline, num_rows: int, where: str) -> None:
         """Unfold an array, down to the leaves."""
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -133,7 +133,7 @@ class NestedColumnWriter:
 
 
 def open_column_writer(field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> ColumnWriter:
-    """A writer of a top-level field for a 2.1 or 2.2 file.
+    """Return a writer of a top-level field for a 2.1 or 2.2 file.
 
     Raises:
         UnsupportedError: A type that the version cannot hold.

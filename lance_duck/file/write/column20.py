@@ -1,4 +1,4 @@
-"""Columns of 2.0 files out, as `file.column20` reads them: a physical column for each field, parents first."""
+"""Columns of 2.0 files out, as `file.v20.columns` reads them: a physical column for each field, parents first."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.encoding.page import EncodingDescription
+from lance_duck.encoding.layouts.page import EncodingDescription
 from lance_duck.encoding.v20.write.array import encode_array, encode_ends, encode_json
 from lance_duck.encoding.v20.write.binary import Compression
 from lance_duck.encoding.v20.write.buffers import BuffersOut, valid_bytes
-from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import UnsupportedError
 from lance_duck.file.physical import is_whole
 from lance_duck.file.write.blobs import PlainBlobWriter
@@ -66,7 +66,7 @@ class _Column20:
         self._pages.clear()
         return pages
 
-    def _node(self, field: Field, path: str) -> _Node:
+    def _node(self, field: Field, path: str) -> _V20FieldWriter:
         column = self.num_columns
         self.num_columns += 1
         if not is_whole(field, _VERSION):
@@ -87,7 +87,7 @@ class _Column20:
         return _Blobs(values, self._space) if field.blob_version else values
 
 
-class _Node(Protocol):
+class _V20FieldWriter(Protocol):
     """A field with all below it; pages go to a list as they are full."""
 
     @property
@@ -155,7 +155,7 @@ class _Blobs:
 class _Structs:
     """A column that only counts, and the columns of its members."""
 
-    def __init__(self, column: int, pages: Pages, members: list[_Node], path: str) -> None:
+    def __init__(self, column: int, pages: Pages, members: list[_V20FieldWriter], path: str) -> None:
         self._column, self._pages, self._members, self._path = column, pages, members, path
         self._count = 0
 
@@ -186,7 +186,7 @@ class _Structs:
 class _Lists:
     """A column of the ends of lists, and the columns of their items."""
 
-    def __init__(self, column: int, pages: Pages, items: _Node, page_bytes: int) -> None:
+    def __init__(self, column: int, pages: Pages, items: _V20FieldWriter, page_bytes: int) -> None:
         self._column, self._pages, self._items = column, pages, items
         self._page_rows = max(1, page_bytes // 8)
         self._ends: list[np.ndarray] = []

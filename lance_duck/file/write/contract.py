@@ -1,4 +1,4 @@
-"""What the writer of a file and the writers of its columns know of each other."""
+"""Protocols between the writer of a file and the writers of its columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.store import Buffer, Sink
@@ -64,11 +64,11 @@ class ColumnWriter(Protocol):
         """
 
     def finish(self) -> Pages:
-        """The pages of the rows that are left."""
+        """Return the pages of the rows that are left."""
 
 
 def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_bytes: int | None = None) -> int:
-    """Bytes of values after which a page of a column is cut.
+    """Return bytes of values after which a page of a column is cut.
 
     Args:
         num_columns: Top-level columns of the file.
@@ -86,7 +86,7 @@ def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_b
 
 
 def num_bytes(data: pa.Array | pa.RecordBatch) -> int:
-    """Bytes that the values of an array or a batch take; about, where views of texts cannot be measured."""
+    """Return bytes that the values of an array or a batch take; about, where views of texts cannot be measured."""
     try:
         return int(data.nbytes)
     except pa.ArrowTypeError:  # views, before pyarrow 23

@@ -11,18 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.encoding.block import FixedWidth
-from lance_duck.encoding.write.blob import encode_blobs
 from lance_duck.encoding.write.blocks import array_to_block
-from lance_duck.encoding.write.choice import Choice
-from lance_duck.encoding.write.leaf import LeafRows, encode_leaf
-from lance_duck.encoding.write.levels import FLAT, LeafShape
-from lance_duck.encoding.write.page import EncodedPage
-from lance_duck.encoding.write.ravel import Outline, unfold_items
+from lance_duck.encoding.write.layouts.blob import encode_blobs
+from lance_duck.encoding.write.layouts.leaf import LeafRows, encode_leaf
+from lance_duck.encoding.write.layouts.levels import FLAT, LeafShape
+from lance_duck.encoding.write.layouts.page import EncodedPage
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.encoding.write.shred import Outline, unfold_items
 from lance_duck.errors import UnsupportedError
 from lance_duck.file.write.blobs import open_blobs
 from lance_duck.file.write.contract import GROWN_PAGE_BYTES, PAGE_BYTES, Deferred, Space
-from lance_duck.file.write.far_apart import come_again
-from lance_duck.file.write.parts import Part, join
+from lance_duck.file.write.dictionary_pages import come_again
+from lance_duck.file.write.pending_rows import PendingRows, join
 from lance_duck.file.write.stored import stored_array, stored_type
 from lance_duck.wire.schema import Field
 
@@ -60,7 +60,7 @@ class LeafWriter:
         self,
         field: Field,
         layers: tuple[Layer, ...],
-        choice: Choice,
+        choice: EncodingOptions,
         space: Space,
         page_bytes: int,
         where: str,
@@ -69,7 +69,12 @@ class LeafWriter:
         self._blobs = open_blobs(field, space, where) if field.blob_version else None
         self._is_empty = field.logical_type == "struct" and not field.children
         lists, nullable = (tuple(found) for found in zip(*((a.is_list, a.nullable) for a in layers), strict=True))
-        shape = LeafShape.of(lists, nullable, in_fixed=any(layer.dimension != 1 for layer in layers))
+        shape = LeafShape.of(
+            lists,
+            nullable,
+            in_fixed=any(layer.dimension != 1 for layer in layers),
+            has_dense_nulls=choice.grammar.has_dense_nulls,
+        )
         self._shape = FLAT if self._is_empty else shape
         self._stride = prod(layer.dimension for layer in layers)
         if self._stride == 0:
@@ -79,7 +84,7 @@ class LeafWriter:
         self._most = GROWN_PAGE_BYTES if page_bytes >= PAGE_BYTES else page_bytes
         self._where = where
         self._type = stored_type(field)
-        self._parts: list[Part] = []
+        self._parts: list[PendingRows] = []
         self._size = 0
         self._first_row = 0
 
@@ -91,7 +96,7 @@ class LeafWriter:
             raise UnsupportedError("structs without fields that are null, or in lists", where=self._where)
         if self._is_empty:
             inside = unfold_items(Outline(len(values)), pa.nulls(len(values)))  # pages of them are all null
-        part = Part(values, inside, num_rows, self._stride)
+        part = PendingRows(values, inside, num_rows, self._stride)
         self._parts.append(part)
         self._size += part.num_bytes
 
@@ -101,7 +106,7 @@ class LeafWriter:
         return self._size
 
     def full(self) -> Iterator[Deferred]:
-        """Pages of the rows that fill one, to be encoded in any thread."""
+        """Yield pages of the rows that fill one, to be encoded in any thread."""
         while self._size >= self._limit:
             if self._limit * 2 <= self._most and come_again(
                 [part.values for part in self._parts], self._page_bytes // 4
@@ -119,7 +124,7 @@ class LeafWriter:
                 self._size = tail.num_bytes
 
     def rest(self) -> Iterator[Deferred]:
-        """Pages of all rows that are left."""
+        """Yield pages of all rows that are left."""
         if self._parts:
             yield self._flush()
         if self._blobs is not None:
@@ -142,7 +147,7 @@ class LeafWriter:
         self._first_row += sum(part.num_rows for part in parts)
         return partial(self._pages, parts, first)
 
-    def _pages(self, parts: list[Part], first_row: int) -> list[EncodedPage]:
+    def _pages(self, parts: list[PendingRows], first_row: int) -> list[EncodedPage]:
         pages: list[EncodedPage] = []
         try:
             for part in join(parts):
@@ -154,7 +159,7 @@ class LeafWriter:
             raise
         return pages
 
-    def _encode(self, part: Part, first_row: int) -> Iterator[EncodedPage]:
+    def _encode(self, part: PendingRows, first_row: int) -> Iterator[EncodedPage]:
         block = FixedWidth(0, _NOTHING, part.num_rows) if self._is_empty else array_to_block(part.values, self._where)
         rows = LeafRows(
             block,

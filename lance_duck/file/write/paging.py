@@ -1,4 +1,4 @@
-"""Arrays that wait until they fill a page."""
+"""Buffering of arrays until they fill a page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Paging:
         return self._num_bytes
 
     def rest(self) -> Iterator[Part]:
-        """What waits, as pages; none afterwards."""
+        """Yield what waits, as pages; none afterwards."""
         waiting, size = self._waiting, self._num_bytes
         self._waiting, self._num_bytes = [], 0
         if not waiting:
@@ -66,12 +66,12 @@ class Paging:
 
 
 def num_bytes(array: pa.Array) -> int:
-    """Bytes that the values of an array take; of a dictionary those of the indices alone."""
+    """Return bytes that the values of an array take; of a dictionary those of the indices alone."""
     return int(array.indices.nbytes if pa.types.is_dictionary(array.type) else array.nbytes)
 
 
 def _joined(arrays: list[pa.Array]) -> pa.Array | None:
-    """The arrays end to end; None for dictionaries that have too many items together for their indices."""
+    """Return the arrays end to end; None for dictionaries that have too many items together for their indices."""
     if len(arrays) == 1:
         return arrays[0]
     if not pa.types.is_dictionary(arrays[0].type):

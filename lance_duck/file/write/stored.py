@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_duck.encoding.arrow import validity_buffer
-from lance_duck.encoding.jsonb_out import encode_jsonb
+from lance_duck.encoding.arrow.blocks import validity_buffer
+from lance_duck.encoding.arrow.jsonb_encode import encode_jsonb
 from lance_duck.encoding.write.blocks import valid_flags
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.nested import storage_type
@@ -13,12 +13,12 @@ from lance_duck.wire.schema import Field
 
 
 def stored_type(field: Field) -> pa.DataType:
-    """Storage type of a leaf field, with no extension type at any depth."""
+    """Return storage type of a leaf field, with no extension type at any depth."""
     return pa.large_binary() if field.is_json else plain_type(field.arrow_type)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without extension types in it."""
+    """Return the type without extension types in it."""
     kind = storage_type(kind)
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(plain_type(kind.value_type), kind.list_size)
@@ -28,7 +28,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -> pa.Array:
-    """The array as a storage type; itself where it has it. JSON comes as text, or as JSONB in binary values.
+    """Return the array as a storage type; itself where it has it. JSON comes as text, or as JSONB in binary values.
 
     Raises:
         InvalidInputError: Values that do not fit.
@@ -46,7 +46,7 @@ def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of the type are texts, or places in a dictionary of them."""
+    """Return whether values of the type are texts, or places in a dictionary of them."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -63,7 +63,7 @@ def _jsonb(texts: pa.Array, where: str) -> pa.Array:
 
 
 def _same(found: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether two types have the same buffers, whatever their items are called."""
+    """Return whether two types have the same buffers, whatever their items are called."""
     if pa.types.is_fixed_size_list(found) and pa.types.is_fixed_size_list(kind):
         return found.list_size == kind.list_size and _same(found.value_type, kind.value_type)
     if pa.types.is_struct(found) and pa.types.is_struct(kind) and found.num_fields == kind.num_fields:
@@ -73,7 +73,7 @@ def _same(found: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def _dictionary(array: pa.DictionaryArray, kind: pa.DictionaryType, where: str) -> pa.Array:
-    """A dictionary without nulls and without items that no value needs, when they are many."""
+    """Return a dictionary without nulls and without items that no value needs, when they are many."""
     plain = array.type.value_type == kind.value_type and array.type.index_type == kind.index_type
     if plain and not array.dictionary.null_count and len(array.dictionary) <= max(1, len(array)):
         return array

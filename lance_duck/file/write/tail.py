@@ -12,14 +12,14 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
-from lance_duck.encoding.page import EncodingDescription, Extent
-from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.encoding.layouts.page import EncodingDescription, Extent
+from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import FOOTER, MAGIC
 from lance_duck.store import Buffer, Sink
 from lance_duck.wire.pb import encodings20_pb2, file2_pb2, file_pb2
 from lance_duck.wire.schema import BLOB_KEY, BLOB_V2_SCAN, PACKED_KEY, Field, Schema
-from lance_duck.wire.schema_out import metadata_to_proto, schema_from_arrow, schema_to_proto
+from lance_duck.wire.schema_write import metadata_to_proto, schema_from_arrow, schema_to_proto
 
 COLUMN_URL: Final = "/lance.encodings.ColumnEncoding"
 _FOOTER_VERSIONS: Final = MappingProxyType({(2, 0): (0, 3)})
@@ -109,7 +109,7 @@ def _packed(url: str, message: Message) -> file2_pb2.Encoding:
 
 
 def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
-    """Columns of a 2.0 file whose pages say where blobs lie."""
+    """Return columns of a 2.0 file whose pages say where blobs lie."""
     if version != (2, 0):
         return set()
     places = physical_columns(schema.fields, version)
@@ -117,7 +117,7 @@ def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
 
 
 def _descriptor_fields(schema: Schema) -> list[file_pb2.Field]:
-    """Fields as they lie in the file, where a `lance.blob.v2` is the packed struct that says where its bytes are."""
+    """Return fields as the file stores them: a `lance.blob.v2` is a packed struct that locates its bytes."""
     return schema_to_proto(Schema(tuple(_described(f) for f in schema.fields)))
 
 

@@ -7,7 +7,6 @@ column metadata, its table, table of global buffers, footer
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -19,14 +18,15 @@ from typing import Final
 
 import pyarrow as pa
 
-from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, num_bytes
-from lance_duck.file.write.lanes import Encoded, Lane, Lanes, all_done
+from lance_duck.file.write.encoder_pool import Encoded, Lane, Lanes, all_done
 from lance_duck.file.write.open_column import open_column_writer
 from lance_duck.file.write.tail import ColumnTail, Contents, write_tail
+from lance_duck.forks import Lock
 from lance_duck.store import Buffer, Sink
 from lance_duck.wire.schema import Schema
 
@@ -99,7 +99,7 @@ class FileWriter:
         self._global_buffers: list[Buffer] = []
         self._num_rows = 0
         opened = [open_column_writer(f, version, self._space, page_bytes) for f in schema.fields]
-        self._columns = [_Column(w, [ColumnTail() for _ in range(w.num_columns)]) for w in opened]
+        self._columns = [_ColumnOutput(w, [ColumnTail() for _ in range(w.num_columns)]) for w in opened]
         self._threads = _PROCESSORS if threads is None else threads
         self._lanes: Lanes | None = None
         self._pending: list[pa.RecordBatch] = []
@@ -113,14 +113,14 @@ class FileWriter:
         return self._num_rows
 
     def tell(self) -> int:
-        """Bytes of the file so far, and of values that wait for their pages to be full, before they are encoded.
+        """Return bytes of the file so far, and of values that wait for their pages to be full, before they are encoded.
 
         The file will be about this large or smaller.
         """
         return self._sink.position + self._pending_bytes + sum(later.size for later in self._rounds)
 
     def reaches(self, size: int) -> bool:
-        """Whether the file has this many bytes: those written, and those that wait for their pages to be full.
+        """Return whether the file has this many bytes: those written, and those that wait for their pages to be full.
 
         The answer depends on the rows alone, not on how far the threads are: they are waited for where it has to be
         known.
@@ -223,7 +223,7 @@ class FileWriter:
             for index, pages in future.result():
                 self._put(column, index, pages.result())
 
-    def _put(self, column: _Column, index: int, pages: Iterable[EncodedPage]) -> None:
+    def _put(self, column: _ColumnOutput, index: int, pages: Iterable[EncodedPage]) -> None:
         for page in pages:
             extents = [(self._space.append(buffer), len(buffer)) for buffer in page.buffers]
             column.tails[index].add(page, extents)
@@ -243,7 +243,7 @@ class _Round:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _ColumnOutput:
     """A top-level field, and the metadata of its physical columns."""
 
     writer: ColumnWriter
@@ -258,7 +258,7 @@ class _Space:
         self.blobs = blobs
         self._sink = sink
         self._open_sidecar = open_sidecar
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._sidecars: list[Sink] = []
 
     def append(self, data: Buffer) -> int:

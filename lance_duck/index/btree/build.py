@@ -14,8 +14,8 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.errors import InternalError, UnsupportedError
-from lance_duck.index.btree.keys import Keys, key_maker
-from lance_duck.index.btree.merge import Source, merge_sources
+from lance_duck.index.btree.keys import BTreeKeys, key_maker
+from lance_duck.index.btree.merge import SourceTree, merge_sources
 from lance_duck.index.btree.open import open_tree
 from lance_duck.index.btree.sort import row_bytes, write_sorted
 from lance_duck.index.btree.write import TreeWriter
@@ -28,7 +28,7 @@ _KEPT_BYTES: Final = 1 << 20
 
 
 def write_tree(
-    sources: Sequence[Source],
+    sources: Sequence[SourceTree],
     rows: pa.RecordBatchReader | None,
     type_: pa.DataType,
     writer: SegmentWriter,
@@ -54,7 +54,7 @@ def write_tree(
         raise UnsupportedError("type of a B-tree", found=type_)
     progress = _Progress(options.progress)
     with ExitStack() as stack:
-        spilled: list[Source] = []
+        spilled: list[SourceTree] = []
         folder: Store | None = None
         for portion in _portions(rows, type_, options.memory_limit, progress) if rows is not None else ():
             if portion.is_last and not spilled and not sources:
@@ -101,7 +101,7 @@ class _Portion:
         """Whether there are no rows."""
         return not self._batches
 
-    def write(self, tree: TreeWriter, make: Callable[[pa.Array], Keys]) -> None:
+    def write(self, tree: TreeWriter, make: Callable[[pa.Array], BTreeKeys]) -> None:
         """Write them in order."""
         values = pa.concat_arrays([pa.nulls(0, self._type), *(batch.column(VALUE) for batch in self._batches)])
         rows = pa.concat_arrays([pa.nulls(0, pa.uint64()), *(batch.column(ROW) for batch in self._batches)])
@@ -129,9 +129,9 @@ def _portions(
     yield _Portion(batches, type_, True)
 
 
-def _spill(portion: _Portion, type_: pa.DataType, folder: Store, make: Callable[[pa.Array], Keys]) -> Source:
+def _spill(portion: _Portion, type_: pa.DataType, folder: Store, make: Callable[[pa.Array], BTreeKeys]) -> SourceTree:
     with SegmentWriter(folder) as writer:
         with TreeWriter(writer, type_, make) as tree:
             portion.write(tree, make)
             tree.finish()
-        return Source(open_tree(SegmentReader(folder, writer.directory), type_, _KEPT_BYTES))
+        return SourceTree(open_tree(SegmentReader(folder, writer.directory), type_, _KEPT_BYTES))

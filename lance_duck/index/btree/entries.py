@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,10 +12,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.btree.keys import Keys
+from lance_duck.forks import Lock
+from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.layout import IDS, VALUES
 from lance_duck.index.btree.lookup import Lookup
-from lance_duck.index.files import IndexFile
+from lance_duck.index.files import SegmentFile
 from lance_duck.store import Request, gather, run
 
 Rows = NDArray[np.uint64]
@@ -38,7 +38,7 @@ class Run:
 
     start: int
     values_from: int
-    keys: Keys
+    keys: BTreeKeys
     ids: Rows
 
     @property
@@ -47,7 +47,7 @@ class Run:
         return self.keys.nbytes + int(self.ids.nbytes)
 
 
-class Entries:
+class BTreeEntries:
     """Reads entries. Safe to use from several threads.
 
     Args:
@@ -60,10 +60,10 @@ class Entries:
 
     def __init__(
         self,
-        files: Sequence[IndexFile],
+        files: Sequence[SegmentFile],
         lookup: Lookup,
         type_: pa.DataType,
-        make: Callable[[pa.Array], Keys],
+        make: Callable[[pa.Array], BTreeKeys],
         limit: int = KEPT_BYTES,
     ) -> None:
         self._files = files
@@ -76,7 +76,7 @@ class Entries:
         self._type = type_
         self._make = make
         self._limit = limit
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._kept: OrderedDict[int, Run] = OrderedDict()
         self.nbytes = 0
 
@@ -121,7 +121,7 @@ class Entries:
         return [self._run(page, span, values, ids) for page, span, values, ids in pairs]
 
     def _both(self, start: int, stop: int) -> list[Request[pa.Array]]:
-        """Values and rows of a page, which lies in one file."""
+        """Return values and rows of a page, which lies in one file."""
         return [*self._requests(VALUES, start, stop), *self._requests(IDS, start, stop)]
 
     def _requests(self, name: str, start: int, stop: int) -> list[Request[pa.Array]]:
@@ -142,7 +142,7 @@ class Entries:
             raise CorruptError(f"page {page} is not what it is said to be", where=self._lookup.where)
         return Run(start, values_from, keys, self._checked_ids(ids))
 
-    def _fits(self, page: int, keys: Keys) -> bool:
+    def _fits(self, page: int, keys: BTreeKeys) -> bool:
         least, last = self._lookup.least(page), keys.part(len(keys) - 1, len(keys))
         return (
             keys.is_ascending()

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.encoding.kernels import status
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.search import descent, find_bytes
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.keys.search import descent, find_bytes
 
 Places = NDArray[np.int64]
 
 
-class Keys(Protocol):
+class BTreeKeys(Protocol):
     """Keys of values in a row, none of which is null."""
 
     def __len__(self) -> int: ...
@@ -31,22 +31,22 @@ class Keys(Protocol):
         """Bytes in memory."""
 
     def places(self, wanted: Self, after_equal: bool) -> Places:
-        """For each wanted key how many of these, which ascend, are less than it; with `after_equal` or equal."""
+        """Return, for each wanted key, how many keys are less than it, or equal to it with `after_equal`."""
 
     def part(self, start: int, stop: int) -> Self:
-        """Some of them, without a copy."""
+        """Return some of them, without a copy."""
 
     def take(self, places: Places) -> Self:
-        """Those at some places."""
+        """Return the keys at some places."""
 
     def equals(self, other: Self) -> bool:
-        """Whether these are as many as others, and the same."""
+        """Return whether these are as many as others, and the same."""
 
     def ascending(self) -> Self:
-        """These in order."""
+        """Return the keys in order."""
 
     def is_ascending(self) -> bool:
-        """Whether none is less than the one before it."""
+        """Return whether none is less than the one before it."""
 
 
 class FixedKeys:
@@ -70,27 +70,27 @@ class FixedKeys:
         return int(self.array.nbytes)
 
     def places(self, wanted: FixedKeys, after_equal: bool) -> Places:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return self.array.searchsorted(wanted.array, "right" if after_equal else "left")
 
     def part(self, start: int, stop: int) -> FixedKeys:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return FixedKeys(self.array[start:stop])
 
     def take(self, places: Places) -> FixedKeys:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return FixedKeys(self.array[places])
 
     def equals(self, other: FixedKeys) -> bool:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return len(self) == len(other) and bool((self.array == other.array).all())
 
     def ascending(self) -> FixedKeys:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return FixedKeys(np.sort(self.array)) if len(self) > 1 else self
 
     def is_ascending(self) -> bool:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return bool((self.array[1:] >= self.array[:-1]).all())
 
 
@@ -117,39 +117,39 @@ class ByteKeys:
         return int(self.offsets.nbytes + self.data.nbytes)
 
     def places(self, wanted: ByteKeys, after_equal: bool) -> Places:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         found = np.empty(len(wanted), np.int64)
         status.check(find_bytes(self.offsets, self.data, wanted.offsets, wanted.data, after_equal, found), "B-tree")
         return found
 
     def part(self, start: int, stop: int) -> ByteKeys:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return ByteKeys(self.offsets[start : stop + 1], self.data)
 
     def take(self, places: Places) -> ByteKeys:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return _byte_keys(self.array().take(places))
 
     def equals(self, other: ByteKeys) -> bool:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return bool(self.array().equals(other.array()))
 
     def ascending(self) -> ByteKeys:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return self.take(pc.sort_indices(self.array())) if len(self) > 1 else self
 
     def is_ascending(self) -> bool:
-        """See `Keys`."""
+        """See `BTreeKeys`."""
         return descent(self.offsets, self.data) < 0
 
     def array(self) -> pa.Array:
-        """The keys as large_binary, without a copy of their bytes."""
+        """Return the keys as large_binary, without a copy of their bytes."""
         type_ = pa.binary() if self.offsets.dtype == np.int32 else pa.large_binary()
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(type_, len(self), buffers).cast(pa.large_binary())
 
 
-def key_maker(type_: pa.DataType) -> Callable[[pa.Array], Keys] | None:
+def key_maker(type_: pa.DataType) -> Callable[[pa.Array], BTreeKeys] | None:
     """Return what makes keys of arrays of a type, which hold no null; None for types without an order."""
     dtype = _STORED.get(type_)
     if dtype is not None:
@@ -167,17 +167,17 @@ def key_maker(type_: pa.DataType) -> Callable[[pa.Array], Keys] | None:
 
 
 def has_prefixes(type_: pa.DataType) -> bool:
-    """Whether values are text or bytes of any length."""
+    """Return whether values are text or bytes of any length."""
     return type_ in _TEXTS
 
 
 def float_dtype(type_: pa.DataType) -> np.dtype[Any]:
-    """Type that numpy has for a float type."""
+    """Return type that numpy has for a float type."""
     return _STORED[type_]
 
 
 def float_keys(values: NDArray[Any]) -> NDArray[Any]:
-    """Signed integers in the total order of floats: below zero all bits but the sign turn round."""
+    """Return signed integers in the total order of floats: below zero all bits but the sign turn round."""
     bits = values.view(f"i{values.itemsize}")
     last = 8 * values.itemsize - 1
     keys: NDArray[Any] = bits ^ ((bits >> last) & np.iinfo(bits.dtype).max)
@@ -209,18 +209,18 @@ _STORED: Final[dict[pa.DataType, np.dtype[Any]]] = {
 
 
 def _stored(values: pa.Array, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The values as they lie in memory."""
+    """Return the values as they lie in memory."""
     if not len(values):
         return np.empty(0, dtype)
     return np.frombuffer(values.buffers()[1], dtype, len(values), values.offset * dtype.itemsize)
 
 
-def _float_maker(dtype: np.dtype[Any]) -> Callable[[pa.Array], Keys]:
+def _float_maker(dtype: np.dtype[Any]) -> Callable[[pa.Array], BTreeKeys]:
     return lambda values: FixedKeys(float_keys(_stored(values, dtype)))
 
 
-def _decimal_maker(width: int) -> Callable[[pa.Array], Keys]:
-    """Decimals as bytes, the highest first, with the sign turned round."""
+def _decimal_maker(width: int) -> Callable[[pa.Array], BTreeKeys]:
+    """Return decimals as bytes, the highest first, with the sign turned round."""
 
     def keys(values: pa.Array) -> FixedKeys:
         raw = _stored(values, np.dtype((np.uint8, (width,))))

@@ -14,12 +14,12 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.index.btree.build import write_tree
 from lance_duck.index.btree.keys import has_prefixes, key_maker
 from lance_duck.index.btree.layout import PAGE_ROWS
-from lance_duck.index.btree.merge import Source
+from lance_duck.index.btree.merge import SourceTree
 from lance_duck.index.btree.open import open_tree
 from lance_duck.index.btree.reader import BTreeIndex
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import VALUE, BuildOptions, Details, IndexKind, Part
-from lance_duck.index.query import Among, Between, Except, Null, Query, StartsWith
+from lance_duck.index.kind import VALUE, BuildOptions, Details, IndexKind, MergeInput
+from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
 
 _PAGE_ROWS: Final = "zone_size"
 
@@ -34,14 +34,14 @@ class BTree:
     needs_order = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Whether the values have an order: numbers, text, bytes, dates and times, booleans."""
+        """Return whether the values have an order: numbers, text, bytes, dates and times, booleans."""
         return key_maker(type_) is not None
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
         """See `IndexKind`."""
         if isinstance(query, Except):
             return self.answers(query.query, type_)
-        return isinstance(query, Between | Among | Null) or (isinstance(query, StartsWith) and has_prefixes(type_))
+        return isinstance(query, Between | Among | Null) or (isinstance(query, HasPrefix) and has_prefixes(type_))
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BTreeIndex:
         """See `IndexKind`."""
@@ -53,16 +53,20 @@ class BTree:
         return _details(options)
 
     def merge(
-        self, parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
     ) -> Details:
         """See `IndexKind`."""
-        sources = [Source(part.index, part.follow) for part in parts]
+        sources = [SourceTree(part.index, part.follow) for part in parts]
         type_ = sources[0].index.type if rows is None else rows.schema.field(VALUE).type
         write_tree(sources, rows, type_, writer, options, sources[0].index.lookup.page_rows)
         return _details(options)
 
     def can_follow(self) -> bool:
-        """Entries can get new row names."""
+        """Return entries can get new row names."""
         return True
 
 

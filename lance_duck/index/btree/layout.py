@@ -1,4 +1,4 @@
-"""What the files of a B-tree are called, and what is in them.
+"""The files of a B-tree.
 
 page_data.lance         all entries in order: values (type of the column, nullable), nulls first; ids (uint64): rows
 page_lookup.lance       a row for each page of entries: min, max (type of the column; null where the first, the last
@@ -41,7 +41,7 @@ PAGE_ROWS: Final = 4096
 
 
 @dataclass(frozen=True)
-class Layout:
+class EntryLayout:
     """How entries are cut.
 
     Attributes:
@@ -73,22 +73,22 @@ class Layout:
 
 
 def data_schema(type_: pa.DataType) -> pa.Schema:
-    """Columns of the entries of a column of a type."""
+    """Return columns of the entries of a column of a type."""
     return pa.schema([pa.field(VALUES, type_), pa.field(IDS, pa.uint64(), nullable=False)])
 
 
 def lookup_schema(type_: pa.DataType) -> pa.Schema:
-    """Columns of the pages of a column of a type."""
+    """Return columns of the pages of a column of a type."""
     counts = [pa.field(name, pa.uint32(), nullable=False) for name in (NULL_COUNT, PAGE)]
     return pa.schema([pa.field(MIN, type_), pa.field(MAX, type_), *counts])
 
 
 def lookup_metadata(page_rows: int) -> dict[str, str]:
-    """Metadata of page_lookup.lance beside one page_data.lance."""
+    """Return metadata of page_lookup.lance beside one page_data.lance."""
     return {BATCH_SIZE: str(page_rows), PARTITIONED: "false"}
 
 
-def layout_of(metadata: Mapping[str, str], where: str) -> Layout:
+def layout_of(metadata: Mapping[str, str], where: str) -> EntryLayout:
     """Return what the metadata of page_lookup.lance say.
 
     Raises:
@@ -98,9 +98,9 @@ def layout_of(metadata: Mapping[str, str], where: str) -> Layout:
     if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):
         raise CorruptError(BATCH_SIZE, where=where, expected="a number above 0", found=repr(text[:40]))
     if metadata.get(PARTITIONED, "false") != "true":
-        return Layout(int(text), (DATA,), None)
+        return EntryLayout(int(text), (DATA,), None)
     parts = _parts(metadata.get(PARTITIONS, ""), where)
-    return Layout(int(text), tuple(f"part_{part}_{DATA}" for part, _ in parts), tuple(pages for _, pages in parts))
+    return EntryLayout(int(text), tuple(f"part_{part}_{DATA}" for part, _ in parts), tuple(pages for _, pages in parts))
 
 
 def _parts(text: str, where: str) -> list[tuple[int, int]]:

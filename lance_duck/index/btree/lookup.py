@@ -1,4 +1,4 @@
-"""Which page has which values: page_lookup.lance, in memory."""
+"""The page lookup of a B-tree, in memory: which page has which values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.btree.keys import Keys
+from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.layout import MAX, MIN, NULL_COUNT, PAGE
-from lance_duck.index.files import IndexFile
+from lance_duck.index.files import SegmentFile
 
 Int64s = NDArray[np.int64]
 
@@ -44,11 +44,11 @@ class Lookup:
 
     def __init__(
         self,
-        file: IndexFile,
+        file: SegmentFile,
         bounds: Int64s,
         page_rows: int,
         type_: pa.DataType,
-        make: Callable[[pa.Array], Keys],
+        make: Callable[[pa.Array], BTreeKeys],
     ) -> None:
         mins, maxs, null_counts, numbers = _columns(file, type_)
         pages = len(bounds) - 1
@@ -86,7 +86,7 @@ class Lookup:
         ends = sum(end.nbytes for end in self.ends)
         return int(self.bounds.nbytes + self._starts.nbytes + ends) + self.mins.nbytes + self.maxs.nbytes
 
-    def places(self, keys: Keys, after_equal: bool) -> tuple[Int64s, Int64s, NDArray[np.bool_]]:
+    def places(self, keys: BTreeKeys, after_equal: bool) -> tuple[Int64s, Int64s, NDArray[np.bool_]]:
         """Find where keys belong.
 
         Returns:
@@ -98,17 +98,17 @@ class Lookup:
         return page + self.first, self._starts[page], within
 
     def span(self, page: int) -> tuple[int, int, int]:
-        """First entry of a page, its first value, and its end."""
+        """Return first entry of a page, its first value, and its end."""
         start, stop = int(self.bounds[page]), int(self.bounds[page + 1])
         return start, min(max(start, self.nulls), stop), stop
 
-    def least(self, page: int) -> Keys | None:
-        """Least key of a page that has values, where it is known."""
+    def least(self, page: int) -> BTreeKeys | None:
+        """Return least key of a page that has values, where it is known."""
         at = page - self.first - self.straddles
         return self.mins.part(at, at + 1) if at >= 0 else None
 
-    def greatest(self, page: int) -> Keys:
-        """Greatest key of a page that has values."""
+    def greatest(self, page: int) -> BTreeKeys:
+        """Return greatest key of a page that has values."""
         at = page - self.first
         return self.maxs.part(at, at + 1)
 
@@ -124,13 +124,13 @@ class Lookup:
         return self.mins.is_ascending() and self.maxs.is_ascending() and self._interleaved()
 
     def _interleaved(self) -> bool:
-        """Whether min <= max for each page, and max <= min of the next one."""
+        """Return whether min <= max for each page, and max <= min of the next one."""
         own = np.arange(len(self.mins), dtype=np.int64) + self.straddles
         below, upto = self.maxs.places(self.mins, False), self.maxs.places(self.mins, True)
         return bool((below <= own).all() and (upto >= own).all())
 
 
-def _columns(file: IndexFile, type_: pa.DataType) -> tuple[pa.Array, pa.Array, Int64s, Int64s]:
+def _columns(file: SegmentFile, type_: pa.DataType) -> tuple[pa.Array, pa.Array, Int64s, Int64s]:
     for name, wanted in ((MIN, type_), (MAX, type_), (NULL_COUNT, pa.uint32()), (PAGE, pa.uint32())):
         file.column(name, wanted)
     mins, maxs, null_counts, numbers = file.read([MIN, MAX, NULL_COUNT, PAGE])

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.btree.keys import Keys
+from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.order import order_of
 from lance_duck.index.btree.reader import BTreeIndex
 from lance_duck.index.btree.sort import row_bytes, write_sorted
@@ -24,7 +24,7 @@ _SAMPLED_PAGES = 8
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceTree:
     """A B-tree whose entries are taken over.
 
     Attributes:
@@ -36,13 +36,13 @@ class Source:
     follow: Follow | None = None
 
     def nulls(self, count: int) -> Iterator[Rows]:
-        """Rows of the entries without a value, so many at once."""
+        """Yield rows of the entries without a value, so many at once."""
         for start, stop in _steps(0, self.index.lookup.nulls, count):
             for rows in self.index.entries.ids([(start, stop)]):
                 yield self._followed(rows, None)[0]
 
     def values(self, start: int, stop: int) -> tuple[pa.Array, Rows]:
-        """Entries with a value from one place to another."""
+        """Return entries with a value from one place to another."""
         values, rows = self.index.entries.read(start, stop)
         if values.null_count:
             raise CorruptError("a null among the values of a B-tree", where=self.index.lookup.where)
@@ -57,9 +57,9 @@ class Source:
 
 
 def merge_sources(
-    sources: Sequence[Source],
+    sources: Sequence[SourceTree],
     tree: TreeWriter,
-    make: Callable[[pa.Array], Keys],
+    make: Callable[[pa.Array], BTreeKeys],
     limit: int,
     progress: Callable[[int], None],
 ) -> None:
@@ -96,7 +96,7 @@ Spans = list[tuple[int, int]]
 
 
 def _copy(
-    sources: Sequence[Source], spans: Spans, tree: TreeWriter, most: int, progress: Callable[[int], None]
+    sources: Sequence[SourceTree], spans: Spans, tree: TreeWriter, most: int, progress: Callable[[int], None]
 ) -> None:
     """Take over entries that are in order, one source after the other."""
     for source, span in zip(sources, spans, strict=True):
@@ -105,7 +105,9 @@ def _copy(
             progress(stop - start)
 
 
-def _ranges(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], Keys], most: int) -> Iterator[tuple[Spans, bool]]:
+def _ranges(
+    indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], most: int
+) -> Iterator[tuple[Spans, bool]]:
     """Cut the entries with a value into ranges, of about `most` entries or fewer where values are not too many.
 
     Returns:
@@ -132,8 +134,8 @@ def _ranges(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], Keys], mos
     yield list(zip(at, ends, strict=True)), True
 
 
-def _splitters(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], Keys], most: int) -> Keys | None:
-    """Keys between the ranges, each once, ascending: some of those that are the greatest of a page."""
+def _splitters(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], most: int) -> BTreeKeys | None:
+    """Return keys between the ranges, each once, ascending: some of those that are the greatest of a page."""
     lookups = [index.lookup for index in indexes]
     if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= most:
         return None
@@ -154,7 +156,7 @@ def _steps(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _row_bytes(index: BTreeIndex) -> int:
-    """Bytes in memory for each entry that is sorted, judged by some pages."""
+    """Return bytes in memory for each entry that is sorted, judged by some pages."""
     lookup = index.lookup
     pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, _SAMPLED_PAGES).astype(np.int64))
     spans = [lookup.span(page) for page in pages.tolist() if lookup.first < lookup.num_pages]

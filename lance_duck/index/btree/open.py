@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_duck.errors import UnsupportedError
-from lance_duck.index.btree.entries import KEPT_BYTES, Entries
+from lance_duck.index.btree.entries import KEPT_BYTES, BTreeEntries
 from lance_duck.index.btree.keys import key_maker
 from lance_duck.index.btree.layout import LOOKUP, layout_of
 from lance_duck.index.btree.lookup import Lookup
@@ -34,4 +34,4 @@ def open_tree(files: SegmentReader, type_: pa.DataType, kept: int = KEPT_BYTES) 
     data = [files.open(name) for name in layout.files]
     bounds = layout.bounds([each.num_rows for each in data], file.path)
     lookup = Lookup(file, bounds, layout.page_rows, type_, make)
-    return BTreeIndex(lookup, Entries(data, lookup, type_, make, kept), type_)
+    return BTreeIndex(lookup, BTreeEntries(data, lookup, type_, make, kept), type_)

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.encoding.kernels.search import head_words
-from lance_duck.encoding.kernels.status import check
-from lance_duck.index.btree.keys import ByteKeys, FixedKeys, Keys
+from lance_duck.index.btree.keys import BTreeKeys, ByteKeys, FixedKeys
+from lance_duck.kernels.keys.search import head_words
+from lance_duck.kernels.status import check
 
 Places = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -30,7 +30,7 @@ _PASSES: Final = 6
 _SAMPLE: Final = 4096
 
 
-def order_of(keys: Keys) -> Places:
+def order_of(keys: BTreeKeys) -> Places:
     """Return the places of keys in ascending order, those of equal keys ascending."""
     if len(keys) < 2:
         return np.arange(len(keys))
@@ -43,7 +43,7 @@ def order_of(keys: Keys) -> Places:
 
 
 def _words(array: NDArray[Any]) -> Words:
-    """Integers as unsigned words in the same order, from 0 on."""
+    """Return integers as unsigned words in the same order, from 0 on."""
     if array.dtype.kind == "u":
         words: Words = array.astype(np.uint64)
         words -= words.min()
@@ -74,7 +74,7 @@ def _order_of_words(words: Words) -> Places:
 
 
 def _same_heads(packed: Words, place_bits: int) -> NDArray[np.bool_]:
-    """For each word but the first, whether its head is that of the one before it."""
+    """Return, for each word but the first, whether it has the head of the word before it."""
     heads = packed >> np.uint64(place_bits)
     same: NDArray[np.bool_] = heads[1:] == heads[:-1]
     return same
@@ -89,7 +89,7 @@ def _settle(words: Words, order: Places, same: NDArray[np.bool_]) -> None:
 
 
 def _order_of_wide(array: NDArray[Any]) -> Places:
-    """Bytes of one width."""
+    """Return bytes of one width."""
     width = array.dtype.itemsize
     padded = np.zeros((len(array), -(-width // _WORD) * _WORD), np.uint8)
     padded[:, :width] = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), width)
@@ -143,7 +143,7 @@ def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Word
 
 
 def _order_of_repeated(keys: ByteKeys) -> Places | None:
-    """The order where there are few distinct keys; None where there seem to be many."""
+    """Return the order where there are few distinct keys; None where there seem to be many."""
     count = len(keys)
     array = keys.array()
     if count < _SAMPLE or len(pc.unique(array.take(np.arange(0, count, count // _SAMPLE)))) > _SAMPLE // 4:
@@ -162,7 +162,7 @@ def _order_of_array(array: pa.Array) -> Places:
 
 
 def _common_prefix(keys: ByteKeys) -> int:
-    """How many bytes the keys all begin with."""
+    """Return how many bytes the keys all begin with."""
     ends = pc.min_max(keys.array())
     low, high = (ends[name].as_py() for name in ("min", "max"))
     same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))

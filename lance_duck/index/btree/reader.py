@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.rows import expand_ranges
-from lance_duck.index.btree.cuts import Cut, End, ends_of, groups_of
-from lance_duck.index.btree.entries import Entries, Rows
-from lance_duck.index.btree.keys import Keys
+from lance_duck.encoding.layouts.page_rows import expand_ranges
+from lance_duck.index.btree.bounds import End, KeyBounds, ends_of, groups_of
+from lance_duck.index.btree.entries import BTreeEntries, Rows
+from lance_duck.index.btree.entry_ranges import EntryRanges, by_page, one_span, united
+from lance_duck.index.btree.key_ranges import Spans, spans_of
+from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.lookup import Lookup
-from lance_duck.index.btree.places import Places, by_page, one_span, united
-from lance_duck.index.btree.spans import Spans, spans_of
 from lance_duck.index.btree.statistics import shown
 from lance_duck.index.kind import Answer
 from lance_duck.index.query import Among, Except, Null, Query
@@ -24,6 +24,7 @@ from lance_duck.rows.row_set import RowSet
 Int64s = NDArray[np.int64]
 
 _AT_ONCE: Final = 256
+_NAMES_AT_ONCE: Final = 1 << 20
 _NARROW: Final = 3
 _VAGUE: Final = 8
 _NO_PLACES: Final = np.empty(0, np.int64)
@@ -39,7 +40,7 @@ class BTreeIndex:
         type_: Of its values.
     """
 
-    def __init__(self, lookup: Lookup, entries: Entries, type_: pa.DataType) -> None:
+    def __init__(self, lookup: Lookup, entries: BTreeEntries, type_: pa.DataType) -> None:
         self.lookup = lookup
         self.entries = entries
         self.type = type_
@@ -63,6 +64,11 @@ class BTreeIndex:
         """See `Counting`; reads the pages at the ends of spans only."""
         return self._places(query).count
 
+    def names(self) -> Iterator[Rows]:
+        """See `Naming`; reads the pages of rows, and keeps none."""
+        for start in range(0, self.lookup.num_rows, _NAMES_AT_ONCE):
+            yield from self.entries.ids([(start, min(start + _NAMES_AT_ONCE, self.lookup.num_rows))])
+
     def statistics(self) -> dict[str, Any]:
         """See `ScalarIndex`."""
         least, greatest = self.lookup.ends
@@ -79,14 +85,14 @@ class BTreeIndex:
         """See `ScalarIndex`."""
         return self.lookup.nbytes + self.entries.nbytes
 
-    def places(self, keys: Keys, after_equal: bool) -> Int64s:
-        """For each of ascending keys how many entries are null or less than it; with `after_equal` or equal."""
-        cut = Cut(self.lookup, keys, after_equal)
+    def places(self, keys: BTreeKeys, after_equal: bool) -> Int64s:
+        """Return, for each ascending key, how many entries are null or less, or equal with `after_equal`."""
+        cut = KeyBounds(self.lookup, keys, after_equal)
         self._settle([cut])
         return cut.places
 
-    def _places(self, query: Query, *, vague: bool = False) -> Places:
-        """Where the entries are that satisfy a query; vague: without reading pages, and therefore too many."""
+    def _places(self, query: Query, *, vague: bool = False) -> EntryRanges:
+        """Return where the entries are that satisfy a query; vague: without reading pages, and therefore too many."""
         nulls, end = self.lookup.nulls, self.lookup.num_rows
         if isinstance(query, Null):
             return one_span(0, nulls)
@@ -100,42 +106,42 @@ class BTreeIndex:
         return self._vague(spans) if vague else self._exact(spans)
 
     def _spans(self, query: Query) -> list[Spans]:
-        """Spans of a query; those of the last one are remembered: it is asked for an estimate, then for its rows."""
+        """Return the spans of a query; the last ones are kept, for an estimate is followed by the rows."""
         last = self._last
         if last is None or last[0] is not query:
             last = self._last = query, spans_of(query, self.type)
         return last[1]
 
-    def _exact(self, spans: list[Spans]) -> Places:
+    def _exact(self, spans: list[Spans]) -> EntryRanges:
         pairs = [ends_of(each, self.lookup) for each in spans]
         self._settle([cut for pair in pairs for cut in pair])
         return united(*_joined(pairs))
 
-    def _settle(self, cuts: Sequence[Cut | End]) -> None:
+    def _settle(self, cuts: Sequence[KeyBounds | End]) -> None:
         for pages in _portions(sorted({page for cut in cuts for page in cut.groups})):
             for page, run in zip(pages, self.entries.pages(pages), strict=True):
                 for cut in cuts:
                     cut.settle(page, run)
 
-    def _vague(self, spans: list[Spans], *, inner: bool = False) -> Places:
-        """Spans from page to page around those of the entries; inner: within them."""
+    def _vague(self, spans: list[Spans], *, inner: bool = False) -> EntryRanges:
+        """Return spans from page to page around those of the entries; inner: within them."""
         pairs = [ends_of(each, self.lookup) for each in spans]
         for low, high in pairs:
             (low if inner else high).skip(self.lookup)
         return united(*_joined(pairs))
 
-    def _rows(self, places: Places) -> Rows:
-        """Rows of entries: from the pages that have few of them, and alone where there are many side by side."""
+    def _rows(self, places: EntryRanges) -> Rows:
+        """Return rows of entries: from the pages that have few of them, and alone where there are many side by side."""
         wide = places.stops - places.starts > _NARROW * self.lookup.page_rows
         found: list[Rows] = []
         if wide.any():
             found += self.entries.ids(zip(places.starts[wide].tolist(), places.stops[wide].tolist(), strict=True))
-            places = Places(places.starts[~wide], places.stops[~wide])
+            places = EntryRanges(places.starts[~wide], places.stops[~wide])
         if len(places.starts):
             found += self._rows_by_page(*by_page(places, self.lookup.bounds))
         return found[0] if len(found) == 1 else np.concatenate([_NO_ROWS, *found])
 
-    def _rows_by_page(self, page: Int64s, pieces: Places) -> Iterator[Rows]:
+    def _rows_by_page(self, page: Int64s, pieces: EntryRanges) -> Iterator[Rows]:
         groups = groups_of(page)
         for pages in _portions(list(groups)):
             for number, run in zip(pages, self.entries.pages(pages), strict=True):
@@ -146,7 +152,7 @@ class BTreeIndex:
                     yield run.ids[expand_ranges(pieces.starts[begin:end], pieces.stops[begin:end]) - run.start]
 
 
-def _joined(pairs: list[tuple[Cut | End, Cut | End]]) -> tuple[Int64s, Int64s]:
+def _joined(pairs: list[tuple[KeyBounds | End, KeyBounds | End]]) -> tuple[Int64s, Int64s]:
     if len(pairs) == 1:
         return pairs[0][0].places, pairs[0][1].places
     starts, stops = ([pair[i].places for pair in pairs] for i in (0, 1))
@@ -154,5 +160,5 @@ def _joined(pairs: list[tuple[Cut | End, Cut | End]]) -> tuple[Int64s, Int64s]:
 
 
 def _portions(pages: list[int]) -> Iterator[list[int]]:
-    """Pages that are looked into together."""
+    """Return pages that are looked into together."""
     return (pages[at : at + _AT_ONCE] for at in range(0, len(pages), _AT_ONCE))

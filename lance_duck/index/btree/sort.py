@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from lance_duck.index.btree.keys import FixedKeys, Keys
+from lance_duck.index.btree.keys import BTreeKeys, FixedKeys
 from lance_duck.index.btree.order import order_of
 from lance_duck.index.btree.write import TreeWriter
 from lance_duck.index.kind import Rows
@@ -17,11 +17,11 @@ _WORDS = 56
 
 
 def row_bytes(size: int, count: int) -> int:
-    """Bytes that it takes to sort an entry, where `count` values have `size` bytes."""
+    """Return bytes that it takes to sort an entry, where `count` values have `size` bytes."""
     return _WORDS + _COPIES * -(-size // max(1, count))
 
 
-def write_sorted(tree: TreeWriter, values: pa.Array, rows: Rows, make: Callable[[pa.Array], Keys]) -> None:
+def write_sorted(tree: TreeWriter, values: pa.Array, rows: Rows, make: Callable[[pa.Array], BTreeKeys]) -> None:
     """Write entries in order: nulls first, equal values by their rows.
 
     Args:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.btree.keys import Keys
+from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.layout import DATA, LOOKUP, PAGE_ROWS, data_schema, lookup_metadata, lookup_schema
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import Rows
@@ -31,7 +31,11 @@ class TreeWriter:
     """
 
     def __init__(
-        self, writer: SegmentWriter, type_: pa.DataType, make: Callable[[pa.Array], Keys], page_rows: int = PAGE_ROWS
+        self,
+        writer: SegmentWriter,
+        type_: pa.DataType,
+        make: Callable[[pa.Array], BTreeKeys],
+        page_rows: int = PAGE_ROWS,
     ) -> None:
         self._segment = writer
         self._type = type_
@@ -99,7 +103,7 @@ class TreeWriter:
             self._file.abort()
 
     def _check_order(self, values: pa.Array) -> None:
-        """Whether the first of some values may follow the last one."""
+        """Refuse values that do not follow the last one in order."""
         if self._last is None or self._last.null_count:
             return
         first = values.slice(0, 1)

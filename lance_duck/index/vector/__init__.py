@@ -1,4 +1,8 @@
-"""Vector segments: IVF lists and HNSW graphs in Lance's own files, searched by faiss."""
+"""Vector segments: IVF lists and HNSW graphs in Lance's own files, searched by faiss.
+
+One kind, VECTOR, for all of them. faiss is used here alone, and gets arrays only. `build` makes a segment of rows,
+`merge` of other segments, `search` answers queries by position, `metric.distances` is the plain reference.
+"""
 
 import warnings
 

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
-from lance_duck.index.vector.details import with_trained_rows
-from lance_duck.index.vector.graph_join import LEAST_M, MOST_M, join_graph
-from lance_duck.index.vector.graph_rows import GraphRows, graph_rows
-from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, build_graph, points
-from lance_duck.index.vector.kept import Kept, Rows, Spill
-from lance_duck.index.vector.model import Model
-from lance_duck.index.vector.runs import Runs
+from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, build_graph, points
+from lance_duck.index.vector.graph.join import LEAST_M, MOST_M, join_graph
+from lance_duck.index.vector.graph.rows import GraphRows, graph_rows
+from lance_duck.index.vector.storage.details import with_trained_rows
+from lance_duck.index.vector.storage.sorted_runs import SortedRuns
+from lance_duck.index.vector.storage.spill import Rows, Spill, VectorSpill
 from lance_duck.index.vector.threads import side_by_side
-from lance_duck.index.vector.train import brought, of_metric, train
+from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.model import Model
+from lance_duck.index.vector.training.train import brought, of_metric, train
 from lance_duck.index.vector.vectors import vectors_of
-from lance_duck.index.vector.wish import VectorWish
 from lance_duck.index.vector.write import Stored, write_segment
 
 VERSION: Final = 1
@@ -71,7 +71,7 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
 
 
 def _before_graphs(options: BuildOptions) -> BuildOptions:
-    """Tells of rows as of a small part of the work."""
+    """Tell of rows as of a small part of the work."""
     told = options.progress
     return options if told is None else replace(options, progress=lambda done: told(int(done * _BEFORE_GRAPHS)))
 
@@ -79,7 +79,7 @@ def _before_graphs(options: BuildOptions) -> BuildOptions:
 def _told(
     partitions: Iterable[Stored | None], options: BuildOptions, taken: int, trained: int
 ) -> Iterator[Stored | None]:
-    """The same partitions; graphs are told of when they are built."""
+    """Yield the same partitions; graphs are told of when they are built."""
     done = 0
     for partition in partitions:
         if partition is not None and partition.graph is not None and options.progress is not None:
@@ -104,9 +104,9 @@ def _build_at_once(
     return taken
 
 
-def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill) -> tuple[Kept, int]:
+def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill) -> tuple[VectorSpill, int]:
     """Take in all rows, and keep those that can be neighbours; also returns how many rows there were."""
-    kept = Kept(options.memory_limit // 4, spill)
+    kept = VectorSpill(options.memory_limit // 4, spill)
     taken = 0
     for batch in rows:
         kept.add(*_usable(batch, metric))
@@ -117,7 +117,7 @@ def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spi
 
 
 def _usable(batch: pa.RecordBatch, metric: str) -> tuple[Rows, NDArray[Any]]:
-    """Rows that can be neighbours, and their vectors."""
+    """Return rows that can be neighbours, and their vectors."""
     vectors = vectors_of(batch.column(VALUE), metric=metric)
     names = batch.column(ROW).to_numpy()
     if vectors.usable.all():
@@ -125,13 +125,13 @@ def _usable(batch: pa.RecordBatch, metric: str) -> tuple[Rows, NDArray[Any]]:
     return names[vectors.usable], vectors.values[vectors.usable]
 
 
-def new_runs(model: Model, options: BuildOptions, spill: Spill, *, by_name: bool = True) -> Runs:
-    """What sorts codes, or for graphs vectors, by partition."""
-    return Runs(len(model.centroids), max(options.memory_limit // 4, 1), spill, by_name=by_name)
+def new_runs(model: Model, options: BuildOptions, spill: Spill, *, by_name: bool = True) -> SortedRuns:
+    """Return what sorts codes, or for graphs vectors, by partition."""
+    return SortedRuns(len(model.centroids), max(options.memory_limit // 4, 1), spill, by_name=by_name)
 
 
 def encode(
-    kept: Iterable[tuple[Rows, NDArray[Any]]], model: Model, runs: Runs, options: BuildOptions, taken: int
+    kept: Iterable[tuple[Rows, NDArray[Any]]], model: Model, runs: SortedRuns, options: BuildOptions, taken: int
 ) -> None:
     """Assign vectors to partitions, and encode them, unless graphs need the vectors first."""
     done = 0
@@ -147,8 +147,8 @@ def encode(
                 options.progress((taken + done) // 2)
 
 
-def stored(model: Model, runs: Runs) -> Iterator[Stored | None]:
-    """The partitions, one after the other; graphs are built, those of small partitions side by side."""
+def stored(model: Model, runs: SortedRuns) -> Iterator[Stored | None]:
+    """Yield the partitions, one after the other; graphs are built, those of small partitions side by side."""
     count = len(model.centroids)
     if not model.has_graphs:
         for partition in range(count):
@@ -166,7 +166,7 @@ def stored(model: Model, runs: Runs) -> Iterator[Stored | None]:
 
 
 def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] | None) -> Stored | None:
-    """A partition of vectors with its graph."""
+    """Return a partition of vectors with its graph."""
     if piece is None:
         return None
     names, vectors = piece
@@ -175,7 +175,7 @@ def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] |
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:
-    """The graph of a partition: joined where it is large; else, and where that fails, vectors are put in one by one."""
+    """Build the graph of a partition: joined if it is large, else by inserting one vector after another."""
     parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     dense, metric = points(vectors, model.metric)
     graph = join_graph(dense, **parameters) if _is_joined(model, len(dense)) else None
@@ -184,13 +184,13 @@ def new_graph(model: Model, vectors: Any) -> GraphRows:
 
 
 def _is_joined(model: Model, num_vectors: int) -> bool:
-    """Whether a graph is made of near neighbours. Who asks for many candidates gets every one of them."""
+    """Return whether a graph is made of near neighbours. Who asks for many candidates gets every one of them."""
     fits = LEAST_M <= model.m <= MOST_M and model.ef_construction <= 2 * EF_CONSTRUCTION
     return num_vectors >= JOINED and model.metric != "dot" and fits
 
 
 def number_type(type_: pa.DataType) -> np.dtype[Any]:
-    """Type of stored numbers for a column of such numbers."""
+    """Return type of stored numbers for a column of such numbers."""
     if type_ == pa.uint8() or pa.types.is_floating(type_):
         found: np.dtype[Any] = np.dtype(type_.to_pandas_dtype())
         return found

@@ -1,6 +1,6 @@
 """Vector indexes, one kind for all of them: IVF_FLAT, IVF_SQ, IVF_PQ, and these with HNSW graphs.
 
-_indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.files`
+_indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.storage.files`
 
 Details are a VectorIndexDetails message, the version is 1; details of older writers are empty, version 0 or 1. Rows go
 by their stable ids where the table has them. Version 2 is IVF_RQ, which is not read.
@@ -16,14 +16,15 @@ from google.protobuf.message import DecodeError
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import BuildOptions, Details, Part
+from lance_duck.index.kind import BuildOptions, Details, MergeInput
 from lance_duck.index.query import Query
 from lance_duck.index.vector.build import build
-from lance_duck.index.vector.files import VectorFiles
-from lance_duck.index.vector.graphs import GraphIndex
-from lance_duck.index.vector.hamming import HammingIndex
-from lance_duck.index.vector.ivf import IvfIndex
 from lance_duck.index.vector.merge import merge
+from lance_duck.index.vector.search.graphs import GraphIndex
+from lance_duck.index.vector.search.hamming import HammingIndex
+from lance_duck.index.vector.search.ivf import IvfIndex
+from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.vectors import is_vector
 from lance_duck.wire.pb import index_pb2
 
@@ -40,13 +41,14 @@ class VectorKind:
     needs_order: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Whether a column of a storage type can be indexed: vectors of floats, bfloat16 or unsigned bytes."""
+        """Return whether a column of a storage type can be indexed: vectors of floats, bfloat16 or unsigned bytes."""
         return is_vector(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Nothing."""
+        """Answer no predicate."""
         return False
 
+    @safe_after_fork
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
         """Open a segment: reads the centroids. The result is a `contract.VectorIndex`."""
         found = VectorFiles(files)
@@ -58,22 +60,28 @@ class VectorKind:
             return HammingIndex(found)
         return GraphIndex(found) if found.has_graphs else IvfIndex(found)
 
+    @safe_after_fork
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows."""
         return build(rows, writer, options)
 
+    @safe_after_fork
     def merge(
-        self, parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
     ) -> Details:
         """Write a segment of others and of new rows."""
         return merge(parts, rows, writer, options)
 
     def can_follow(self) -> bool:
-        """Entries can get new row names."""
+        """Return entries can get new row names."""
         return True
 
     def name_of(self, details: bytes) -> str | None:
-        """The kind of a segment by its details message, as in "IVF_PQ"; None where that does not say."""
+        """Return the kind of a segment by its details message, as in "IVF_PQ"; None where that does not say."""
         try:
             message = index_pb2.VectorIndexDetails.FromString(details)
         except DecodeError:

@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentWriter
-from lance_duck.index.kind import BuildOptions, Details, Part
+from lance_duck.index.kind import BuildOptions, Details, MergeInput
 from lance_duck.index.vector.build import VERSION, encode, keep, new_graph, new_runs, stored
-from lance_duck.index.vector.details import parameters_of, trained_rows, with_trained_rows
-from lance_duck.index.vector.files import VectorFiles
-from lance_duck.index.vector.graph_cut import cut
-from lance_duck.index.vector.graph_rows import GraphRows, graph_rows, read_graph
-from lance_duck.index.vector.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, points
-from lance_duck.index.vector.kept import Spill
-from lance_duck.index.vector.model import Model
-from lance_duck.index.vector.pieces import ivf_of
-from lance_duck.index.vector.runs import Runs
-from lance_duck.index.vector.train import of_metric
-from lance_duck.index.vector.wish import VectorWish
+from lance_duck.index.vector.graph.cut import cut
+from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, points
+from lance_duck.index.vector.graph.rows import GraphRows, graph_rows, read_graph
+from lance_duck.index.vector.storage.details import parameters_of, trained_rows, with_trained_rows
+from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.storage.metadata import ivf_of
+from lance_duck.index.vector.storage.sorted_runs import SortedRuns
+from lance_duck.index.vector.storage.spill import Spill
+from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.model import Model
+from lance_duck.index.vector.training.train import of_metric
 from lance_duck.index.vector.write import TENSORS, Stored, write_segment
 
 _ITEMS: Final = MappingProxyType({number: name for name, number in TENSORS.items()})
@@ -41,7 +41,7 @@ _MOST_GONE: Final = 0.2  # of a partition; a graph that loses more is built anew
 
 
 def merge(
-    parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
+    parts: Sequence[MergeInput], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
 ) -> Details:
     """Write a segment of others, and of new rows; see `IndexKind.merge`.
 
@@ -67,7 +67,7 @@ def merge(
 
 
 def model_of(index: Any) -> Model:
-    """What an open segment was made with."""
+    """Return what an open segment was made with."""
     files: VectorFiles = index.files
     params: Mapping[str, Any] = next((graph.params for graph in getattr(index, "graphs", ()) if graph.num_rows), {})
     return Model(
@@ -85,13 +85,13 @@ def model_of(index: Any) -> Model:
 
 
 def _item(files: VectorFiles) -> np.dtype[Any]:
-    """Type of the numbers of centroids."""
+    """Return type of the numbers of centroids."""
     ivf = ivf_of(files.index.global_buffer(int(files.index.metadata["lance:ivf"])), files.index.path)
     return np.dtype(_ITEMS.get(ivf.centroids_tensor.data_type, "f4"))
 
 
 def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
-    """The model of the first segment, with bounds for all."""
+    """Return the model of the first segment, with bounds for all."""
     first = models[0]
     for file, model in zip(files[1:], models[1:], strict=True):
         if (model.kind, model.metric, model.dim) != (first.kind, first.metric, first.dim):
@@ -117,7 +117,7 @@ def _same_centroids(one: Model, other: Model) -> bool:
     return np.array_equal(one.centroids, other.centroids)
 
 
-def _take_over(part: Part, model: Model, runs: Runs) -> None:
+def _take_over(part: MergeInput, model: Model, runs: SortedRuns) -> None:
     """Take over the living rows of a segment."""
     files: VectorFiles = part.index.files
     old = model_of(part.index)
@@ -138,8 +138,8 @@ def _take_over(part: Part, model: Model, runs: Runs) -> None:
         runs.add(places, names, codes)
 
 
-def _followed(part: Part, model: Model) -> Iterator[Stored | None]:
-    """The partitions of a segment, under new names."""
+def _followed(part: MergeInput, model: Model) -> Iterator[Stored | None]:
+    """Yield the partitions of a segment, under new names."""
     files: VectorFiles = part.index.files
     for partition in range(files.num_partitions):
         names, lives = part.follow(files.rows()[files.partitions.rows(partition)])
@@ -156,7 +156,7 @@ def _followed(part: Part, model: Model) -> Iterator[Stored | None]:
 
 
 def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], lives: NDArray[np.bool_]) -> GraphRows:
-    """The graph of a partition, without the vectors that are gone."""
+    """Return the graph of a partition, without the vectors that are gone."""
     files: VectorFiles = index.files
     places = np.full(len(codes), partition)
     decoded = model.decode(codes, places)
@@ -175,7 +175,7 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
 
 
 def _wish(model: Model, details: bytes) -> VectorWish:
-    """What was asked for, by the details of a segment, as far as its files do not know it better."""
+    """Return what was asked for, by the details of a segment, as far as its files do not know it better."""
     asked = parameters_of(details)
     kept: dict[str, Any] = {name: asked[name] for name in _KEPT if name in asked}
     kept["asked_partitions"] = kept.get("num_partitions", 0)
@@ -194,5 +194,5 @@ def _wish(model: Model, details: bytes) -> VectorWish:
 
 
 def _number(found: Any, least: int, most: int, otherwise: int) -> int:
-    """A number of a file, where it is one that makes sense."""
+    """Return a number of a file, where it is one that makes sense."""
     return found if isinstance(found, int) and least <= found <= most else otherwise

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.arguments import unknown_value
 
 METRICS: Final = MappingProxyType(
     {"l2": "l2", "euclidean": "l2", "cosine": "cosine", "dot": "dot", "hamming": "hamming"}
@@ -30,12 +30,12 @@ def metric_of(name: Any) -> str:
     """
     found = METRICS.get(name.lower()) if isinstance(name, str) else None
     if found is None:
-        raise InvalidInputError("metric", expected=", ".join(METRICS), found=repr(name))
+        raise unknown_value("metric", name, METRICS)
     return found
 
 
 def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDArray[np.float32]:
-    """Distances of all vectors to all queries.
+    """Return distances of all vectors to all queries.
 
     Args:
         metric: As `metric_of` returns it.

@@ -1,17 +1,29 @@
-"""Many small tasks of faiss, side by side: each by one thread, so that threads do not wait for each other in them."""
+"""Threads of faiss: many small tasks side by side, each by one thread; and forked children, which have one each.
+
+OpenMP's threads do not come along with a fork, but what it knows of them does: a child that asks for two threads waits
+for one that is gone, or dies. A thread that is new in the child gets threads of its own, yet hangs where another
+thread of the parent was multiplying matrices at the fork: OpenBLAS hands out one set of threads at a time, and that
+one never comes back. Both are asked only by those who want more than one thread.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar
 
 import faiss
 
+from lance_duck import forks
+
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_P = ParamSpec("_P")
 
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
+_ALONE: Final = threading.local()
 
 
 def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
@@ -20,6 +32,22 @@ def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
         return list(pool.map(do, tasks))
 
 
+def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return decorate a function that calls faiss: in a forked child it has one thread, whichever thread calls it."""
+
+    @wraps(function)
+    def guarded(*args: _P.args, **options: _P.kwargs) -> _R:
+        if forks.count() and getattr(_ALONE, "since", 0) != forks.count():
+            _alone()
+        return function(*args, **options)
+
+    return guarded
+
+
 def _alone() -> None:
-    """One thread for what this one calls: the number is kept for each thread."""
+    """Give faiss one thread for what this thread calls: the number is kept for each thread."""
     _FAISS.omp_set_num_threads(1)
+    _ALONE.since = forks.count()
+
+
+forks.after_fork(_alone)

@@ -38,7 +38,7 @@ class Vectors:
 
 
 def is_vector(type_: pa.DataType) -> bool:
-    """Whether a storage type is one of vectors: a fixed size list of floats, bfloat16 or unsigned bytes."""
+    """Return whether a storage type is one of vectors: a fixed size list of floats, bfloat16 or unsigned bytes."""
     if not pa.types.is_fixed_size_list(type_) or type_.list_size < 1:
         return False
     inner = _storage(type_.value_type)
@@ -46,7 +46,7 @@ def is_vector(type_: pa.DataType) -> bool:
 
 
 def is_bytes(type_: pa.DataType) -> bool:
-    """Whether a type of vectors is one of unsigned bytes, which only have a Hamming distance."""
+    """Return whether a type of vectors is one of unsigned bytes, which only have a Hamming distance."""
     return bool(is_vector(type_) and _storage(type_.value_type) == pa.uint8())
 
 
@@ -78,7 +78,7 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
 
 
 def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.bool_]:
-    """Which rows of a matrix of float32 can be neighbours: finite, and for cosine not zero."""
+    """Return which rows of a matrix of float32 can be neighbours: finite, and for cosine not zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", values, values)
     usable: NDArray[np.bool_] = np.isfinite(squares)
@@ -93,13 +93,13 @@ def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.b
 
 
 def bfloat16_to_float32(halves: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """The numbers of bfloat16 bits: the upper halves of float32."""
+    """Return the numbers of bfloat16 bits: the upper halves of float32."""
     wide: NDArray[np.float32] = (halves.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return wide
 
 
 def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """The numbers of a fixed size list array (n, dim), float32 or uint8, and which rows are without null; None: all."""
+    """Return the numbers of a fixed-size list array, (n, dim), and which rows have no null (None: all)."""
     present = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
     items = array.values.slice(array.offset * dim, len(array) * dim)
     if isinstance(items.type, pa.BaseExtensionType):
@@ -111,7 +111,7 @@ def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_
 
 
 def _numbers(items: pa.Array) -> NDArray[Any]:
-    """Numbers as they lie, those of nulls anything, as float32 or uint8."""
+    """Return numbers as they lie, those of nulls anything, as float32 or uint8."""
     width = items.type.bit_width // 8
     data = items.buffers()[1]
     bits = np.dtype(np.uint16) if width == _BFLOAT16 else np.dtype(f"u{width}")

@@ -37,7 +37,7 @@ class Found:
         return len(self.distances)
 
     def where(self, chosen: NDArray[np.bool_]) -> Found:
-        """Some of them."""
+        """Return some of them."""
         return Found(self.queries[chosen], self.distances[chosen], self.addresses[chosen])
 
 
@@ -89,13 +89,13 @@ class Best:
         self._distances, self._addresses = distances[order][None], addresses[order][None]
 
     def found(self) -> Found:
-        """What is kept, by query, nearest first."""
+        """Return what is kept, by query, nearest first."""
         there = self._addresses != NOWHERE
         return Found(np.nonzero(there)[0], self._distances[there], self._addresses[there])
 
 
 def joined(found: Sequence[Found]) -> Found:
-    """What was found in several places, one after the other."""
+    """Return what was found in several places, one after the other."""
     if len(found) == 1:
         return found[0]
     if not found:
@@ -108,7 +108,7 @@ def joined(found: Sequence[Found]) -> Found:
 
 
 def in_order(found: Found, count: int, k: int) -> Found:
-    """The k nearest of each query, as `Best` gives them, of rows that one place found: by query, nearest first.
+    """Return the k nearest of each query, as `Best` gives them, of rows that one place found: by query, nearest first.
 
     Args:
         found: Of `count` queries, sorted but for rows of one distance.
@@ -127,7 +127,7 @@ def in_order(found: Found, count: int, k: int) -> Found:
 
 
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
-    """Places of finite distances up to a limit: the k smallest, and all that equal the largest of these."""
+    """Return places of finite distances up to a limit: the k smallest, and all that equal the largest of these."""
     places = np.flatnonzero(distances <= np.float32(min(limit, _LARGEST)))
     near = distances[places]
     if len(places) and near.min() == -np.inf:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.kernels.jit import readonly
 from lance_duck.scan.nearest.options import VectorColumn
 
 
@@ -27,7 +27,7 @@ class Block:
 
 
 def block_of(array: pa.Array, column: VectorColumn) -> Block:
-    """The vectors of an array of the column, in the form of the file or of the column."""
+    """Return the vectors of an array of the column, in the form of the file or of the column."""
     array = array.storage if isinstance(array, pa.ExtensionArray) else array
     start, stop = array.offset * column.dim, (array.offset + len(array)) * column.dim
     inner = array.values.slice(start, stop - start)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.kernels.jit import readonly
 from lance_duck.scan.nearest import kernels
 from lance_duck.scan.nearest.best import Found, joined, smallest
 from lance_duck.scan.nearest.blocks import Block
@@ -61,7 +61,7 @@ class Question:
     upper: float | None = None
 
     def near(self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
-        """Rows that may be among the k nearest of each query.
+        """Return rows that may be among the k nearest of each query.
 
         Args:
             block: Vectors.
@@ -76,7 +76,7 @@ class Question:
         return pieces[0] if len(pieces) == 1 else joined(pieces)
 
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Distances of rows of a block to queries, pair by pair; NaN or infinite where a vector cannot be compared."""
+        """Return distances of rows to queries, pair by pair; NaN or infinity where a vector is incomparable."""
         out = np.empty(len(rows), np.float32)
         if len(rows):
             KERNELS[self.metric](block.values, readonly(rows), self._queries, readonly(which), out)
@@ -124,7 +124,7 @@ class Question:
         return found.where(np.isfinite(found.distances))
 
     def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
-        """Distances within which each query has k rows: those of the k rows with the best scores, at most."""
+        """Return distances within which each query has k rows: those of the k rows with the best scores, at most."""
         known = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
         top = np.argpartition(known, len(places) - self.k, axis=1)[:, len(places) - self.k :]
         which = np.repeat(np.arange(len(known)) + begin, self.k)
@@ -136,7 +136,7 @@ class Question:
     def _scores(
         self, values: NDArray[Any], mine: slice
     ) -> tuple[NDArray[Any], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
-        """Scores (rows, queries), and what a score has to be at least where the distance is up to a limit.
+        """Return scores (rows, queries), and what a score has to be at least where the distance is up to a limit.
 
         Both take in what a sum may be off, twice over.
         """
@@ -170,7 +170,7 @@ class Question:
 
 
 def _products(values: NDArray[Any], queries: NDArray[Any]) -> NDArray[Any]:
-    """Inner products (rows, queries) of vectors (rows, dim) with queries (dim, queries)."""
+    """Return inner products (rows, queries) of vectors (rows, dim) with queries (dim, queries)."""
     count, (dim, asked) = len(values), queries.shape
     step = max(1, _BLAS_ALONE // (dim * asked))
     whole = count // step * step

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from lance_duck.index.catalog import Segment
 from lance_duck.index.names import Follower
-from lance_duck.index.vector.contract import VectorIndex
+from lance_duck.index.vector.search.contract import VectorIndex
+from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
-from lance_duck.rows.slots import Slots
 from lance_duck.snapshot import Snapshot
 
 Mask = NDArray[np.bool_]
@@ -36,7 +36,7 @@ class Covered:
         self._slots = Slots(segment.fragments, np.array(sizes, np.int64))
 
     def allowed(self, rows: RowSet | None, fragments: frozenset[int]) -> tuple[Mask | None, int]:
-        """Which positions may be found, None for all, and how many.
+        """Return which positions may be found, None for all, and how many.
 
         Args:
             rows: Those that passed a filter, by address; None: all.
@@ -66,5 +66,5 @@ class Covered:
 
 
 def covered(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> Covered:
-    """The rows of a segment; found once for a version."""
+    """Return the rows of a segment; found once for a version."""
     return snapshot.derived(("vector rows", segment.uuid), lambda: Covered(snapshot, segment, index))

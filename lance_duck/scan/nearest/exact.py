@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.arrays import descend
-from lance_duck.scan.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.scan.nearest.best import Best, Found, joined
 from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
-from lance_duck.scan.ordered import map_ordered
+from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.projection import Read, reads
+from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
+from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.request import run
@@ -68,7 +68,7 @@ class Exact:
     workers: int | None = None
 
     def search(self, fragments: Sequence[Fragment], rows: RowSet | None, question: Question) -> Found:
-        """The nearest of the living rows of some fragments.
+        """Return the nearest of the living rows of some fragments.
 
         Args:
             fragments: Where to look.
@@ -82,7 +82,7 @@ class Exact:
         return best.found()
 
     def again(self, question: Question, found: Found) -> Found:
-        """Distances of rows that were found some other way, from their vectors, and the k nearest of each query."""
+        """Rank rows that were found another way by their vectors, and return the k nearest of each query."""
         order = np.argsort(found.addresses, kind="stable")
         pairs = found.queries[order], found.addresses[order]
         rows = RowSet.of(pairs[1])
@@ -95,7 +95,7 @@ class Exact:
     def _pairs(
         self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece
     ) -> Found:
-        """Distances of the rows of a piece to the queries that they were found for."""
+        """Return distances of the rows of a piece to the queries that they were found for."""
         block, places, mine = self._load(read, piece)
         low = np.searchsorted(addresses, mine, "left")
         counts = np.searchsorted(addresses, mine, "right") - low
@@ -110,7 +110,7 @@ class Exact:
         return question.near(block, places, addresses, best.limits)
 
     def _load(self, read: Read, piece: _Piece) -> tuple[Block, Offsets | None, NDArray[np.uint64]]:
-        """Vectors, which of them are meant (None: all), and the addresses of those."""
+        """Return vectors, which of them are meant (None: all), and the addresses of those."""
         reader, deletions, offsets = piece.reader, piece.reader.deletions, piece.offsets
         if offsets is None and deletions is not None and deletions.count_in(piece.start, piece.stop):
             offsets = deletions.live_offsets(piece.start, piece.stop)
@@ -146,7 +146,7 @@ class Exact:
             yield _Piece(reader, 0, reader.num_rows, offsets[first : first + _TOGETHER], False)
 
     def _ranges(self, fragment: Fragment, count: int) -> Iterator[tuple[int, int]]:
-        """Ranges of rows that lie in one page each, unless pages are small."""
+        """Yield ranges of rows that lie in one page each, unless pages are small."""
         width = self.column.dim * self.column.dtype.itemsize
         most, least = max(1, BLOCK_BYTES // width), max(1, _LEAST_BYTES // width)
         start = 0
@@ -160,7 +160,7 @@ class Exact:
                 start = min(start + step, end)
 
     def _page_ends(self, fragment: Fragment, count: int) -> list[int]:
-        """Where pages of the column end, or only where the fragment does."""
+        """Return where pages of the column end, or only where the fragment does."""
         field = self.snapshot.schema.by_path(self.column.path)
         for data_file in fragment.files:
             column = data_file.column_of(field.id) if field.id in data_file.fields else None

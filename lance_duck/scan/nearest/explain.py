@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lance_duck.index.registry import name_of
+from lance_duck.redact import shown
 from lance_duck.scan import explain as scans
 from lance_duck.scan.nearest.search import Search
 from lance_duck.scan.options import ScanOptions
 
 
 def explain(search: Search, options: ScanOptions, columns: Sequence[str], *, verbose: bool = False) -> Iterator[str]:
-    """The lines that describe a search; a filter is described as the scan that it begins with."""
+    """Yield the lines that describe a search; a filter is described as the scan that it begins with."""
     nearest, route, snapshot = search.nearest, search.route, search.table.snapshot
     many = f"{len(nearest.queries)} queries" if len(nearest.queries) > 1 else "1 query"
-    yield f"LanceNearest: uri={snapshot.uri}, version={snapshot.version}"
+    yield f"LanceNearest: uri={shown(snapshot.uri)}, version={snapshot.version}"
     yield f"  columns: {', '.join(columns)}"
     yield f"  search: {nearest.k} nearest of {nearest.column.path} to {many}, metric {route.metric}"
     if nearest.lower is not None or nearest.upper is not None:

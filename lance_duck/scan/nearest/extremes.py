@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from lance_duck.scan.arrays import descend
 from lance_duck.scan.nearest.blocks import block_of
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.fragment import Fragment
 
@@ -54,7 +54,7 @@ class Extremes:
 
 
 def extremes(table: TableScan, column: VectorColumn) -> Extremes:
-    """Those of a version of a table; fragments that were looked at before, in any version, are not again."""
+    """Return the extremes of a version; fragments that any version has measured are not read again."""
     snapshot = table.snapshot
 
     def of_all() -> Extremes:

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.cache import KeptBySize
 from lance_duck.index.catalog import Segment
-from lance_duck.kept import KeptBySize
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter, TreeFilter
 from lance_duck.scan.nearest.covered import Covered
-from lance_duck.scan.predicate import Opaque
+from lance_duck.scan.predicate.tree import Opaque
 from lance_duck.scan.table_scan import TableScan
 
 MOST_BYTES: Final = 64 << 20
@@ -40,7 +40,7 @@ class Filtered:
         self._row_bytes = 1024 + 2 * len(rows)
 
     def allowed(self, covered: Covered, segment: Segment, fragments: frozenset[int]) -> Allowed:
-        """Which positions of a segment may be found, and how many: see `Covered.allowed`."""
+        """Return which positions of a segment may be found, and how many: see `Covered.allowed`."""
         key = segment.uuid, fragments
         found = self._allowed.get(key)
         if found is None:
@@ -55,7 +55,7 @@ class Filtered:
 
 
 def filtered(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) -> Filtered:
-    """The rows of all fragments that pass a filter; found once where the filter is one that is asked again.
+    """Return the rows of all fragments that pass a filter; found once where the filter is one that is asked again.
 
     Args:
         table: Where.
@@ -74,5 +74,5 @@ def _size(found: Filtered) -> int:
 
 
 def _means_the_same(filter_: Filter) -> bool:
-    """Whether a filter surely is true for the same rows each time: DuckDB's functions may be random."""
+    """Return whether a filter surely is true for the same rows each time: DuckDB's functions may be random."""
     return isinstance(filter_, TreeFilter) and not any(isinstance(leaf, Opaque) for leaf in filter_.predicate.leaves())

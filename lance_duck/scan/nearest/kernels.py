@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.encoding.kernels.jit import kernel, summing_kernel
+from lance_duck.kernels.jit import kernel, summing_kernel
 
 Numbers = NDArray[np.int64]
 Distances = NDArray[np.float32]
@@ -21,7 +21,7 @@ Distances = NDArray[np.float32]
 
 @summing_kernel
 def l2(vectors: NDArray[Any], rows: Numbers, queries: NDArray[Any], which: Numbers, out: Distances) -> None:
-    """Squared Euclidean distances."""
+    """Compute squared Euclidean distances."""
     dim = vectors.shape[1]
     for i in range(len(out)):
         row = np.uint64(rows[i]) if len(rows) else np.uint64(i)
@@ -35,7 +35,7 @@ def l2(vectors: NDArray[Any], rows: Numbers, queries: NDArray[Any], which: Numbe
 
 @summing_kernel
 def dot(vectors: NDArray[Any], rows: Numbers, queries: NDArray[Any], which: Numbers, out: Distances) -> None:
-    """1 - inner products."""
+    """Compute 1 - inner products."""
     dim = vectors.shape[1]
     for i in range(len(out)):
         row = np.uint64(rows[i]) if len(rows) else np.uint64(i)
@@ -48,7 +48,7 @@ def dot(vectors: NDArray[Any], rows: Numbers, queries: NDArray[Any], which: Numb
 
 @summing_kernel
 def cosine(vectors: NDArray[Any], rows: Numbers, queries: NDArray[Any], which: Numbers, out: Distances) -> None:
-    """1 - cosines, not below 0; NaN where a vector or query is zero."""
+    """Compute 1 - cosines, not below 0; NaN where a vector or query is zero."""
     dim = vectors.shape[1]
     last = np.uint64(len(queries))
     norm = 0.0
@@ -72,7 +72,7 @@ def cosine(vectors: NDArray[Any], rows: Numbers, queries: NDArray[Any], which: N
 
 @kernel
 def hamming(vectors: NDArray[Any], rows: Numbers, queries: NDArray[Any], which: Numbers, out: Distances) -> None:
-    """Numbers of different bits of uint8 vectors."""
+    """Count different bits of uint8 vectors."""
     dim = vectors.shape[1]
     for i in range(len(out)):
         row = np.uint64(rows[i]) if len(rows) else np.uint64(i)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arguments import did_you_mean, known_names, refuse_unknown
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
 from lance_duck.index.catalog import field_path
 from lance_duck.index.vector.metric import METRICS
@@ -82,8 +83,13 @@ class Nearest:
     upper: float | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], schema: Schema) -> Nearest:
+    def of(cls, given: Mapping[str, Any], schema: Schema, k: int = DEFAULT_K) -> Nearest:
         """Check what was asked, by the names that pylance has.
+
+        Args:
+            given: What was asked.
+            schema: Of the table.
+            k: Neighbours of each query, where that is not said.
 
         Raises:
             WrongTypeError: A column that holds no vectors, a query that holds no numbers, other types.
@@ -91,10 +97,7 @@ class Nearest:
         """
         if not isinstance(given, Mapping):
             raise WrongTypeError("nearest", expected="a dict", found=type(given).__name__)
-        unknown = sorted(str(name) for name in set(given) - ARGUMENTS)
-        if unknown:
-            text = f"unknown argument {unknown[0]!r}"
-            raise WrongTypeError(text, where="nearest", expected=f"one of {', '.join(sorted(ARGUMENTS))}")
+        refuse_unknown(given, sorted(ARGUMENTS), "nearest")
         for name in ("column", "q"):
             if name not in given:
                 raise WrongTypeError(f"no {name!r}", where="nearest", remedy=f"name it: {{{name!r}: …}}")
@@ -106,7 +109,7 @@ class Nearest:
             column,
             queries,
             is_batch,
-            _whole(given, "k", 1, "Nearest-K must be > 0") or DEFAULT_K,
+            _whole(given, "k", 1, "Nearest-K must be > 0") or k,
             _metric(given, column),
             low,
             most,
@@ -119,7 +122,7 @@ class Nearest:
         )
 
     def asking(self, queries: Queries) -> Nearest:
-        """The same for other queries of the same form."""
+        """Return the same for other queries of the same form."""
         other = object.__new__(Nearest)
         other.__dict__.update(self.__dict__, queries=queries)
         return other
@@ -144,7 +147,11 @@ def vector_column(schema: Schema, name: Any) -> VectorColumn:
         field = schema.by_path(name if name not in schema.names else _quoted(name))
         path = field_path(schema, field.id)
     except LanceDuckError as error:
-        raise UnknownColumnError(f"Embedding column {name} is not in the dataset") from error
+        raise UnknownColumnError(
+            f"Embedding column {name} is not in the dataset",
+            expected=known_names(schema.names),
+            remedy=did_you_mean(name, schema.names),
+        ) from error
     found = _vectors(field)
     if found is None or path is None:
         text = f"Query column {name} must be a vector. Got {field.arrow_type}."
@@ -155,7 +162,7 @@ def vector_column(schema: Schema, name: Any) -> VectorColumn:
 
 
 def only_vector_column(schema: Schema) -> str:
-    """The path of the column of vectors, where a table has just one at the top level.
+    """Return the path of the column of vectors, where a table has just one at the top level.
 
     Raises:
         InvalidInputError: It has none, or several.
@@ -168,7 +175,7 @@ def only_vector_column(schema: Schema) -> str:
 
 
 def _vectors(field: Field) -> tuple[int, np.dtype[Any], pa.DataType] | None:
-    """Length, numbers and form of the vectors of a column; None where it holds none."""
+    """Return length, numbers and form of the vectors of a column; None where it holds none."""
     type_ = field.arrow_type
     type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
     if not pa.types.is_fixed_size_list(type_) or not type_.list_size:
@@ -208,7 +215,7 @@ def _metric(given: Mapping[str, Any], column: VectorColumn) -> str | None:
     found = METRICS.get(name.lower()) if isinstance(name, str) else None
     if found is None:
         text = f"Metric type {name!r} is not supported"
-        raise InvalidInputError(text, where="nearest", expected=", ".join(METRICS))
+        raise InvalidInputError(text, where="nearest", expected=", ".join(METRICS), remedy=did_you_mean(name, METRICS))
     if (found == "hamming") != (column.dtype == np.uint8):
         raise InvalidInputError(
             f"Distance type {found} does not support {column.form.value_type} vectors", where=f"column {column.path}"
@@ -217,7 +224,7 @@ def _metric(given: Mapping[str, Any], column: VectorColumn) -> str | None:
 
 
 def _probes(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Partitions to begin with, and at most."""
+    """Return partitions to begin with, and at most."""
     exact = _whole(given, "nprobes", 1, "Nprobes must be > 0")
     least = _whole(given, "minimum_nprobes", 1, "minimum_nprobes must be >= 1")
     most = _whole(given, "maximum_nprobes", 1, "maximum_nprobes must be >= 1")

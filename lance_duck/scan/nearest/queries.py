@@ -59,7 +59,7 @@ def _fitting(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _numbers(q: Any) -> NDArray[Any]:
-    """As an array of numbers of any kind."""
+    """Return the query as an array of numbers."""
     try:
         found = _plain(q)
     except LanceDuckError:

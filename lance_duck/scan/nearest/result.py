@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.nearest.best import Found
 from lance_duck.scan.projection import ColumnsLike, Projection, project
-from lance_duck.scan.take import Taker
+from lance_duck.scan.read.take import Taker
 from lance_duck.wire.schema import Schema
 
 DISTANCE: Final = "_distance"
@@ -24,7 +24,7 @@ _FIELDS: Final = {
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class ResultLayout:
     """What a result looks like.
 
     Attributes:
@@ -38,7 +38,7 @@ class Layout:
     order: tuple[int | str, ...]
 
     def batch(self, taker: Taker, found: Found) -> pa.RecordBatch:
-        """The rows that were found, in their order."""
+        """Return the rows that were found, in their order."""
         rows = taker.by_address(found.addresses, self.projection) if self.projection.outputs else None
         arrays: list[pa.Array] = []
         for place in self.order:
@@ -58,7 +58,7 @@ def layout(
     with_row_id: bool = False,
     with_row_address: bool = False,
     with_distance: bool = True,
-) -> Layout:
+) -> ResultLayout:
     """Resolve the columns that a caller asks for: see `project`.
 
     Args:
@@ -92,11 +92,11 @@ def layout(
     order += range(count, len(fields))
     order = [QUERY, *(place for place in order if place != QUERY)] if is_batch else order
     shown_fields = [_FIELDS[p].with_name(names.get(p, p)) if isinstance(p, str) else fields[p] for p in order]
-    return Layout(projection, pa.schema(shown_fields, projection.metadata), tuple(order))
+    return ResultLayout(projection, pa.schema(shown_fields, projection.metadata), tuple(order))
 
 
 def _split(schema: Schema, columns: ColumnsLike | None) -> tuple[dict[int, tuple[str, str]], ColumnsLike | None]:
-    """Columns that a search makes, by their place, with the names that they are shown by; and the columns left."""
+    """Split columns into those that a search makes, by place and shown name, and the others."""
     if columns is None:
         return {}, None
     made: dict[int, tuple[str, str]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lance_duck.index.catalog import Index, Segment, catalog
+from lance_duck.index.catalog import ColumnIndex, Segment, catalog
 from lance_duck.index.search import ask, wrong_with
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.snapshot import Snapshot
@@ -27,7 +27,7 @@ class Route:
     """
 
     metric: str
-    index: Index | None
+    index: ColumnIndex | None
     segments: Sequence[tuple[Segment, frozenset[int]]]
     open: frozenset[int]
     reasons: tuple[str, ...] = ()
@@ -57,8 +57,8 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
     return Route(nearest.default_metric, None, (), fragments, (*reasons, "no index fits") if reasons else ("no index",))
 
 
-def _indexes(snapshot: Snapshot, path: str) -> tuple[list[Index], list[str]]:
-    """Vector indexes over a column, and what is wrong with segments that are ignored."""
+def _indexes(snapshot: Snapshot, path: str) -> tuple[list[ColumnIndex], list[str]]:
+    """Return vector indexes over a column, and what is wrong with segments that are ignored."""
     found = catalog(snapshot)
     ignored = [
         f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"

@@ -13,9 +13,9 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.scan.nearest.best import Found
 from lance_duck.scan.nearest.explain import explain
 from lance_duck.scan.nearest.extremes import Extremes, extremes
-from lance_duck.scan.nearest.options import Nearest
+from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
 from lance_duck.scan.nearest.queries import Queries
-from lance_duck.scan.nearest.result import Layout, layout
+from lance_duck.scan.nearest.result import ResultLayout, layout
 from lance_duck.scan.nearest.search import Search
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
@@ -48,7 +48,8 @@ class NearestScan:
         schema = table.snapshot.schema
         self._table = table
         self._options = options
-        self._nearest = Nearest.of(options.nearest, schema)
+        asked = None if options.limit is None else max(1, options.limit + (options.offset or 0))
+        self._nearest = Nearest.of(options.nearest, schema, asked or DEFAULT_K)
         self._layout = self._columns(options)
         self._search = self._decided(fragment)
         for ordering in options.orderings:
@@ -65,7 +66,7 @@ class NearestScan:
         return not self._search.route.segments
 
     def extremes(self) -> Extremes:
-        """What vectors the column has: see `scan.nearest.extremes`."""
+        """Return what vectors the column has: see `scan.nearest.extremes`."""
         return extremes(self._table, self._nearest.column)
 
     @property
@@ -84,7 +85,7 @@ class NearestScan:
         return self._nearest.column.dim, self.queries.dtype
 
     def asking(self, queries: Queries) -> NearestScan:
-        """The same for other queries, (n, dim) as `query_vectors` gives them for `query_form`."""
+        """Return the same for other queries, (n, dim) as `query_vectors` gives them for `query_form`."""
         other = object.__new__(NearestScan)
         other.__dict__.update(self.__dict__)
         other._nearest = self._nearest.asking(queries)
@@ -117,7 +118,7 @@ class NearestScan:
         return len(_cut(self._search.run(), self._options.offset or 0, self._options.limit))
 
     def explain(self, verbose: bool = False) -> str:
-        """What the search will do."""
+        """Return what the search will do."""
         return "\n".join(explain(self._search, self._options, self.schema.names, verbose=verbose)) + "\n"
 
     def analyze(self, counting: bool = False) -> str:
@@ -153,7 +154,7 @@ class NearestScan:
         workers = None if options.use_threads else 1
         return Search(table, self._nearest, plan, post, bool(options.fast_search), workers)
 
-    def _columns(self, options: ScanOptions) -> Layout:
+    def _columns(self, options: ScanOptions) -> ResultLayout:
         names = options.columns
         key = (
             "nearest",
@@ -165,7 +166,7 @@ class NearestScan:
         )
         return self._table.known.layout(key, lambda: self._layout_of(options))
 
-    def _layout_of(self, options: ScanOptions) -> Layout:
+    def _layout_of(self, options: ScanOptions) -> ResultLayout:
         return layout(
             self._table.snapshot.schema,
             options.columns,
@@ -175,7 +176,7 @@ class NearestScan:
             with_distance=not options.disable_scoring_autoprojection,
         )
 
-    def _taken(self, columns: Layout, found: Found) -> pa.Table:
+    def _taken(self, columns: ResultLayout, found: Found) -> pa.Table:
         return pa.Table.from_batches([columns.batch(self._table.taker, found)], columns.schema)
 
     def _keys(self, name: str, found: Found) -> pa.ChunkedArray:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.search import ask
-from lance_duck.index.vector.contract import Hits, Probe, VectorIndex
+from lance_duck.index.vector.search.contract import Hits, Probe, VectorIndex
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.bounds import Bounds
-from lance_duck.scan.choices import Choices
-from lance_duck.scan.execute import scan_batches
 from lance_duck.scan.filters import Filter
+from lance_duck.scan.indexes.bounds import RowBounds
+from lance_duck.scan.indexes.conjuncts import conjuncts_of
+from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.nearest.best import Best, Found, in_order, joined
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import covered
@@ -29,9 +29,9 @@ from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.filtered import Filtered, filtered
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.route import Route, route
-from lance_duck.scan.parts import parts_of
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
+from lance_duck.scan.read.execute import scan_batches
 from lance_duck.scan.table_scan import TableScan
 
 FEW: Final = 1024
@@ -68,7 +68,7 @@ class Search:
     log: list[str] = field(default_factory=list)
 
     def run(self) -> Found:
-        """The nearest rows, by query, nearest first."""
+        """Return the nearest rows, by query, nearest first."""
         self.log.clear()
         asked = self._askable
         if not len(asked) or not self.k:
@@ -79,7 +79,7 @@ class Search:
         return found if self.post is None else self._passing(self.post, found)
 
     def asking(self, nearest: Nearest) -> Search:
-        """The same for other queries: what is known stays known, but for the rows of a filter."""
+        """Return the same for other queries: what is known stays known, but for the rows of a filter."""
         other = object.__new__(Search)
         other.__dict__.update(self.__dict__, nearest=nearest, log=[])
         for name in ("_rows", "_filtered"):
@@ -109,11 +109,11 @@ class Search:
         )
 
     def _is_exact(self, segment: Segment) -> bool:
-        """Whether a segment holds the vectors themselves, and no codes of them."""
+        """Return whether a segment holds the vectors themselves, and no codes of them."""
         return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
 
     def _rounds(self, segment: Segment) -> bool:
-        """Whether a segment holds the vectors themselves, but less exact than the table: normalised, or narrower."""
+        """Return whether a segment holds vectors less exact than the table's: normalized or narrower."""
         numbers = segment.type.value_type
         if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
             return False
@@ -163,7 +163,7 @@ class Search:
         return len(self.route.segments) == 1 and whole and not ranked
 
     def _beside(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None) -> Found:
-        """Segments, and what they do not cover."""
+        """Return segments, and what they do not cover."""
         best = Best(len(queries), self.k)
         left = frozenset() if self.fast else self.route.open
         work: list[Work] = [partial(self._segment, *pair, queries, rows) for pair in self.route.segments]
@@ -188,7 +188,7 @@ class Search:
         return best.found()
 
     def _lies_further(self, found: Sequence[Found], ranked: Found, queries: int) -> bool:
-        """Whether a lower bound took rows that others, farther away than all that segments found, may stand in for."""
+        """Return whether a lower bound dropped rows that rows farther away may replace."""
         if self.nearest.lower is None:
             return False
         wanted = self.k * (self.refine_factor or 1)
@@ -199,20 +199,20 @@ class Search:
         return bool((more & (np.bincount(ranked.queries, minlength=queries) < self.k)).any())
 
     def _within(self, found: Found) -> Found:
-        """Those with distances that were asked for."""
+        """Keep hits within the requested range of distances."""
         if self.nearest.lower is not None:
             found = found.where(found.distances >= self.nearest.lower)
         return found if self.nearest.upper is None else found.where(found.distances < self.nearest.upper)
 
     def _rest(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None, mine: frozenset[int]) -> Found:
-        """The nearest rows of some fragments, found without an index."""
+        """Return the nearest rows of some fragments, found without an index."""
         fragments = [fragment for fragment in self.plan.fragments if fragment.id in mine]
         return exact.search(fragments, rows, self._question(queries))
 
     def _segment(
         self, segment: Segment, mine: frozenset[int], queries: NDArray[np.float32], rows: RowSet | None
     ) -> Found | None:
-        """The nearest rows of a segment; None: it is broken, or finds fewer rows than there are."""
+        """Return the nearest rows of a segment; None: it is broken, or finds fewer rows than there are."""
 
         def search(index: VectorIndex) -> Found | None:
             all_ = covered(self.table.snapshot, segment, index)
@@ -284,7 +284,7 @@ class Search:
         return RowSet.union([RowSet.of(batch.column(0).to_numpy()) for batch in batches])
 
     def _passing(self, filter_: Filter, found: Found) -> Found:
-        """Of the nearest rows those that pass a filter."""
+        """Keep the nearest rows that pass a filter."""
         rows = self._addresses(chosen(self.named, RowSet.of(np.unique(found.addresses)), filter_))
         return found.where(np.isin(found.addresses, rows.rows()))
 
@@ -308,19 +308,19 @@ def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Found
 
 
 def _least(hits: Hits) -> int:
-    """Neighbours of the query that has fewest."""
+    """Return neighbours of the query that has fewest."""
     return int((hits.positions >= 0).sum(axis=1).min())
 
 
 def chosen(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
-    """The plan of those of the given rows that pass a filter."""
-    parts = parts_of(filter_)
-    bounds = Bounds(RowSet({}), rows, plan.fragment_ids)
+    """Return the plan of those of the given rows that pass a filter."""
+    parts = conjuncts_of(filter_)
+    bounds = RowBounds(RowSet({}), rows, plan.fragment_ids)
     return replace(plan, filter=filter_, choices=Choices(parts, [bounds] * len(parts)))
 
 
 def _side_by_side(work: Sequence[Work]) -> list[Found | None]:
-    """The results of pieces of work, done at the same time."""
+    """Return the results of pieces of work, done at the same time."""
     if len(work) == 1:
         return [work[0]()]
     with ThreadPoolExecutor(len(work), thread_name_prefix="lance_duck-nearest") as pool:

@@ -1,1 +1,31 @@
-"""Messages generated from protos/ by `make protos`."""
+"""Messages generated from protos/ by `make protos`.
+
+The code is that of the oldest protobuf which the package supports. protobuf 6.30 and 6.31 warn once a file that the next
+major release may refuse it; protobuf 7 does not, and the tests run on it.
+"""
+
+import warnings
+
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", "Protobuf gencode version", UserWarning)
+    from lance_duck.wire.pb import (
+        encodings20_pb2,
+        encodings21_pb2,
+        file2_pb2,
+        file_pb2,
+        index_pb2,
+        rowids_pb2,
+        table_pb2,
+        transaction_pb2,
+    )
+
+__all__ = [
+    "encodings20_pb2",
+    "encodings21_pb2",
+    "file2_pb2",
+    "file_pb2",
+    "index_pb2",
+    "rowids_pb2",
+    "table_pb2",
+    "transaction_pb2",
+]

@@ -34,7 +34,7 @@ from lance_duck.wire.index import IndexMetadata, index_from_proto
 from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.pb import table_pb2
 from lance_duck.wire.schema import Schema
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 ROWS = 10
 

@@ -342,7 +342,7 @@ def test_a_lost_answer_is_no_lost_race_while_nobody_can_look(faulty: Location, m
         raise StoreError("timed out")
 
     Faulty.lose = ["twice"]
-    monkeypatch.setattr("lance_duck.versions.latest_version", latest)
+    monkeypatch.setattr("lance_duck.snapshot.versions.latest_version", latest)
     with pytest.raises(StoreError, match="timed out"):
         commit(table, Append([NEW]), retries=0)
     monkeypatch.undo()

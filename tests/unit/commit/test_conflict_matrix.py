@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 from unit.commit.samples import OPERATIONS
 
-from lance_duck.commit.change import Change
 from lance_duck.commit.committer import new_transaction
 from lance_duck.commit.conflicts import MATRIX, Verdict, check, judge
+from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.key_filter import key_filter
 from lance_duck.commit.messages import _BUILDERS
 from lance_duck.commit.operations import KeyExistenceFilter, Update
@@ -85,8 +85,8 @@ CreateIndex a                   | CreateIndex a                   | R
 SIGNS = {".": Verdict.REBASE, "R": Verdict.RETRY, "X": Verdict.INCOMPATIBLE}
 
 
-def change(name: str, *, rows_known: bool = False) -> Change:
-    return Change(new_transaction(1, OPERATIONS[name], None), has_affected_rows=rows_known)
+def change(name: str, *, rows_known: bool = False) -> Footprint:
+    return Footprint(new_transaction(1, OPERATIONS[name], None), has_affected_rows=rows_known)
 
 
 def measured() -> list[tuple[str, str, Verdict]]:
@@ -130,14 +130,14 @@ def test_there_is_a_rule_for_every_operation() -> None:
 @pytest.mark.parametrize("ours", OPERATIONS)
 def test_nothing_goes_on_top_of_an_unknown_operation(ours: str) -> None:
     unknown = transaction_pb2.Transaction.FromString(bytes([0x8A, 0x08, 0]))
-    assert judge(change(ours), Change(unknown)) is Verdict.INCOMPATIBLE
+    assert judge(change(ours), Footprint(unknown)) is Verdict.INCOMPATIBLE
     with pytest.raises(RetryableError, match="its transaction is missing"):
         check(change(ours), None, 5, "t")
 
 
-def inserts(*keys: int, fields: tuple[int, ...] = (0,)) -> Change:
+def inserts(*keys: int, fields: tuple[int, ...] = (0,)) -> Footprint:
     found: KeyExistenceFilter | None = key_filter(fields, [pa.array(keys)])
-    return Change(new_transaction(1, Update(inserted_rows=found), None))
+    return Footprint(new_transaction(1, Update(inserted_rows=found), None))
 
 
 def test_inserts_of_one_key_are_made_again() -> None:

@@ -38,7 +38,7 @@ from lance_duck.commit import (
 from lance_duck.commit.committer import new_transaction
 from lance_duck.commit.creation import clone_manifest
 from lance_duck.commit.index_coverage import covered
-from lance_duck.commit.manifest_builder import Draft, build_manifest, first_manifest
+from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest, first_manifest
 from lance_duck.errors import IncompatibleError, InvalidInputError, UnsupportedError
 from lance_duck.rows import RowIdSequence, VersionSequence, read_row_ids, read_versions, roaring_bytes
 from lance_duck.wire.fragment import Fragment
@@ -50,7 +50,7 @@ BITMAP = {"index_details": {"type_url": "/lance.table.BitmapIndexDetails"}, "ind
 BTREE = {"index_details": {"type_url": "/lance.table.BTreeIndexDetails"}, "index_version": 1}
 
 
-def table(*fragments: Fragment, stable: bool = False, indices: tuple[IndexMetadata, ...] = ()) -> Draft:
+def table(*fragments: Fragment, stable: bool = False, indices: tuple[IndexMetadata, ...] = ()) -> ManifestDraft:
     """Version 1 of a table with columns a, b, c; by default of two fragments of ten rows."""
     created = fragments or (fragment(0), fragment(1))
     operation = new_transaction(0, Overwrite(schema(), created), None).overwrite
@@ -59,7 +59,9 @@ def table(*fragments: Fragment, stable: bool = False, indices: tuple[IndexMetada
     return draft
 
 
-def after(base: Draft, operation: Operation, version: int = 2, restored: Draft | None = None) -> Draft:
+def after(
+    base: ManifestDraft, operation: Operation, version: int = 2, restored: ManifestDraft | None = None
+) -> ManifestDraft:
     before = base.manifest.SerializeToString(deterministic=True)
     draft = build_manifest(base, new_transaction(version - 1, operation, None), version, restored)
     assert base.manifest.SerializeToString(deterministic=True) == before
@@ -67,15 +69,15 @@ def after(base: Draft, operation: Operation, version: int = 2, restored: Draft |
     return draft
 
 
-def ids(draft: Draft) -> list[int]:
+def ids(draft: ManifestDraft) -> list[int]:
     return [f.id for f in draft.manifest.fragments]
 
 
-def flags(draft: Draft) -> tuple[int, int]:
+def flags(draft: ManifestDraft) -> tuple[int, int]:
     return draft.manifest.reader_feature_flags, draft.manifest.writer_feature_flags
 
 
-def paths(draft: Draft, fragment_id: int) -> list[str]:
+def paths(draft: ManifestDraft, fragment_id: int) -> list[str]:
     return [file.path for f in draft.manifest.fragments if f.id == fragment_id for file in f.files]
 
 
@@ -89,7 +91,7 @@ def versions(data: bytes) -> list[int]:
     return sequence.slice(0, len(sequence)).tolist()
 
 
-def coverage(draft: Draft) -> dict[str, list[int]]:
+def coverage(draft: ManifestDraft) -> dict[str, list[int]]:
     return {s.name: found.tolist() for s in draft.segments if (found := covered(s)) is not None}
 
 

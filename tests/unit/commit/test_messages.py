@@ -58,7 +58,7 @@ def test_settings_of_older_writers_are_read_as_those_of_today() -> None:
         upsert_values={"a": "1"},
         delete_keys=["b"],
         schema_metadata={"s": "m"},
-        field_metadata={3: {"metadata": {"f": "m"}}},
+        field_metadata={3: transaction_pb2.Transaction.UpdateConfig.FieldMetadataUpdate(metadata={"f": "m"})},
     )
     found = operation_from_proto(transaction_pb2.Transaction(update_config=config), "here")
     assert found is not None

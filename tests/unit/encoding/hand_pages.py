@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lance_duck.encoding.page import EncodingDescription, Page
-from lance_duck.encoding.repdef import Structure
+from lance_duck.encoding.layouts.assemble import Structure
+from lance_duck.encoding.layouts.page import EncodingDescription, Page
 from lance_duck.store.request import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 

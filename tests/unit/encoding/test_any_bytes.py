@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.registry import codec_from_proto
+from lance_duck.encoding.codecs.registry import codec_from_proto
 from lance_duck.errors import CorruptError, FormatError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 

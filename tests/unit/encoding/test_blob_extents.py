@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.blob_layout import read_extents
+from lance_duck.encoding.layouts.blob import read_extents
 from lance_duck.errors import CorruptError
 from lance_duck.store import run
 

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.arrow import block_to_arrow
+from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-from lance_duck.encoding.kernels.expand import (
+from lance_duck.encoding.layouts.page_rows import expand_ranges, runs
+from lance_duck.encoding.spans import join
+from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError
+from lance_duck.kernels.texts.expand import (
     SLACK,
     expand_bytes,
     expand_bytes_reference,
@@ -19,10 +22,7 @@ from lance_duck.encoding.kernels.expand import (
     expand_views,
     expand_views_reference,
 )
-from lance_duck.encoding.kernels.views import string_views, string_views_reference
-from lance_duck.encoding.rows import expand_ranges, runs
-from lance_duck.encoding.spans import join
-from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError
+from lance_duck.kernels.texts.views import string_views, string_views_reference
 from lance_duck.store.request import ByteRange, Bytes
 
 VALID = np.array([True, False, True])

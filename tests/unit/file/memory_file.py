@@ -14,7 +14,7 @@ from lance_duck.file.write.writer import FileWriter
 from lance_duck.store import Sink
 from lance_duck.store.request import Bytes, run
 from lance_duck.wire.schema import Schema
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 
 class MemorySink(Sink):

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.any_pb2 import Any as Packed
 from unit.encoding.hand_pages import Memory, chunk, chunk_words, flat, nested_page, page_of, structure_of, variable
 
-from lance_duck.encoding.page import Page, Rows
+from lance_duck.encoding.layouts.page import Page, Rows
 from lance_duck.errors import CorruptError, InternalError, LanceDuckError
 from lance_duck.file.column import Locate, open_column
 from lance_duck.file.reader import LanceFile

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lance_duck.encoding.page import Rows
+from lance_duck.encoding.layouts.page import Rows
 from lance_duck.errors import UnsupportedError
 from lance_duck.file.mixed import MixedColumn, located_in, versions
 from lance_duck.file.reader import LanceFile

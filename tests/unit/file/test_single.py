@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.any_pb2 import Any as Packed
 from unit.encoding.hand_pages import Memory, nested_page, structure_of
 
-from lance_duck.encoding.page import Page
+from lance_duck.encoding.layouts.page import Page
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
 from lance_duck.file import LanceFileReader
 from lance_duck.file.physical import physical_columns

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from unit.file.memory_file import MemorySink, MemorySource, WrittenTable
 
 from lance_duck.errors import InvalidInputError, StoreError, UnsupportedError
-from lance_duck.file.blob_places import blob_places, read_places
+from lance_duck.file.blobs.places import blob_places, read_places
 from lance_duck.file.write.blob_options import BlobOptions, Thresholds
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.store.request import run
 from lance_duck.wire.blob_type import Blob, blob_array, blob_field
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 PLAIN = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
 SMALL = blob_field("b", inline_size_threshold=4, dedicated_size_threshold=9, pack_file_size_threshold=20)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 import lance_duck as ld
 from lance_duck.commit import commit
 from lance_duck.commit.operations import CreateIndex
 from lance_duck.errors import CorruptError
 from lance_duck.index.build import build_segment, builds_by_row_id
-from lance_duck.index.files import IndexFile, SegmentReader, SegmentWriter
-from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, Part
+from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
+from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergeInput
 from lance_duck.index.query import Among, Null, Query
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
@@ -26,7 +27,7 @@ FILE = "plain.lance"
 
 
 class PlainIndex:
-    def __init__(self, file: IndexFile) -> None:
+    def __init__(self, file: SegmentFile) -> None:
         self.file = file
         self.nbytes = 100
 
@@ -40,6 +41,9 @@ class PlainIndex:
         if isinstance(query, Among) and len(query.values) > 1:
             return Answer.at_most(found)
         return Answer.exactly(found)
+
+    def names(self) -> Iterator[NDArray[np.uint64]]:
+        yield self.file.read([ROW])[0].to_numpy()
 
     def statistics(self) -> dict[str, Any]:
         return {"num_rows": self.file.num_rows}
@@ -73,10 +77,14 @@ class PlainKind:
         return PlainIndex(file)
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        return self._write(rows.read_all(), writer)
+        return self._write(rows.read_all(), writer, options)
 
     def merge(
-        self, parts: Sequence[Part], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
     ) -> Details:
         pieces = [] if rows is None else [rows.read_all()]
         for part in parts:
@@ -84,17 +92,18 @@ class PlainKind:
             new, kept = part.follow(names.to_numpy())
             mask = pa.array(kept)
             pieces.append(pa.table({VALUE: values.filter(mask), ROW: pa.array(new[kept])}))
-        return self._write(pa.concat_tables(pieces, promote_options="default"), writer)
+        return self._write(pa.concat_tables(pieces, promote_options="default"), writer, options)
 
     def can_follow(self) -> bool:
         return True
 
-    def _write(self, table: pa.Table, writer: SegmentWriter) -> Details:
+    def _write(self, table: pa.Table, writer: SegmentWriter, options: BuildOptions) -> Details:
         file = writer.create(FILE, pa.schema([(VALUE, table.schema.field(VALUE).type), (ROW, pa.uint64())]))
         for batch in table.to_batches():
             file.write(batch)
         writer.add(FILE, file)
-        return Details(self.new_version, b"plain")
+        by_row_id = self.rows_by == "version" and options.stable_row_ids
+        return Details(0 if by_row_id else self.new_version, b"plain")
 
 
 def rows_of(snapshot: Snapshot, column: str, fragments: Iterable[int], *, by_id: bool) -> pa.RecordBatchReader:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details, IndexKind, Part, ScalarIndex
+from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details, IndexKind, MergeInput, ScalarIndex
 from lance_duck.store import open_store
 
 
@@ -31,7 +31,7 @@ class Segments:
         return self.open(writer.directory, values.type)
 
     def merge(
-        self, parts: Sequence[Part], values: pa.Array | None = None, rows: Any = None, **options: Any
+        self, parts: Sequence[MergeInput], values: pa.Array | None = None, rows: Any = None, **options: Any
     ) -> ScalarIndex:
         reader = None if values is None else self.reader(values, rows, 1000)
         with SegmentWriter(self.store, self.version) as writer:

@@ -13,8 +13,8 @@ from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
 from lance_duck.index.btree import BTREE
 from lance_duck.index.btree import reader as reader_module
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import Details, Part
-from lance_duck.index.query import Among, Between, Except, HasAny, Null, StartsWith
+from lance_duck.index.kind import Details, MergeInput
+from lance_duck.index.query import Among, Between, ContainsAny, Except, HasPrefix, Null
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def test_values_without_an_order_are_not_supported(type_: pa.DataType) -> None:
 
 
 def test_prefixes_are_of_text_and_bytes_alone() -> None:
-    assert BTREE.answers(StartsWith(pa.scalar("a")), pa.string())
-    assert BTREE.answers(Except(StartsWith(pa.scalar(b"a"))), pa.large_binary())
-    assert not BTREE.answers(StartsWith(pa.scalar(b"a")), pa.binary(3))
-    assert not BTREE.answers(HasAny(pa.array([1])), pa.int64())
+    assert BTREE.answers(HasPrefix(pa.scalar("a")), pa.string())
+    assert BTREE.answers(Except(HasPrefix(pa.scalar(b"a"))), pa.large_binary())
+    assert not BTREE.answers(HasPrefix(pa.scalar(b"a")), pa.binary(3))
+    assert not BTREE.answers(ContainsAny(pa.array([1])), pa.int64())
 
 
 def test_ids_are_version_0_and_addresses_version_1(segments: Segments) -> None:
@@ -143,7 +143,7 @@ def test_a_build_that_fails_leaves_no_files(
     def broken(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise CorruptError("broken")
 
-    part = Part(segments.build(int64(list(range(50))), **small(7)), broken)
+    part = MergeInput(segments.build(int64(list(range(50))), **small(7)), broken)
     before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     with pytest.raises(CorruptError):
         segments.merge([part], int64(list(range(500))), memory_limit=2000)
@@ -158,22 +158,22 @@ def test_entries_follow_their_rows_and_are_left_out(segments: Segments) -> None:
         lives = np.array([row in names for row in rows.tolist()], np.bool_)
         return np.array([names.get(row, 0) for row in rows.tolist()], np.uint64), lives
 
-    merged = segments.merge([Part(index, follow)])
+    merged = segments.merge([MergeInput(index, follow)])
     assert contents(segments)[:2] == [("None", "2", "3"), ("7", "5", "100")]
     assert list(merged.search(Null()).sure) == [7]
 
 
 def test_all_entries_may_be_left_out(segments: Segments) -> None:
     index = segments.build(int64([3, None, 1]))
-    merged = segments.merge([Part(index, lambda rows: (rows, np.zeros(len(rows), np.bool_)))])
+    merged = segments.merge([MergeInput(index, lambda rows: (rows, np.zeros(len(rows), np.bool_)))])
     assert not merged.search(Between()).sure
     assert merged.statistics()["num_pages"] == 0
 
 
 def test_new_rows_join_the_entries_of_several_segments(segments: Segments) -> None:
     parts = [
-        Part(segments.build(int64([1, 5, None]), [0, 1, 2]), stay),
-        Part(segments.build(int64([5, 3]), [3, 4]), stay),
+        MergeInput(segments.build(int64([1, 5, None]), [0, 1, 2]), stay),
+        MergeInput(segments.build(int64([5, 3]), [3, 4]), stay),
     ]
     segments.merge(parts, int64([4, None, 5]), [5, 6, 7])
     assert contents(segments)[:2] == [
@@ -351,4 +351,4 @@ def test_entries_out_of_order_are_not_written_anew(broken: Broken) -> None:
     broken.values = int64([None, 1, 2, 4, 3])
     index = broken.open()
     with pytest.raises(CorruptError):
-        broken.segments.merge([Part(index, stay)])
+        broken.segments.merge([MergeInput(index, stay)])

@@ -18,7 +18,7 @@ from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, St
 from lance_duck.index.build import build_segment, builds_by_row_id, discard_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
-from lance_duck.index.search import segment_files
+from lance_duck.index.opened import segment_files
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.wire.index import IndexMetadata
@@ -92,7 +92,10 @@ def test_files_are_of_the_version_of_the_table(version: str, tmp_path: Path, kin
     )
 
 
-@pytest.mark.parametrize(("rows_by", "stable", "by_id"), [("id", True, True), ("id", False, False)])
+@pytest.mark.parametrize(
+    ("rows_by", "stable", "by_id"),
+    [("id", True, True), ("id", False, False), ("version", True, True), ("version", False, False)],
+)
 def test_a_kind_says_how_new_segments_name_rows(
     rows_by: str, stable: bool, by_id: bool, table: Table, kind: PlainKind
 ) -> None:
@@ -100,7 +103,6 @@ def test_a_kind_says_how_new_segments_name_rows(
     snapshot = table(stable=stable)
     assert builds_by_row_id(snapshot, kind) == by_id
     assert not builds_by_row_id(snapshot, PlainKind(rows_by="address"))
-    assert not builds_by_row_id(snapshot, PlainKind(rows_by="version"))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_a_build_that_fails_leaves_no_files(finished: bool, table: Table, kind: 
     before = files(snapshot)
 
     def build(rows: Any, writer: Any, options: BuildOptions) -> Details:
-        kind._write(rows.read_all(), writer)
+        kind._write(rows.read_all(), writer, options)
         if not finished:
             file = writer.create("half.lance", pa.schema([("a", pa.int64())]))
             file.write(pa.record_batch({"a": np.arange(100_000)}))
@@ -178,13 +180,14 @@ def test_a_merge_changes_addresses_into_row_ids_and_back(table: Table, kind: Pla
     snapshot = table(stable=True)
     ld.dataset(snapshot.uri).update({"x": "x + 100"}, where="x = 3 OR x = 12")  # their ids lie elsewhere than they do
     snapshot = open_snapshot(snapshot.uri)
+    kind.rows_by = "address"
     snapshot = indexed(snapshot, built(snapshot, kind))
     by_address = segments(snapshot)[0]
     assert not by_address.by_row_id
-    kind.rows_by = "id"
+    kind.rows_by = "version"
     by_id = merge_segments(snapshot, [by_address])
     assert entries(snapshot, by_id) == truth(snapshot, "_rowid")
-    kind.rows_by = "version"
+    kind.rows_by = "address"
     again = replace(by_address, metadata=changed(by_id, index_version=0), by_row_id=True)
     assert entries(snapshot, merge_segments(snapshot, [again])) == truth(snapshot)
 

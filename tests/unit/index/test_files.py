@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.errors import CorruptError, NotFoundError
-from lance_duck.index.files import IndexFile, SegmentReader, SegmentWriter
+from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.store import open_store
 from lance_duck.wire import paths
 
@@ -25,7 +25,7 @@ def write(root: Path, rows: int = 100) -> SegmentWriter:
     return writer
 
 
-def opened(root: Path, sizes: dict[str, int] | None = None) -> IndexFile:
+def opened(root: Path, sizes: dict[str, int] | None = None) -> SegmentFile:
     return SegmentReader(open_store(str(root)), paths.index_directory(UUID(int=5)), sizes).open("some.lance")
 
 

@@ -16,7 +16,7 @@ from lance_duck.commit.operations import CreateIndex
 from lance_duck.errors import CorruptError, LanceDuckError, UnsupportedError
 from lance_duck.index.catalog import catalog
 from lance_duck.index.reuse import Reuse, ReuseVersion, reuse_of
-from lance_duck.index.reuse_out import needed_versions
+from lance_duck.index.reuse_write import needed_versions
 from lance_duck.rows import roaring_bytes
 from lance_duck.rows.address_map import AddressMap, MovedGroup
 from lance_duck.rows.row_set import RowSet

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from unit.index.segments import Segments
 
-from lance_duck.index.query import Among, Between, Except, Null, Query, StartsWith
+from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
 
 FLOATS = [0.0, -0.0, 1.5, -1.5, 2.0, math.inf, -math.inf, math.nan, -math.nan]
 NONE: tuple[Any, ...] = (None,)
@@ -90,7 +90,7 @@ def queries(draw: st.DrawFn, type_: pa.DataType) -> Query:
         Null(),
     ]
     if isinstance(choice[0], str | bytes) and not pa.types.is_fixed_size_binary(type_):
-        kinds.append(StartsWith(pa.scalar(draw(st.sampled_from(choice)), type_)))
+        kinds.append(HasPrefix(pa.scalar(draw(st.sampled_from(choice)), type_)))
     query = draw(st.sampled_from(kinds))
     return Except(query) if draw(st.booleans()) else query
 
@@ -106,7 +106,7 @@ def satisfies(value: Any, query: Query) -> bool:
     key = _key(value)
     if isinstance(query, Among):
         return any(key == _key(other) for other in query.values.to_pylist())
-    if isinstance(query, StartsWith):
+    if isinstance(query, HasPrefix):
         return bool(key.startswith(_key(query.prefix.as_py())))
     assert isinstance(query, Between)
     low, high = (None if bound is None else _key(bound.as_py()) for bound in (query.low, query.high))

@@ -71,7 +71,7 @@ def test_a_compaction_leaves_nothing_where_row_ids_are_broken(path: Path, monkey
     def broken(*_: object) -> None:
         raise CorruptError("row ids")
 
-    monkeypatch.setattr("lance_duck.snapshot.Snapshot.row_ids", broken)
+    monkeypatch.setattr("lance_duck.snapshot.snapshot.Snapshot.row_ids", broken)
     with pytest.raises(CorruptError):
         dataset.optimize.compact_files()
     assert sorted(path.rglob("*")) == before

@@ -11,9 +11,9 @@ from lance_duck.errors import CorruptError
 from lance_duck.rows import roaring_bytes, roaring_values
 from lance_duck.rows.address_map import AddressMap, MovedGroup, join_runs, live_runs
 from lance_duck.rows.roaring import roaring_runs
+from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import treemap, treemap_runs
-from lance_duck.rows.slots import Slots
 
 BITS = np.uint64(32)
 

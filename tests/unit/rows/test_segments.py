@@ -138,4 +138,4 @@ def test_a_huge_range_is_refused_without_being_laid_out() -> None:
 @given(st.binary(max_size=64))
 def test_arbitrary_bytes_raise_errors_of_this_package_only(data: bytes) -> None:
     with suppress(LanceDuckError):
-        read_row_ids(data, "here", 10)
+        assert len(read_row_ids(data, "here", 10)) == 10

@@ -12,14 +12,14 @@ import pyarrow as pa
 from unit.scan.fake_table import FakeSnapshot
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.catalog import Catalog, Ignored, Index, Segment
+from lance_duck.index.catalog import ColumnIndex, Ignored, IndexCatalog, Segment
 from lance_duck.index.kind import Answer
-from lance_duck.index.query import Among, Between, Except, HasAll, HasAny, Null, Query, StartsWith
+from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, Null, Query
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan import predicate as tree
-from lance_duck.scan.arrays import descend
-from lance_duck.scan.evaluate import evaluate
-from lance_duck.scan.predicate import Predicate
+from lance_duck.scan.predicate import tree
+from lance_duck.scan.predicate.arrays import descend
+from lance_duck.scan.predicate.evaluate import evaluate
+from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.pb import table_pb2
 
@@ -37,11 +37,11 @@ def meaning(query: Query) -> Predicate:
             return tree.In(VALUE, values)
         case Null():
             return tree.IsNull(VALUE)
-        case StartsWith(prefix):
+        case HasPrefix(prefix):
             return tree.StartsWith(VALUE, prefix)
-        case HasAny(values):
+        case ContainsAny(values):
             return tree.HasAny(VALUE, values)
-        case HasAll(values):
+        case ContainsAll(values):
             return tree.HasAll(VALUE, values)
         case Except(inner):
             return tree.And((tree.Not(meaning(inner)), tree.Not(tree.IsNull(VALUE))))
@@ -103,7 +103,7 @@ class Indexes:
 
     def __init__(self, snapshot: FakeSnapshot) -> None:
         self.snapshot = snapshot
-        self.made: list[Index] = []
+        self.made: list[ColumnIndex] = []
 
     def add(
         self,
@@ -118,8 +118,8 @@ class Indexes:
         found = [self._segment(path, list(group), kind, name or f"{path}_idx") for group in fragments]
         reasons = tuple(Ignored(metadata(uuid4(), name or f"{path}_idx"), reason) for reason in ignored)
         segments = tuple(segment for segment, _ in found)
-        self.made.append(Index(name or f"{path}_idx", path, kind, segments, reasons))  # type: ignore[arg-type]
-        self.snapshot.catalog = Catalog(tuple(self.made), self.snapshot.schema)
+        self.made.append(ColumnIndex(name or f"{path}_idx", path, kind, segments, reasons))  # type: ignore[arg-type]
+        self.snapshot.catalog = IndexCatalog(tuple(self.made), self.snapshot.schema)
         return [index for _, index in found]
 
     def _segment(self, path: str, group: list[int], kind: FakeKind, name: str) -> tuple[Segment, FakeIndex]:
@@ -139,7 +139,7 @@ def metadata(uuid: UUID, name: str) -> IndexMetadata:
     return IndexMetadata(uuid, name, (0,), 1, None, None, b"", 0, None, None, (), table_pb2.IndexMetadata())
 
 
-def catalog_of(snapshot: FakeSnapshot, indexes: Mapping[str, Iterable[Iterable[int]]]) -> Catalog:
+def catalog_of(snapshot: FakeSnapshot, indexes: Mapping[str, Iterable[Iterable[int]]]) -> IndexCatalog:
     """A catalog of exact indexes, by column."""
     made = Indexes(snapshot)
     for path, fragments in indexes.items():

@@ -12,8 +12,8 @@ import pytest
 from unit.scan.fake_index import FakeKind, Indexes
 from unit.scan.fake_table import FakeSnapshot
 
-from lance_duck.scan import fragment_reader
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.read import fragment_reader
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.table_scan import TableScan
 

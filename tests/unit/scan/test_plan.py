@@ -3,8 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_duck.scan.arrays import descend, keep, pick, row_width
 from lance_duck.scan.plan import BURST, FIRST_ROWS, MORSEL_BYTES, MORSEL_ROWS, Extent, Sizer, cut
+from lance_duck.scan.predicate.arrays import descend, keep, pick, row_width
 
 
 def test_morsels_cover_the_extents_and_stay_inside_them() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.filters import ExpressionFilter, SqlFilter, TreeFilter, make_filter
-from lance_duck.scan.sql_text import parse_sql
-from lance_duck.scan.sql_tree import tree_from_sql
+from lance_duck.scan.sql.parser import tree_from_sql
+from lance_duck.scan.sql.vet import parse_sql
 
 NAN = math.nan
 BATCH = pa.table(
@@ -203,7 +203,7 @@ def test_text_that_is_no_condition_of_one_row_is_refused(text: str) -> None:
 
 
 def test_the_error_names_the_columns_there_are() -> None:
-    with pytest.raises(InvalidInputError, match=r"no column 'nope'.*columns are i, u, f"):
+    with pytest.raises(InvalidInputError, match=r"no column 'nope'.*expected one of i, u, f"):
         make_filter("nope LIKE 'a'", BATCH.schema)
 
 

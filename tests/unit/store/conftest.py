@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from servers import s3_server
+from support.servers import s3_server
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any
 import obstore
 import pytest
 from obstore.store import S3Store
-from servers import BUCKET
+from support.servers import BUCKET
 
 from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.snapshot import open_snapshot
@@ -199,3 +199,17 @@ def test_bad_uris_and_options_are_refused(uri: str, options: dict[str, str]) -> 
 def test_options_may_be_booleans_and_numbers() -> None:
     options: Any = {"AWS_REGION": "r", "aws_skip_signature": True, "client_max_retries": 3, "allow_http": True}
     assert open_store("s3://b/x", options).uri == "s3://b/x"
+
+
+@pytest.mark.parametrize("name", ["endpoint", "aws_endpoint", "aws_endpoint_url", "endpoint_url"])
+@pytest.mark.parametrize("value", ["127.0.0.1:9000", "no url", "user:word@host", "https://", "ftp://host"])
+def test_an_endpoint_that_is_no_url_is_refused_without_being_shown(name: str, value: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"{name}: not a URL: expected such as https://host") as refused:
+        open_store("s3://bucket/t.lance", {name: value, "skip_signature": "true"})
+    assert value == "https://" or value not in str(refused.value)
+
+
+def test_a_panic_of_the_library_is_an_error_of_the_store() -> None:
+    store = open_store("s3://bucket/t.lance", {"region": "a b", "skip_signature": "true", "client_max_retries": "0"})
+    with pytest.raises(StoreError, match="the library panicked"):
+        store.get("x")

@@ -13,7 +13,7 @@ from unit.maintenance.indexed import check, covers, with_index, write
 import lance_duck as ld
 from lance_duck.errors import ReferencedError
 from lance_duck.index import registry
-from lance_duck.verbs.lance_operation import LanceOperation
+from lance_duck.verbs.public.lance_operation import LanceOperation
 
 Change = Callable[[ld.LanceDataset], object]
 
@@ -21,7 +21,7 @@ Change = Callable[[ld.LanceDataset], object]
 @pytest.fixture(params=[False, True], ids=["addresses", "stable row ids"])
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> ld.LanceDataset:
     """Three fragments of ten rows, with indexes over x and y that know rows by address."""
-    kind = PlainKind()
+    kind = PlainKind(rows_by="address")
     monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, kind))
     table = write(tmp_path / "t.lance", 3, stable=request.param)
     return with_index(with_index(table, kind, column="x"), kind, column="y")

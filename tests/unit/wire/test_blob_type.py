@@ -8,7 +8,7 @@ import pytest
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.wire.blob_type import Blob, BlobArray, BlobType, blob_array, blob_field
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 NOTHING = {"data": None, "uri": None, "position": None, "size": None}
 

@@ -15,7 +15,7 @@ from lance_duck.errors import InvalidInputError, StoreError, UnsupportedError
 from lance_duck.file import LanceFileReader
 from lance_duck.store import Sink, open_store
 from lance_duck.wire.fragment import Fragment
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 from lance_duck.write import Base, WriteOptions, WriteProgress, discard_fragments, write_columns, write_fragments
 
 TABLE = pa.table({"i": range(10), "s": [str(i) for i in range(10)], "l": [[i] * (i % 3) for i in range(10)]})

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.encoding.block import Bytes, VariableWidth
-from lance_duck.encoding.fsst import Fsst
+from lance_duck.encoding.block import VariableWidth
+from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.v20.write.buffers import BuffersOut, flat, no_nulls, uint64s, valid_bytes, value_bytes
-from lance_duck.encoding.write.choice import Choice
-from lance_duck.encoding.write.texts import LEAST_BYTES, text_bytes, text_codec
+from lance_duck.encoding.write.codecs.texts import LEAST_BYTES, text_bytes, text_codec
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 MOST_ITEMS: Final = 255
@@ -27,7 +28,7 @@ MOST_ITEMS: Final = 255
 _SAMPLE: Final = 4096
 _FEWEST: Final = 100
 _CODECS: Final = {"zstd": ("zstd", "<u8"), "lz4": ("lz4_raw", "<u4")}
-_FSST: Final = Choice(compression="fsst")
+_FSST: Final = EncodingOptions(compression="fsst")
 _NONE: Final = np.empty(0, np.uint8)
 
 
@@ -45,14 +46,14 @@ class Compression:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> Compression:
-        """What the metadata of a field ask for; a level that is no number asks for nothing."""
+        """Return what the metadata of a field ask for; a level that is no number asks for nothing."""
         level = metadata.get("lance-encoding:compression-level", "").strip()
         scheme = metadata.get("lance-encoding:compression", "").strip().lower()
         return cls(scheme, int(level) if level.isdecimal() else None)
 
 
 def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
-    """Texts: distinct ones and an index for each, where they are few."""
+    """Return texts: distinct ones and an index for each, where they are few."""
     found = _few_distinct(array)
     if found is None:
         return encode_binary(array, buffers, compression)
@@ -67,7 +68,7 @@ def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression)
 
 
 def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
-    """Byte strings or texts: ends, and the bytes of all of them. Large ones have no symbols: pylance fails on them."""
+    """Encode byte strings as ends and bytes; large ones without symbols, which pylance cannot read."""
     if compression.scheme == "fsst" and not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
         compression = Compression()
     return encode_values(_values(array), valid_bytes(array) if array.null_count else None, buffers, compression)
@@ -76,7 +77,7 @@ def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression
 def encode_values(
     block: VariableWidth, valid: Bytes | None, buffers: BuffersOut, compression: Compression
 ) -> pb.ArrayEncoding:
-    """Byte strings: ends, and the bytes of all of them.
+    """Return byte strings: ends, and the bytes of all of them.
 
     Args:
         block: The values; those of nulls are stored, too.
@@ -113,7 +114,7 @@ def _values(array: pa.Array) -> VariableWidth:
 
 
 def _few_distinct(array: pa.Array) -> pa.DictionaryArray | None:
-    """The array as a dictionary, when it has few enough distinct values for that to be smaller."""
+    """Return the array as a dictionary, when it has few enough distinct values for that to be smaller."""
     if len(array) < _FEWEST or pc.count_distinct(array.slice(0, _SAMPLE)).as_py() > MOST_ITEMS:
         return None
     found = pc.dictionary_encode(array)

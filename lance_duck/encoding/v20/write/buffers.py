@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.encoding.block import Bytes
+from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 
@@ -21,37 +21,37 @@ class BuffersOut:
         return pb.Buffer(buffer_index=len(self._buffers) - 1, buffer_type=pb.Buffer.page)
 
     def taken(self) -> tuple[Bytes, ...]:
-        """All buffers."""
+        """Return all buffers."""
         return tuple(self._buffers)
 
 
 def flat(buffers: BuffersOut, data: Bytes, bits: int, compression: pb.Compression | None = None) -> pb.ArrayEncoding:
-    """Values of `bits` bits, as they lie in `data`."""
+    """Return values of `bits` bits, as they lie in `data`."""
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=bits, buffer=buffers.add(data), compression=compression))
 
 
 def no_nulls(values: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Values of which none is null."""
+    """Return values of which none is null."""
     return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=values)))
 
 
 def some_nulls(validity: pb.ArrayEncoding, values: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Values of which those are null whose bit in `validity` is 0."""
+    """Return values of which those are null whose bit in `validity` is 0."""
     return pb.ArrayEncoding(nullable=pb.Nullable(some_nulls=pb.Nullable.SomeNull(validity=validity, values=values)))
 
 
 def all_nulls() -> pb.ArrayEncoding:
-    """Nothing but nulls."""
+    """Encode an array of nulls."""
     return pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull()))
 
 
 def uint64s(buffers: BuffersOut, values: np.ndarray) -> pb.ArrayEncoding:
-    """Unsigned integers of 64 bits, none of them null."""
+    """Return unsigned integers of 64 bits, none of them null."""
     return no_nulls(flat(buffers, values.astype("<u8").view(np.uint8), 64))
 
 
 def value_bytes(array: pa.Array, width: int) -> Bytes:
-    """The values of an array, `width` bytes each; a view."""
+    """Return the values of an array, `width` bytes each; a view."""
     data = array.buffers()[1]
     if data is None:
         return np.zeros(len(array) * width, np.uint8)
@@ -59,12 +59,12 @@ def value_bytes(array: pa.Array, width: int) -> Bytes:
 
 
 def validity_bits(array: pa.Array) -> Bytes:
-    """A bit for each value, 1 where it is valid; of an array with nulls."""
+    """Return a bit for each value, 1 where it is valid; of an array with nulls."""
     return bits(array.buffers()[0], array.offset, len(array))
 
 
 def bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bytes:
-    """`count` bits from bit `offset` on, in bytes of their own where they do not begin with one."""
+    """Return `count` bits from bit `offset` on, in bytes of their own where they do not begin with one."""
     if buffer is None:
         return np.zeros((count + 7) // 8, np.uint8)
     data = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + count + 7) // 8]
@@ -74,5 +74,5 @@ def bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bytes:
 
 
 def valid_bytes(array: pa.Array) -> Bytes:
-    """A byte (0 or 1) for each value, 1 where it is valid."""
+    """Return a byte (0 or 1) for each value, 1 where it is valid."""
     return np.unpackbits(validity_bits(array), count=len(array), bitorder="little")

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_duck.encoding.page import EncodingDescription, Page
-from lance_duck.encoding.v20.array import Array
+from lance_duck.encoding.layouts.page import EncodingDescription, Page
+from lance_duck.encoding.v20.array import EncodedArray
 from lance_duck.encoding.v20.buffers import PageBuffers
 from lance_duck.encoding.v20.registry import Context, array_from_proto
 from lance_duck.store.request import Bytes
@@ -41,7 +41,7 @@ class Counting:
 class Opened:
     """An array of a page of its own, and the file that it is in."""
 
-    array: Array
+    array: EncodedArray
     source: Counting
 
 

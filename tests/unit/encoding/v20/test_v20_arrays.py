@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.arrow import block_to_arrow
-from lance_duck.encoding.v20.array import MAX_COUNT, Values
+from lance_duck.encoding.arrow.blocks import block_to_arrow
+from lance_duck.encoding.v20.array import MAX_COUNT, PageValues
 from lance_duck.encoding.v20.bitpacked import touched
-from lance_duck.encoding.v20.runs import Runs, runs_of_rows, span
+from lance_duck.encoding.v20.runs import RowRuns, runs_of_rows, span
 from lance_duck.errors import CorruptError, LanceDuckError, UnsupportedError
 from lance_duck.store.request import run
 from lance_duck.wire.pb import encodings20_pb2 as pb
@@ -48,8 +48,8 @@ ENDS = np.array([2, 2, 105, 9], "<u8").tobytes()  # "ab", "", null of 3 bytes, "
 TEXT = b"abcdefghi"
 
 
-def read(opened: Any, runs: Runs, arrow_type: pa.DataType) -> list[Any]:
-    values: Values = run(opened.array.read(runs))
+def read(opened: Any, runs: RowRuns, arrow_type: pa.DataType) -> list[Any]:
+    values: PageValues = run(opened.array.read(runs))
     assert values.count == runs.count
     if values.block is None:
         return [None] * values.count

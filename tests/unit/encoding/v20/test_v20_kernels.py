@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.status import BAD_OFFSETS, OK, TOO_SHORT
 from lance_duck.encoding.v20.kernels import unpack_runs, unpack_runs_reference, unravel_ends, unravel_ends_reference
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.status import BAD_OFFSETS, OK, TOO_SHORT
 
 
 @given(st.data(), st.sampled_from([8, 16, 32, 64]), st.booleans())

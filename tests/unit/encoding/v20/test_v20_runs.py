@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.v20.runs import Runs, merged, runs_of_rows, span
+from lance_duck.encoding.v20.runs import RowRuns, merged, runs_of_rows, span
 from lance_duck.errors import InvalidInputError
 
 
-def rows(runs: Runs) -> list[int]:
+def rows(runs: RowRuns) -> list[int]:
     return [i for a, b in zip(runs.starts.tolist(), runs.stops.tolist(), strict=True) for i in range(a, b)]
 
 

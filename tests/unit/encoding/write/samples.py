@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.codecs.registry import codec_from_proto
 from lance_duck.encoding.compressed import ChunkBuffer, MiniBlockValues
-from lance_duck.encoding.registry import codec_from_proto
 
 SIZES = [1, 7, 1023, 1024, 1025, 2500]
 BITS = [8, 16, 32, 64]

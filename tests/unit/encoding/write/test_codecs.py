@@ -18,21 +18,22 @@ from unit.encoding.write.samples import (
     through_values,
 )
 
-from lance_duck.encoding.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_duck.encoding.block import FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-from lance_duck.encoding.byte_stream_split import ByteStreamSplit
-from lance_duck.encoding.constant import Constant
-from lance_duck.encoding.fixed_size_list import FixedSizeListCodec
-from lance_duck.encoding.flat import Flat
-from lance_duck.encoding.fsst import Fsst
-from lance_duck.encoding.fsst_train import sample_values, train
-from lance_duck.encoding.general import General
-from lance_duck.encoding.packed_struct import PackedField, VariablePackedStruct
-from lance_duck.encoding.packed_struct import PackedStruct as PackedStructCodec
-from lance_duck.encoding.registry import codec_from_proto
-from lance_duck.encoding.rle import Rle
-from lance_duck.encoding.variable import Variable
-from lance_duck.encoding.write.compress_levels import compress_levels
+from lance_duck.encoding.codecs.bitpacking import InlineBitpacking, OutOfLineBitpacking
+from lance_duck.encoding.codecs.byte_stream_split import ByteStreamSplit
+from lance_duck.encoding.codecs.constant import Constant
+from lance_duck.encoding.codecs.fixed_size_list import FixedSizeListCodec
+from lance_duck.encoding.codecs.flat import Flat
+from lance_duck.encoding.codecs.fsst import Fsst
+from lance_duck.encoding.codecs.fsst_train import sample_values, train
+from lance_duck.encoding.codecs.general import General
+from lance_duck.encoding.codecs.packed_struct import PackedField, VariablePackedStruct
+from lance_duck.encoding.codecs.packed_struct import PackedStructCodec as PackedStructCodec
+from lance_duck.encoding.codecs.registry import codec_from_proto
+from lance_duck.encoding.codecs.rle import Rle
+from lance_duck.encoding.codecs.variable import Variable
+from lance_duck.encoding.write.codecs.levels import compress_levels
+from lance_duck.encoding.write.grammar import GRAMMARS
 from lance_duck.errors import UnsupportedError
 
 WORDS = [b"", b"the quick", b"\x00\xff\xfe", b"brown fox " * 30, b"a", b"\x00"]
@@ -245,7 +246,7 @@ def test_levels_come_back(runs: list[tuple[int, int]], data: st.DataObject) -> N
     levels = np.repeat(np.array([r for r, _ in runs], np.uint8), [n for _, n in runs])
     cuts = sorted(data.draw(st.lists(st.integers(0, len(levels)), max_size=4)))
     ends = np.array([*cuts, len(levels)], np.int64)
-    encoding, buffer, byte_ends = compress_levels(levels, ends, 3)
+    encoding, buffer, byte_ends = compress_levels(levels, ends, 3, GRAMMARS["2.2"].levels)
     counts = np.diff(ends, prepend=0)
     decoded = codec_from_proto(encoding).decode_blocks(chunks_of([(buffer, byte_ends)], counts))
     assert isinstance(decoded, FixedWidth)
@@ -255,6 +256,14 @@ def test_levels_come_back(runs: list[tuple[int, int]], data: st.DataObject) -> N
 
 def test_levels_in_long_runs_are_runs_and_others_are_packed() -> None:
     mixed = np.random.default_rng(0).integers(0, 2, 4096).astype(np.uint8)
-    assert compress_levels(np.zeros(4096, np.uint8), np.array([4096]), 1)[0].HasField("rle")
-    assert compress_levels(mixed, np.array([4096]), 1)[0].HasField("out_of_line_bitpacking")
-    assert len(compress_levels(mixed, np.array([4096]), 1)[1]) == 512
+    allowed, ends = GRAMMARS["2.2"].levels, np.array([4096])
+    assert compress_levels(np.zeros(4096, np.uint8), ends, 1, allowed)[0].HasField("rle")
+    assert compress_levels(mixed, ends, 1, allowed)[0].HasField("out_of_line_bitpacking")
+    assert len(compress_levels(mixed, ends, 1, allowed)[1]) == 512
+
+
+def test_levels_of_21_are_never_runs() -> None:
+    levels = np.zeros(4096, np.uint8)
+    encoding, buffer, _ = compress_levels(levels, np.array([4096]), 1, GRAMMARS["2.1"].levels)
+    assert encoding.HasField("out_of_line_bitpacking")
+    assert len(buffer) == 512

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.kernels.assemble import cut_levels, cut_levels_reference, place_parts, place_parts_reference
-from lance_duck.encoding.kernels.jit import readonly
-from lance_duck.encoding.kernels.ravel import (
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.pages.join_chunks import cut_levels, cut_levels_reference, place_parts, place_parts_reference
+from lance_duck.kernels.pages.shred import (
     ENTRIES,
     FIRST,
     HAS_HOLES,
@@ -23,7 +23,7 @@ from lance_duck.encoding.kernels.ravel import (
     unfold_lists,
     unfold_lists_reference,
 )
-from lance_duck.encoding.kernels.zip import zip_fixed, zip_reference, zip_variable
+from lance_duck.kernels.pages.zip_entries import zip_fixed, zip_reference, zip_variable
 
 flags = st.integers(0, 1)
 levels = st.integers(0, 5)

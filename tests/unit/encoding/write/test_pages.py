@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.encoding.block import Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-from lance_duck.encoding.layers import (
+from lance_duck.encoding.layouts.layers import (
     ALL_VALID_ITEM,
     ALL_VALID_LIST,
     EMPTYABLE_LIST,
@@ -15,14 +15,14 @@ from lance_duck.encoding.layers import (
     NULLABLE_ITEM,
     NULLABLE_LIST,
 )
-from lance_duck.encoding.rep_index import parse_rep_index
+from lance_duck.encoding.layouts.rep_index import parse_rep_index
 from lance_duck.encoding.write.blocks import array_to_block, valid_flags
-from lance_duck.encoding.write.choice import Choice
-from lance_duck.encoding.write.leaf import LeafRows, encode_leaf
-from lance_duck.encoding.write.levels import FLAT, LeafShape, page_levels
-from lance_duck.encoding.write.page import EncodedPage
-from lance_duck.encoding.write.ravel import Outline, unfold_fixed, unfold_items, unfold_list
-from lance_duck.encoding.write.rep_index import rep_index
+from lance_duck.encoding.write.layouts.leaf import LeafRows, encode_leaf
+from lance_duck.encoding.write.layouts.levels import FLAT, LeafShape, page_levels
+from lance_duck.encoding.write.layouts.page import EncodedPage
+from lance_duck.encoding.write.layouts.rep_index import rep_index
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.encoding.write.shred import Outline, unfold_fixed, unfold_items, unfold_list
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
@@ -51,7 +51,7 @@ def pages_of(array: pa.Array, shape: LeafShape = FLAT, **asked: Any) -> list[tup
     outline, items = unfolded(array)
     block = array_to_block(items, "x")
     rows = LeafRows(block, shape, outline.begins, outline.holes, outline.hidden, len(array))
-    return [(page, _layout(page)) for page in encode_leaf(rows, 100, Choice(**asked))]
+    return [(page, _layout(page)) for page in encode_leaf(rows, 100, EncodingOptions(**asked))]
 
 
 def _layout(page: EncodedPage) -> Any:
@@ -190,8 +190,10 @@ def test_vectors_without_nulls_are_zipped_as_they_are() -> None:
 
 
 def test_metadata_asks_for_a_layout() -> None:
-    ((page, layout),) = pages_of(pa.array([True, False, None]), structural="fullzip")
-    assert (layout.bits_per_value, page.buffers[0].tolist()) == (8, [0, 1, 0, 0, 1, 0])
+    ((page, layout),) = pages_of(pa.array([5, 6, None], pa.uint8()), structural="fullzip")
+    assert (layout.bits_per_value, page.buffers[0].tolist()[:4]) == (8, [0, 5, 0, 6])
+    ((_, layout),) = pages_of(pa.array([True, False, None]), structural="fullzip")
+    assert isinstance(layout, pb.MiniBlockLayout)
     ((_, layout),) = pages_of(pa.array(["a" * 300, "b" * 300]), structural="miniblock")
     assert isinstance(layout, pb.MiniBlockLayout)
 

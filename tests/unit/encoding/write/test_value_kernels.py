@@ -8,20 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.encoding.write.samples import BITS, drawn, texts
 
-from lance_duck.encoding.kernels import (
-    bitpacking_out,
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.numbers import (
+    bitpacking_encode,
     byte_stream_split,
-    distinct_out,
-    flat_out,
-    fsst_count,
-    fsst_out,
-    fsst_table,
-    look,
-    packed_struct_out,
-    rle_out,
-    variable_out,
+    flat_encode,
+    number_stats,
+    packed_struct_encode,
+    rle_encode,
 )
-from lance_duck.encoding.kernels.jit import readonly
+from lance_duck.kernels.texts import dictionary_encode, fsst_count, fsst_encode, fsst_table, variable_encode
 
 counts_of = st.lists(st.integers(0, 2100), min_size=1, max_size=3).map(lambda c: np.array(c, np.int64))
 few = st.lists(st.binary(max_size=12), min_size=1, max_size=40)
@@ -48,15 +44,15 @@ def test_packing_equals_its_reference(bits: int, width: int, counts: np.ndarray)
     out = np.zeros((int(((counts + 1023) // 1024).sum())) * 1025 * words.itemsize, np.uint8)
     ends = np.zeros(len(counts), np.int64)
     args = (words, counts, scratch)
-    used = same(bitpacking_out.pack_inline, bitpacking_out.pack_inline_reference, args, [out, ends])
+    used = same(bitpacking_encode.pack_inline, bitpacking_encode.pack_inline_reference, args, [out, ends])
     assert used <= len(out)
     width = max(width, 1)
     tails = np.minimum(counts % 1024 * words.itemsize, width * 128)
     fixed = np.zeros(int((counts // 1024 * width * 128 + tails).sum()), np.uint8)
-    same(bitpacking_out.pack_fixed, bitpacking_out.pack_fixed_reference, (words, counts, width, scratch), [fixed])
+    same(bitpacking_encode.pack_fixed, bitpacking_encode.pack_fixed_reference, (words, counts, width, scratch), [fixed])
     if len(words):
         args = (words, 0, len(words))
-        assert bitpacking_out.bit_width(*args) == bitpacking_out.bit_width_reference(*args)
+        assert bitpacking_encode.bit_width(*args) == bitpacking_encode.bit_width_reference(*args)
 
 
 @settings(deadline=None, max_examples=30)
@@ -67,15 +63,15 @@ def test_runs_and_looks_equal_their_references(bits: int, counts: np.ndarray, lo
     words = readonly(np.repeat(drawn(bits, bits, total, 2), rng.integers(0, longest, total))[:total])
     words = readonly(np.concatenate([words, np.zeros(total - len(words), words.dtype)]))
     runs = np.zeros(len(counts), np.int64)
-    same(rle_out.count_runs, rle_out.count_runs_reference, (words, counts), [runs])
-    rle_out.count_runs(words, counts, runs)
+    same(rle_encode.count_runs, rle_encode.count_runs_reference, (words, counts), [runs])
+    rle_encode.count_runs(words, counts, runs)
     values, lengths = np.zeros(int(runs.sum()), words.dtype), np.zeros(int(runs.sum()), np.uint8)
-    same(rle_out.find_runs, rle_out.find_runs_reference, (words, counts), [values, lengths])
+    same(rle_encode.find_runs, rle_encode.find_runs_reference, (words, counts), [values, lengths])
     out = np.zeros(int((8 + runs * (words.itemsize + 1)).sum()), np.uint8)
     args = (values.view(np.uint8), lengths, runs, words.itemsize)
-    same(rle_out.join_runs, rle_out.join_runs_reference, args, [out])
+    same(rle_encode.join_runs, rle_encode.join_runs_reference, args, [out])
     seen = np.zeros(-(-total // 1024), np.uint64)
-    same(look.look, look.look_reference, (words,), [seen])
+    same(number_stats.look, number_stats.look_reference, (words,), [seen])
 
 
 @settings(deadline=None, max_examples=30)
@@ -84,7 +80,7 @@ def test_bits_and_streams_equal_their_references(counts: np.ndarray, seed: int) 
     total = int(counts.sum())
     bits = readonly(np.random.default_rng(seed).integers(0, 2, total).astype(np.uint8))
     out = np.zeros(int(((counts + 7) // 8).sum()), np.uint8)
-    same(flat_out.gather_bits, flat_out.gather_bits_reference, (bits, counts), [out])
+    same(flat_encode.gather_bits, flat_encode.gather_bits_reference, (bits, counts), [out])
     data = readonly(np.arange(total * 8, dtype=np.uint64).view(np.uint8)[: total * 8])
     split, reference = byte_stream_split.split_streams, byte_stream_split.split_streams_reference
     same(split, reference, (data, 8, counts), [np.zeros(total * 8, np.uint8)])
@@ -97,14 +93,14 @@ def test_cutting_texts_equals_its_reference(values: list[bytes], width: int, lim
     offsets, data = readonly(block.offsets), readonly(block.data)
     counts = np.zeros(len(values), np.int64)
     args = (offsets, width, limit, most)
-    chunks = same(variable_out.cut_variable, variable_out.cut_variable_reference, args, [counts])
-    variable_out.cut_variable(*args, counts)
+    chunks = same(variable_encode.cut_variable, variable_encode.cut_variable_reference, args, [counts])
+    variable_encode.cut_variable(*args, counts)
     counts = counts[:chunks].copy()
     assert counts.sum() == len(values)
     out = np.zeros(len(data) + (len(values) + 2 * chunks) * width, np.uint8)
     ends = np.zeros(chunks, np.int64)
     args = (data, offsets, counts, width)
-    same(variable_out.split_variable, variable_out.split_variable_reference, args, [out, ends])
+    same(variable_encode.split_variable, variable_encode.split_variable_reference, args, [out, ends])
 
 
 @settings(deadline=None, max_examples=30)
@@ -116,9 +112,9 @@ def test_packing_rows_equals_its_reference(values: list[bytes]) -> None:
     out = np.zeros(sum(map(len, values)) + 8 * len(values), np.uint8)
     for length in (4, 8):
         args = (data, offsets, length)
-        same(packed_struct_out.place_variable, packed_struct_out.place_variable_reference, args, [places, out])
+        same(packed_struct_encode.place_variable, packed_struct_encode.place_variable_reference, args, [places, out])
     fixed = np.arange(3 * len(values), dtype=np.uint8)
-    same(packed_struct_out.place_fixed, packed_struct_out.place_fixed_reference, (fixed, 3), [places, out])
+    same(packed_struct_encode.place_fixed, packed_struct_encode.place_fixed_reference, (fixed, 3), [places, out])
 
 
 @settings(deadline=None, max_examples=60)
@@ -135,7 +131,7 @@ def test_numbering_equals_its_reference(values: list[bytes], most: int) -> None:
         for name in (number, number + "_reference"):
             out = [places.copy(), firsts.copy()]
             table = np.full(256, -1, np.int32)
-            found = getattr(distinct_out, name)(*args, *out, table)
+            found = getattr(dictionary_encode, name)(*args, *out, table)
             results.append((found, out[0].tolist() if found >= 0 else None, out[1].tolist() if found >= 0 else None))
         assert results[0] == results[1]
     assert results[0][0] in (-1, *range(1, distinct + 1))
@@ -160,9 +156,9 @@ def test_symbols_equal_their_references(table: list[bytes], values: list[bytes],
     assert count <= 255
     block = texts(values, skip=1)
     args = (readonly(block.data), readonly(block.offsets), tuple(places))
-    out = np.zeros(2 * len(block.data) + fsst_out.SLACK, np.uint8)
+    out = np.zeros(2 * len(block.data) + fsst_encode.SLACK, np.uint8)
     results, middle = [], data.draw(st.integers(0, len(values)))
-    for compress in (fsst_out.compress, fsst_out.compress_reference):
+    for compress in (fsst_encode.compress, fsst_encode.compress_reference):
         ends = np.zeros(len(values) + 1, np.int64)
         used = compress(*args, middle, ends, out, np.zeros_like(out))
         results.append((ends.tolist(), out[:used].tobytes()))

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from unit.file.memory_file import WrittenTable
 
-from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.file.write.column import open_column_writer
 from lance_duck.file.write.contract import ColumnWriter
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 VERSIONS = ("2.1", "2.2")
 SPACE: Any = None

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from unit.file.memory_file import MemorySink, MemorySource
 
-from lance_duck.encoding.page import EncodingDescription
-from lance_duck.encoding.write.page import EncodedPage
+from lance_duck.encoding.layouts.page import EncodingDescription
+from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InvalidInputError, StoreError, UnsupportedError
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.file.write import writer as module
@@ -17,7 +17,7 @@ from lance_duck.file.write.contract import MAX_PAGE_BYTES, PAGE_BYTES, page_byte
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.store.request import run
 from lance_duck.wire.schema import schema_from_proto
-from lance_duck.wire.schema_out import schema_from_arrow
+from lance_duck.wire.schema_write import schema_from_arrow
 
 BATCH = pa.record_batch({"a": [1, 2, 3], "b": ["x", "y", None]})
 SCHEMA = schema_from_arrow(BATCH.schema.with_metadata({"k": "v"}))

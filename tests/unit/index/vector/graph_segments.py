@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.index.files import SegmentWriter
-from lance_duck.index.vector.graph_rows import GRAPH_SCHEMA, METADATA_KEY, GraphRows, graph_rows, metadata_text
-from lance_duck.index.vector.hnsw import build_graph
+from lance_duck.index.vector.graph.hnsw import build_graph
+from lance_duck.index.vector.graph.rows import GRAPH_SCHEMA, METADATA_KEY, GraphRows, graph_rows, metadata_text
 from lance_duck.store import Store
 from lance_duck.wire.pb import index_pb2
 

@@ -9,11 +9,11 @@ import pytest
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import ROW, VALUE, BuildOptions, Part
-from lance_duck.index.vector.contract import Probe
+from lance_duck.index.kind import ROW, VALUE, BuildOptions, MergeInput
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.metric import distances
-from lance_duck.index.vector.model import Model
+from lance_duck.index.vector.search.contract import Probe
+from lance_duck.index.vector.training.model import Model
 from lance_duck.store import open_store
 
 DIM = 16
@@ -34,7 +34,7 @@ class Made:
             details = VECTOR.build(reader(array, rows, batch), writer, options)
         return VECTOR.open(SegmentReader(self.store, writer.directory), array.type, details)
 
-    def merge(self, parts: list[Part], vectors: Any = None, rows: Any = None) -> Any:
+    def merge(self, parts: list[MergeInput], vectors: Any = None, rows: Any = None) -> Any:
         with SegmentWriter(self.store) as writer:
             new = None if vectors is None else reader(column(vectors), rows, 200)
             details = VECTOR.merge(parts, new, writer, BuildOptions())
@@ -128,7 +128,7 @@ def test_other_floats(made: Made, kind: str, type_: str) -> None:
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_HNSW_FLAT"])
 def test_other_floats_keep_their_type_where_rows_are_followed(made: Made, kind: str, type_: str) -> None:
     index = made.build(vectors(100).astype(type_), index_type=kind, num_partitions=2)
-    moved = made.merge([Part(index, lambda n: (n + np.uint64(7), n % np.uint64(9) != 4))])
+    moved = made.merge([MergeInput(index, lambda n: (n + np.uint64(7), n % np.uint64(9) != 4))])
     assert moved.files.auxiliary.column("flat").arrow_type == index.files.auxiliary.column("flat").arrow_type
     rows = moved.rows() - np.uint64(7)
     for place, codes in enumerate(moved.files.codes(range(2))):
@@ -242,7 +242,7 @@ def test_segments_follow_their_rows(made: Made, kind: str) -> None:
     parameters = {"num_sub_vectors": 8} if "PQ" in kind else {}
     index = made.build(data, index_type=kind, num_partitions=2, max_iters=4, **parameters)
     lives = names % np.uint64(9) != 4
-    moved = made.merge([Part(index, lambda n: (n + np.uint64(1000), n % np.uint64(9) != 4))])
+    moved = made.merge([MergeInput(index, lambda n: (n + np.uint64(1000), n % np.uint64(9) != 4))])
     assert sorted(moved.rows().tolist()) == (names[lives] + 1000).tolist()
     assert recall(moved, data[lives], names[lives] + np.uint64(1000)) >= LEAST[kind.rpartition("_")[2]]
 
@@ -256,13 +256,13 @@ def test_segments_are_merged_with_new_rows(made: Made, kind: str) -> None:
     if "PQ" in kind:
         given["pq_codebook"] = first.files.codebook
     second = made.build(data[300:500], names[300:500], index_type=kind, **given)
-    merged = made.merge([Part(first, stay), Part(second, stay)], data[500:], names[500:])
+    merged = made.merge([MergeInput(first, stay), MergeInput(second, stay)], data[500:], names[500:])
     assert sorted(merged.rows().tolist()) == names.tolist()
     assert recall(merged, data, names) >= LEAST[kind.rpartition("_")[2]]
 
 
 def test_codes_of_segments_trained_apart_are_not_merged(made: Made) -> None:
-    parts = [Part(made.build(vectors(300, seed), index_type="IVF_SQ", num_partitions=2), stay) for seed in (1, 2)]
+    parts = [MergeInput(made.build(vectors(300, seed), index_type="IVF_SQ", num_partitions=2), stay) for seed in (1, 2)]
     with pytest.raises(UnsupportedError, match="trained apart"):
         made.merge(parts)
 
@@ -271,7 +271,7 @@ def test_vectors_of_segments_trained_apart_are_merged(made: Made) -> None:
     data, names = vectors(400), names_of(400)
     one = made.build(data[:200], index_type="IVF_FLAT", num_partitions=2)
     other = made.build(data[200:], names[200:], index_type="IVF_FLAT", num_partitions=3)
-    merged = made.merge([Part(one, stay), Part(other, stay)])
+    merged = made.merge([MergeInput(one, stay), MergeInput(other, stay)])
     assert merged.files.num_partitions == 2
     assert recall(merged, data, names) == 1
 

@@ -11,9 +11,9 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.index.kind import Details
 from lance_duck.index.query import Null
 from lance_duck.index.registry import kind_named, kind_of, name_of
-from lance_duck.index.vector.hamming import HammingIndex
-from lance_duck.index.vector.ivf import IvfIndex
 from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.search.hamming import HammingIndex
+from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.wire.pb import index_pb2
 
 URLS = ["/lance.index.pb.VectorIndexDetails", "/lance.table.VectorIndexDetails", "x/lance.table.vectorindexdetails"]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.vector.files import VectorFiles
+from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.store import open_store
 from lance_duck.wire.pb import index_pb2
 

@@ -1,0 +1,138 @@
+"""How long does a new installation wait for its kernels, and one that was warmed up?
+
+Each round takes a process with an empty folder of kernels, then the same again with the folder filled, then a third
+whose folder `warm_up` filled. The second table is of one small function, compiled as numba compiles it, as kernels and
+as subroutines are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+from numba.core import types
+
+import lance_duck as ld
+from lance_duck.kernels.jit import OPTIONS
+from lance_duck.kernels.notice import first_use
+
+ROWS = 10_000
+
+
+def _table() -> pa.Table:
+    random = np.random.default_rng(1)
+    row = np.arange(ROWS)
+    return pa.table(
+        {
+            "id": row,
+            "city": [f"city {i % 50}" for i in row],
+            "name": [f"name {i * 7919 % ROWS} of the {i}" for i in row],
+            "fare": random.random(ROWS) * 100,
+            "maybe": pa.array([None if i % 13 == 0 else int(i) for i in row], pa.int32()),
+            "tags": [["a", "b"][: i % 3] for i in row],
+            "v": pa.FixedSizeListArray.from_arrays(random.random(ROWS * 16, dtype=np.float32), 16),
+        }
+    )
+
+
+def _first_day(folder: str) -> dict[str, tuple[float, int]]:
+    """Seconds and compiled kernels of each first use, in this process."""
+    done: dict[str, tuple[float, int]] = {}
+    table = _table()
+
+    def step(name: str, work: Callable[[], Any]) -> Any:
+        start, compiled = time.perf_counter(), first_use.compiled
+        result = work()
+        done[name] = time.perf_counter() - start, first_use.compiled - compiled
+        return result
+
+    ds = step("write", lambda: ld.write_dataset(table, f"{folder}/t.lance"))
+    step("scan", ds.to_table)
+    step("filter", lambda: ds.to_table(filter="fare > 20 AND city = 'city 7'"))
+    step("take", lambda: ds.take([5, 7000, 3]))
+    merge = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    step("merge", lambda: merge.execute(table.slice(5, 100)))
+    step("search", lambda: ds.search([0.5] * 16, column="v", k=5))
+    json_table = pa.table({"j": pa.array(['{"a": [1, "b"]}'] * 100, pa.json_())})
+    ds = step("json write", lambda: ld.write_dataset(json_table, f"{folder}/j.lance"))
+    step("json read", ds.to_table)
+    return done
+
+
+def _child(kernels: str, code: str) -> Any:
+    """Run code in a process that finds kernels in one folder, and none beside the package."""
+    Path(kernels).mkdir(exist_ok=True)
+    environment = {**os.environ, "LANCE_DUCK_QUIET": "1"}
+    script = f"""
+import json
+from pathlib import Path
+from lance_duck.kernels import cache
+cache.cache_folders = lambda: (Path({kernels!r}),)
+from benchmarks import first_use as f
+print(json.dumps({code}))
+"""
+    run = subprocess.run([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, check=True, text=True)
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def _first_uses(rounds: int) -> None:
+    states: dict[str, list[dict[str, tuple[float, int]]]] = {"new": [], "second process": [], "warmed up": []}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            for number, state in enumerate(states):
+                kernels = f"{folder}/warm" if state == "warmed up" else f"{folder}/used"
+                if state == "warmed up":
+                    seconds, compiled = _child(kernels, "(lambda w: [w.seconds, w.compiled])(f.ld.warm_up())")
+                    print(f"warm_up: {compiled} kernels in {seconds:.1f} s")
+                states[state].append(_child(kernels, f"f._first_day({f'{folder}/{number}'!r})"))
+    print(f"{'seconds (kernels compiled)':28}" + "".join(f"{state:>18}" for state in states))
+    for name in states["new"][0]:
+        cells = [f"{median(run[name][0] for run in runs):.2f} ({runs[0][name][1]})" for runs in states.values()]
+        print(f"{name:28}" + "".join(f"{cell:>18}" for cell in cells))
+
+
+def _wrappers(rounds: int) -> None:
+    """Milliseconds of CPU for one small function, with and without ways to call it from outside."""
+
+    def put(out: Any, at: int, byte: int) -> int:
+        out[at] = byte
+        return at + 1
+
+    signature = (types.Array(types.uint8, 1, "C"), types.int64, types.int64)
+    plain = {name: value for name, value in OPTIONS.items() if name != "no_cfunc_wrapper"}
+    for name, options in {
+        "as numba does": plain,
+        "kernel": dict(OPTIONS),
+        "subroutine": {**OPTIONS, "no_cpython_wrapper": True},
+    }.items():
+        times = []
+        for _ in range(rounds * 5 + 2):
+            start = time.thread_time()
+            numba.njit(**options)(put).compile(signature)
+            times.append(time.thread_time() - start)
+        print(f"{name:28}{median(times[2:]) * 1000:15.0f} ms")
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    _first_uses(rounds)
+    _wrappers(rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""Arguments of public functions: names that do not exist, with the nearest one that does, and values of wrong types.
+
+A call with a wrong argument raises a TypeError of Python, before any code of this package runs or deep inside of it.
+`checked_call` makes it a `WrongTypeError`, which is a TypeError still, belongs to the error tree, and names the
+argument.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import wraps
+from numbers import Integral
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_C = TypeVar("_C", bound=type)
+
+_MOST_LISTED: Final = 16
+_NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_OWN: Final = ("self", "cls")
+_SECRET: Final = ("storage_options", "base_store_params", "options", "config")
+_FAILURES: Final = (TypeError, AttributeError, ValueError, LookupError, OverflowError)
+_LONGEST: Final = 80
+_CHECKED: Final = "__lance_duck_checked__"
+
+
+def nearest_name(name: object, names: Iterable[str]) -> str | None:
+    """Return the name that was probably meant; case counts for little. None: none is near."""
+    by_case = {known.lower(): known for known in names}
+    wanted = str(name).lower()
+    near = [wanted] if wanted in by_case else get_close_matches(wanted, by_case, 1)
+    return by_case[near[0]] if near else None
+
+
+def did_you_mean(name: object, names: Iterable[str]) -> str | None:
+    """Return the remedy "did you mean …?" for a name that does not exist; None when no name is near."""
+    nearest = nearest_name(name, names)
+    return None if nearest is None else f"did you mean {nearest!r}?"
+
+
+def known_names(names: Iterable[str]) -> str:
+    """Return "one of …" for the message of an error, with the first of very many names."""
+    listed = list(names)
+    if not listed:
+        return "nothing: there are none"
+    shown = ", ".join(listed[:_MOST_LISTED])
+    return f"one of {shown}, …" if len(listed) > _MOST_LISTED else f"one of {shown}"
+
+
+def refuse_unknown(given: Iterable[Any], names: Iterable[str], where: str, what: str = "argument") -> None:
+    """Refuse names that do not exist.
+
+    Args:
+        given: Names that a caller wrote.
+        names: Names that exist.
+        where: Function or dict that they are written for.
+        what: What they name, for the message.
+
+    Raises:
+        WrongTypeError: One does not exist; says which one was probably meant.
+    """
+    known = list(names)
+    for name in given:
+        if name not in known:
+            remedy = did_you_mean(name, known)
+            expected = known_names(known) if remedy is None else None
+            raise WrongTypeError(f"unknown {what} {name!r}", where=where, expected=expected, remedy=remedy)
+
+
+def unknown_column(name: object, names: Iterable[str], where: object = None, what: str = "") -> UnknownColumnError:
+    """Return the error for a column that does not exist.
+
+    Args:
+        name: What was asked for.
+        names: Columns that exist.
+        where: Table or argument that it concerns.
+        what: What the column was to be, as a prefix of the message: "bad filter: ".
+    """
+    known = list(names)
+    remedy = did_you_mean(name, known)
+    return UnknownColumnError(f"{what}no column {name!r}", where=where, expected=known_names(known), remedy=remedy)
+
+
+def unknown_value(what: str, value: object, values: Iterable[str], where: object = None) -> InvalidInputError:
+    """Return the error for an argument that is none of some words: a mode, a metric, a kind."""
+    known = list(values)
+    remedy = did_you_mean(value, known)
+    return InvalidInputError(
+        what, where=where, expected=" or ".join(map(repr, known)), found=repr(value), remedy=remedy
+    )
+
+
+def refuse_unsupported(
+    function: Callable[..., Any], given: Mapping[str, Any], remedies: Mapping[str, str | None]
+) -> None:
+    """Refuse arguments of pylance that are not supported, unless they ask for nothing, and names that do not exist.
+
+    Args:
+        function: The public function that they are given to.
+        given: The arguments, by name.
+        remedies: By name of each argument that is known and not supported, what to do instead.
+
+    Raises:
+        UnsupportedError: One asks for something.
+        WrongTypeError: It is no argument at all.
+    """
+    if not given.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
+        named = [name for name in inspect.signature(function).parameters if name not in ("self", "cls", "refused")]
+        refuse_unknown(given, [*named, *remedies], function.__name__)
+    for name, value in given.items():
+        asks = not (value is None or value is False or (isinstance(value, Mapping) and not value))
+        if asks and name in remedies:
+            raise UnsupportedError(f"{name} is not supported", where=function.__name__, remedy=remedies[name])
+
+
+def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let wrong arguments of a function raise WrongTypeError; a call that succeeds costs one frame more.
+
+    Nothing is checked before the function runs. Where it fails by an error of Python's, and an argument is not of the
+    type that the signature says, the error names that argument.
+    """
+    if hasattr(function, _CHECKED):
+        return function
+
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return function(*args, **kwargs)
+        except LanceDuckError:
+            raise
+        except _FAILURES as error:
+            entered = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            refused = wrong_argument(function, args, kwargs) if entered else _misfit(function, kwargs, error)
+            if refused is None:
+                raise
+            raise refused from error
+
+    setattr(call, _CHECKED, True)
+    return call
+
+
+def checked_calls(class_: _C) -> _C:
+    """Apply `checked_call` to the public methods that a class defines, and to its constructor."""
+    for name, member in list(vars(class_).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(member, staticmethod | classmethod):
+            setattr(class_, name, type(member)(checked_call(member.__func__)))
+        elif inspect.isfunction(member):
+            setattr(class_, name, checked_call(member))
+    return class_
+
+
+def _misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], error: BaseException) -> WrongTypeError:
+    """Return the error for a call that Python could not bind."""
+    parameters = inspect.signature(function).parameters.values()
+    try:
+        if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+            refuse_unknown(
+                kwargs, [p.name for p in parameters if p.kind in _NAMED and p.name not in _OWN], _name(function)
+            )
+    except WrongTypeError as unknown:
+        return unknown
+    _, _, said = str(error).partition("() ")
+    return WrongTypeError(said or str(error), where=_name(function))
+
+
+def wrong_argument(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> WrongTypeError | None:
+    """Return the error for the first argument that is not of the type that a signature says; None: all are."""
+    signature = inspect.signature(function)
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        parameter = signature.parameters[name]
+        if parameter.kind not in _NAMED or name in _OWN or parameter.annotation is inspect.Parameter.empty:
+            continue
+        if not _fits(value, _type_of(function, name, parameter.annotation)):
+            found = (
+                f"{shortened(value)} of type {type(value).__name__}" if name not in _SECRET else type(value).__name__
+            )
+            return WrongTypeError(name, where=_name(function), expected=str(parameter.annotation), found=found)
+    return None
+
+
+def shortened(value: object) -> str:
+    """Return `repr` of a value, cut where it is long."""
+    try:
+        text = repr(value)
+    except Exception:  # of a class of the caller's
+        return "a value"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded; one with half of a character cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+
+def _type_of(function: Callable[..., Any], name: str, annotation: Any) -> Any:
+    """Return what an annotation means; Any where it names what is only known to type checkers."""
+    named = SimpleNamespace(__annotations__={name: annotation})
+    try:
+        return get_type_hints(named, globalns=getattr(function, "__globals__", {}))[name]
+    except (NameError, TypeError, AttributeError):
+        return Any
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Return whether a value is of a type; True where that cannot be said."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Union or origin is UnionType:
+        return any(_fits(value, choice) for choice in inner)
+    if origin is Literal:
+        return value in inner
+    if kind is None or kind is NoneType:
+        return value is None
+    if kind is int:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+    if kind is float:
+        return hasattr(value, "__float__")
+    if kind is bool:
+        return isinstance(value, bool) or type(value).__name__ == "bool"
+    base = origin or kind
+    if base is Any or not isinstance(base, type) or getattr(base, "_is_protocol", False):
+        return True
+    if is_typeddict(base):
+        return isinstance(value, Mapping)
+    return isinstance(value, base) and _holds(value, base, inner)
+
+
+def _holds(value: Any, base: type, inner: Sequence[Any]) -> bool:
+    """Return whether what is inside of a collection is of the types inside of its type."""
+    if isinstance(value, Mapping) and len(inner) == 2:
+        return all(_fits(key, inner[0]) and _fits(item, inner[1]) for key, item in value.items())
+    if not issubclass(base, Iterable) or len(inner) != 1:
+        return True
+    if isinstance(value, str | bytes):
+        return False
+    return not isinstance(value, Collection) or all(_fits(item, inner[0]) for item in value)

@@ -1,0 +1,13 @@
+"""`warm-up`: what an installation does once, so that its first users need not wait."""
+
+from __future__ import annotations
+
+import lance_duck as ld
+from lance_duck.cli.show import report
+
+
+def warm_up(as_json: bool = False) -> None:
+    """Compile kernels ahead of their first use, as when an image is built; takes about a minute."""
+    done = ld.warm_up()
+    folder = "nowhere: no folder can be written to" if done.folder is None else str(done.folder)
+    report({"compiled": done.compiled, "seconds": round(done.seconds, 1), "kept": folder}, as_json)

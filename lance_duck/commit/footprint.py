@@ -1,0 +1,202 @@
+"""The footprint of a transaction: the fragments, rows, fields and keys that it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, covered
+from lance_duck.wire.pb import table_pb2, transaction_pb2
+from lance_duck.wire.transaction import UNKNOWN, transaction_from_proto
+
+_T = transaction_pb2.Transaction
+
+
+@dataclass(frozen=True)
+class MapKeys:
+    """Keys of a map that a change sets, and that it removes."""
+
+    set: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+
+    def clash(self, other: MapKeys) -> bool:
+        """Return whether both set one key, or one sets what the other removes; that both remove it is fine."""
+        return bool(self.set & (other.set | other.removed) or self.removed & other.set)
+
+
+class Footprint:
+    """A transaction, and what it touches.
+
+    Args:
+        transaction: Its message.
+        has_affected_rows: Whether the rows that it deletes are known one by one.
+    """
+
+    def __init__(self, transaction: transaction_pb2.Transaction, *, has_affected_rows: bool = False) -> None:
+        self.transaction = transaction
+        self.has_affected_rows = has_affected_rows
+
+    @property
+    def kind(self) -> str:
+        """Name of the operation, as in "Append"; "Unknown" for one of a newer format."""
+        return transaction_from_proto(self.transaction).operation
+
+    @cached_property
+    def _message(self) -> Any:
+        arm = self.transaction.WhichOneof("operation")
+        return None if arm is None else getattr(self.transaction, arm)
+
+    @cached_property
+    def updated(self) -> frozenset[int]:
+        """Fragments that stay, but with other rows or values."""
+        if self.kind == "DataReplacement":
+            return frozenset(r.fragment_id for r in self._message.replacements)
+        if self.kind in ("Delete", "Update"):
+            return frozenset(f.id for f in self._message.updated_fragments)
+        return frozenset()
+
+    @cached_property
+    def removed(self) -> frozenset[int]:
+        """Fragments that are gone afterwards."""
+        if self.kind == "Delete":
+            return frozenset(self._message.deleted_fragment_ids)
+        if self.kind == "Update":
+            return frozenset(self._message.removed_fragment_ids)
+        if self.kind == "Rewrite":
+            groups = [*(g.old_fragments for g in self._message.groups), self._message.old_fragments]
+            return frozenset(f.id for fragments in groups for f in fragments)
+        return frozenset()
+
+    @cached_property
+    def touched(self) -> frozenset[int]:
+        """Fragments that are changed or gone afterwards."""
+        return self.updated | self.removed
+
+    @cached_property
+    def moves_rows(self) -> bool:
+        """Whether rows leave their fragments for new ones."""
+        if self.kind != "Update":
+            return False
+        return bool(self._message.new_fragments) and self._message.update_mode != _T.REWRITE_COLUMNS
+
+    @cached_property
+    def fields_modified(self) -> frozenset[int]:
+        """Fields whose values an Update changes in place."""
+        return frozenset(self._message.fields_modified) if self.kind == "Update" else frozenset()
+
+    @property
+    def changes_values_in_place(self) -> bool:
+        """Whether an Update gives rows that stay where they are other values."""
+        if self.kind != "Update":
+            return False
+        return bool(self.fields_modified) or self._message.update_mode == _T.REWRITE_COLUMNS
+
+    @cached_property
+    def replaced(self) -> Mapping[int, frozenset[int]]:
+        """By fragment, the fields for which a DataReplacement brings a file."""
+        found: dict[int, frozenset[int]] = {}
+        if self.kind == "DataReplacement":
+            for r in self._message.replacements:
+                fields = frozenset(i for i in r.new_file.fields if i >= 0)
+                found[r.fragment_id] = found.get(r.fragment_id, frozenset()) | fields
+        return found
+
+    @cached_property
+    def keeps_nullability(self) -> bool:
+        """Whether rows written before a Merge or a Project fit the schema after it."""
+        return bool(getattr(self._message, "preserves_nullability", False))
+
+    @cached_property
+    def indices(self) -> tuple[table_pb2.IndexMetadata, ...]:
+        """Index segments that are added."""
+        return tuple(self._message.new_indices) if self.kind == "CreateIndex" else ()
+
+    @cached_property
+    def index_names(self) -> frozenset[str]:
+        """Names of the indices that are added."""
+        return frozenset(i.name for i in self.indices)
+
+    @cached_property
+    def indexed_fields(self) -> frozenset[int]:
+        """Fields of the indices that are added."""
+        return frozenset(field for i in self.indices for field in i.fields)
+
+    @cached_property
+    def indexed_fragments(self) -> frozenset[int] | None:
+        """Fragments that added index segments cover; None when one does not say."""
+        found: set[int] = set()
+        for segment in self.indices:
+            if segment.name in SYSTEM:
+                continue
+            ids = covered(segment)
+            if ids is None:
+                return None
+            found.update(ids.tolist())
+        return frozenset(found)
+
+    @cached_property
+    def config(self) -> MapKeys:
+        """Settings of the table that are changed."""
+        if self.kind == "Overwrite":
+            return MapKeys(frozenset(self._message.config_upsert_values))
+        if self.kind != "UpdateConfig":
+            return MapKeys()
+        new = _keys(self._message.config_updates)
+        old = MapKeys(frozenset(self._message.upsert_values), frozenset(self._message.delete_keys))
+        return MapKeys(new.set | old.set, new.removed | old.removed)
+
+    @cached_property
+    def table_metadata(self) -> MapKeys:
+        """Metadata of the table that are changed."""
+        return _keys(self._message.table_metadata_updates) if self.kind == "UpdateConfig" else MapKeys()
+
+    @cached_property
+    def has_schema_metadata(self) -> bool:
+        """Whether metadata of the schema are changed."""
+        if self.kind != "UpdateConfig":
+            return False
+        return self._message.HasField("schema_metadata_updates") or bool(self._message.schema_metadata)
+
+    @cached_property
+    def field_metadata(self) -> frozenset[int]:
+        """Fields whose metadata are changed."""
+        if self.kind != "UpdateConfig":
+            return frozenset()
+        return frozenset((*self._message.field_metadata_updates, *self._message.field_metadata))
+
+    @cached_property
+    def bases(self) -> frozenset[tuple[str, str | int]]:
+        """Ids, names and paths of base paths that are added."""
+        if self.kind != "UpdateBases":
+            return frozenset()
+        named = {("name", b.name) for b in self._message.new_bases if b.name}
+        numbered = {("id", b.id) for b in self._message.new_bases if b.id}
+        return frozenset({("path", b.path) for b in self._message.new_bases} | named | numbered)
+
+    @cached_property
+    def inserted_keys(self) -> _T.KeyExistenceFilter | None:
+        """Keys of rows that an Update inserts, where it says."""
+        if self.kind != "Update" or not self._message.HasField("inserted_rows"):
+            return None
+        found: _T.KeyExistenceFilter = self._message.inserted_rows
+        return found
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the operation is one that is known."""
+        return self.kind != UNKNOWN
+
+    @cached_property
+    def reuses_fragments(self) -> bool:
+        """Whether the fragment reuse index is replaced, or removed."""
+        if self.kind != "CreateIndex":
+            return False
+        return any(i.name == FRAGMENT_REUSE for i in (*self._message.new_indices, *self._message.removed_indices))
+
+
+def _keys(update: _T.UpdateMap) -> MapKeys:
+    entries = update.update_entries
+    set_ = frozenset(e.key for e in entries if e.HasField("value"))
+    return MapKeys(set_, frozenset(e.key for e in entries) - set_)

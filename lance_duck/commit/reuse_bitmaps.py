@@ -1,0 +1,38 @@
+"""Fragment bitmaps translated by a fragment reuse index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lance_duck.commit.index_coverage import SYSTEM, Segments, covered
+from lance_duck.errors import LanceDuckError
+from lance_duck.index.reuse import reuse_of
+from lance_duck.rows import roaring_bytes
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.pb import table_pb2
+
+
+def followed(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
+    """Return segments that list the fragments in which their rows are by now: changes of a fragment must find it there.
+
+    Where the fragment reuse index cannot be read, fragments that are gone leave the list for good.
+    """
+    try:
+        reuse = reuse_of(snapshot)
+    except LanceDuckError:
+        reuse = None
+    present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
+    found = []
+    for segment in segments:
+        ids = None if segment.name in SYSTEM else covered(segment)
+        if ids is not None:
+            now = np.intersect1d(ids, present) if reuse is None else reuse.coverage(ids)
+            if not np.array_equal(ids, now):
+                copied = table_pb2.IndexMetadata()
+                copied.CopyFrom(segment)
+                copied.fragment_bitmap = roaring_bytes(now)
+                segment = copied
+        found.append(segment)
+    return found

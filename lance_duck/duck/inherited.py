@@ -1,0 +1,71 @@
+"""DuckDB's databases in a forked child: which can be used there, and how they are let go of."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from weakref import WeakSet
+
+from lance_duck import forks
+
+
+class Inherited:
+    """A database, and whether this process may use it; connections to it share one.
+
+    A child has a copy of a database in memory, and its queries run on the thread that asks. Two things it cannot have:
+    a database in a file, which two processes would change, and one that another thread was using at the fork, whose
+    locks are never opened again.
+
+    Args:
+        file: The file that it is in; None: it is in memory.
+    """
+
+    def __init__(self, file: str | None = None) -> None:
+        self._file = file
+        self._opened = self._checked = forks.count()
+        self._uses: list[None] = []
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Use the database.
+
+        Raises:
+            ForkedError: The process that this one was forked from opened it, and it cannot be used here.
+        """
+        if self._checked != forks.count():
+            self._take_over()
+        self._uses.append(None)
+        try:
+            yield
+        finally:
+            self._uses.pop()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process opened it: closing it anywhere else waits for threads that are not there."""
+        return self._opened == forks.count()
+
+    def _take_over(self) -> None:
+        if self._file is not None or self._uses:
+            what = "was in use when this process was forked off" if self._uses else "belongs to the parent process"
+            where = f"database {self._file or ':memory:'}"
+            forks.check_not_forked(self._opened, f"the connection {what}", where, remedy="connect again in the child")
+        self._checked = forks.count()
+
+
+def leave_to_children(native: Any) -> None:
+    """Let children of this process keep a connection until they end: whoever closes its database waits for threads."""
+    _NATIVE.add(native)
+
+
+_NATIVE: Final[WeakSet[Any]] = WeakSet()
+
+
+def _leave_alone() -> None:
+    for native in list(_NATIVE):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(native))
+
+
+forks.after_fork(_leave_alone)

@@ -1,0 +1,127 @@
+"""The tables of one FROM, in order, and how they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from lance_duck.duck.statement.deterministic_sql import Node
+
+_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})
+_KINDS: Final = frozenset({"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"})
+
+
+@dataclass(frozen=True, eq=False)
+class FromItem:
+    """A table, or something else that gives rows.
+
+    Attributes:
+        node: Its syntax.
+        alias: By what columns name it, in lower case.
+        join: What joins it to those before; None for the first.
+    """
+
+    node: Node
+    alias: str
+    join: exp.Join | None
+
+    @property
+    def kind(self) -> str:
+        """How it is joined: LEFT, RIGHT, SEMI, ANTI, or "" for an inner or cross join."""
+        if self.join is None:
+            return ""
+        return self.join.side if self.join.side else self.join.kind if self.join.kind in ("SEMI", "ANTI") else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A FROM of tables one after the other, of which each has a name of its own."""
+
+    select: exp.Select
+    sources: tuple[FromItem, ...]
+
+    @classmethod
+    def of(cls, select: exp.Select) -> Chain | None:
+        """Return the chain of a SELECT; None where it has none, or joins of other kinds than those known here."""
+        from_ = select.args.get("from_")
+        if from_ is None or select.args.get("laterals"):
+            return None
+        first = from_.this
+        within = first.args.get("joins") or []
+        joins = [*within, *(select.args.get("joins") or [])]
+        sources = [FromItem(first, first.alias_or_name.lower(), None)]
+        for join in joins:
+            if join.method or join.side not in _SIDES or join.kind not in _KINDS or join.this.args.get("joins"):
+                return None
+            if isinstance(join.this, exp.Lateral):
+                return None
+            sources.append(FromItem(join.this, join.this.alias_or_name.lower(), join))
+        names = [source.alias for source in sources]
+        return cls(select, tuple(sources)) if len(set(names)) == len(names) else None
+
+    def knows(self, name: str) -> bool:
+        """Return whether one of the tables has this name."""
+        return any(source.alias == name.lower() for source in self.sources)
+
+    def source_of(self, column: exp.Column, join: int | None = None) -> FromItem | None:
+        """Return the table that a column names.
+
+        Args:
+            column: As it stands in WHERE, or in ON.
+            join: Place of the table whose ON it is; None for WHERE.
+        """
+        if not column.table:
+            found = self.sources_of(column, join)
+            return found[0] if len(found) == 1 else None
+        for i, source in enumerate(self.sources if join is None else self.sources[: join + 1]):
+            if source.alias == column.table.lower():
+                return source if i == join or source.kind not in ("SEMI", "ANTI") else None
+        return None
+
+    def sources_of(self, column: Node, join: int | None = None) -> list[FromItem]:
+        """Return the tables that a column may be of; the arguments are those of `source_of`.
+
+        Where it does not say which: that one which has it. (Of two, DuckDB calls it ambiguous, but for columns that
+        USING makes one; those are equal.)
+        """
+        if column.table:
+            found = self.source_of(column, join)
+            return [found] if found is not None else []
+        seen = self.sources if join is None else self.sources[: join + 1]
+        return [source for i, source in enumerate(seen) if i == join or source.kind not in ("SEMI", "ANTI")]
+
+    def may_narrow(self, source: FromItem, join: int) -> bool:
+        """Return whether rows of a table that fulfil ON with no row of the other side may be left out.
+
+        Args:
+            source: The table.
+            join: Place of the table whose ON it is.
+        """
+        kind = self.sources[join].kind
+        if source is self.sources[join]:
+            return kind != "RIGHT"
+        return kind in ("", "RIGHT", "SEMI")
+
+    def sure_of(self, source: FromItem) -> list[Node]:
+        """Return conditions of WHERE, where a join never fills the columns of this table with NULL."""
+        place = self.sources.index(source)
+        filled = source.kind == "LEFT" or any(later.kind == "RIGHT" for later in self.sources[place + 1 :])
+        where = self.select.args.get("where")
+        unseen = source.kind in ("SEMI", "ANTI")
+        return [] if filled or unseen or where is None else list(conjuncts(where.this))
+
+
+def conjuncts(condition: Node) -> Iterator[Node]:
+    """Yield the conditions that must all be true for one to be so."""
+    pending = [condition] if condition is not None else []
+    while pending:
+        part = pending.pop()
+        if isinstance(part, exp.And):
+            pending += [part.right, part.left]
+        elif isinstance(part, exp.Paren):
+            pending.append(part.this)
+        else:
+            yield part

@@ -1,0 +1,269 @@
+"""Semi-joins of a statement: which tables keep only rows with the keys of a smaller part. Pure.
+
+DuckDB never tells a scan in Python which keys a join looks for. So the keys are read first, by a query of their own,
+and the table is read as if it had no other rows:
+
+    FROM big b JOIN small s ON b.k = s.x WHERE s.y = 3        keys: SELECT s.x FROM small s WHERE s.y = 3
+    FROM big WHERE k IN (SELECT x FROM small)                 keys: SELECT x FROM small
+
+The condition itself stays where it is. Rows are left out of a table, never values put into a text: types, NULL and NaN
+need no spelling, the keys may be many, and DuckDB plans with the number of rows that are left. (A condition in the
+text would be parsed and bound again, and is pushed down to a scan only in some shapes; a join through a table function
+of its own would have to bring all columns through a list of structs.)
+
+A row may be left out where it cannot be part of the result: its key fails a condition that is not true for NULL
+either, in WHERE, in an inner or semi join, or, on the side that an outer or anti join fills or only looks at, in ON.
+Whatever is not known here to be so is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lance_duck.duck.rules.join_chain import Chain, FromItem, conjuncts
+from lance_duck.duck.statement.deterministic_sql import (
+    Node,
+    is_plain_condition,
+    is_plain_query,
+    is_plain_table,
+    is_plain_values,
+    sql_of,
+)
+from lance_duck.duck.statement.placeholders import Numbered
+
+_MAYBE: Final = re.compile(
+    r"\bjoin\b|\(\s*(select|from|with)\b|\bexists\b|\bfrom\s(?:(?!\b(?:where|group|order|limit)\b)[^(),])*,",
+    re.IGNORECASE,
+)
+_BODY: Final = re.compile(
+    r"\s*(explain\s+(analyze\s+)?)?(create\s+(or\s+replace\s+)?(temp(orary)?\s+)?table\s+[\w.]+\s+as\s+"
+    r"|insert\s+into\s+[\w.]+\s+)?(?=(select|from|with)\b)",
+    re.I,
+)
+_LONGEST: Final = 100_000
+_ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
+
+
+@dataclass(frozen=True)
+class KeyJoin:
+    """A table that may be read without the rows whose key is not among some keys.
+
+    Attributes:
+        start, end: Place of its name in the text.
+        alias: By what the statement calls it, to be added where the text does not say so; None where it does.
+        name: Parts of its name.
+        column: Of the table; the statement may not spell it as the table does.
+        keys: Query for the keys: one column.
+        parameters: What the keys need of those of the statement, by the names that `keys` gives them; a number is
+            that of a position, from 1.
+        reads: Names of the tables that `keys` reads, in lower case.
+    """
+
+    start: int
+    end: int
+    alias: str | None
+    name: tuple[str, ...]
+    column: str
+    keys: str
+    parameters: tuple[tuple[str, int | str], ...]
+    reads: frozenset[str]
+
+
+@lru_cache(maxsize=512)
+def key_joins(sql: str) -> tuple[KeyJoin, ...]:
+    """Find the tables of a statement that another part gives keys for; pure.
+
+    Args:
+        sql: The text; several statements are left alone.
+    """
+    body = _BODY.match(sql)
+    if body is None or len(sql) > _LONGEST or not _MAYBE.search(sql):
+        return ()
+    text = Numbered.of(sql, body.end())
+    try:
+        trees = [tree for tree in sqlglot.parse(text.text, read="duckdb") if tree is not None]
+        if len(trees) != 1 or not isinstance(trees[0], exp.Query) or trees[0].find(*_ODD):
+            return ()
+        return tuple(_Finder(trees[0], text).found())
+    except (SqlglotError, RecursionError, KeyError):
+        return ()
+
+
+class _Finder:
+    def __init__(self, root: Node, text: Numbered) -> None:
+        self._root = root
+        self._text = text
+        named = [cte for with_ in root.find_all(exp.With) for cte in with_.expressions]
+        self._named = {cte.alias.lower() for cte in named}
+        with_ = root.args.get("with_")
+        top = with_.expressions if with_ is not None and not with_.args.get("recursive") else []
+        whole = len(self._named) == len(named)
+        self._queries = {cte.alias.lower(): cte for cte in top if whole and not cte.args["alias"].args.get("columns")}
+        self._chains: dict[int, Chain | None] = {}
+
+    def found(self) -> Iterator[KeyJoin]:
+        for select in self._root.find_all(exp.Select):
+            chain = self._chain(select)
+            if chain is not None:
+                where = select.args.get("where")
+                for part in conjuncts(where.this if where is not None else None):
+                    yield from self._in_where(part, chain)
+                for i, source in enumerate(chain.sources):
+                    yield from self._in_join(i, source, chain)
+
+    def _chain(self, select: exp.Select) -> Chain | None:
+        if id(select) not in self._chains:
+            self._chains[id(select)] = Chain.of(select)
+        return self._chains[id(select)]
+
+    def _in_where(self, part: Node, chain: Chain) -> Iterator[KeyJoin]:
+        for column, other in _equal_pairs(part):
+            for big in chain.sources_of(column):
+                if isinstance(other, exp.Column):
+                    yield from self._equal(big, column, other, chain)
+                else:
+                    yield from self._among(big, column, other)
+        if isinstance(part, exp.Exists) and isinstance(part.this, exp.Select):
+            yield from self._exists(part.this, chain)
+
+    def _equal(self, big: FromItem, column: Node, other: Node, chain: Chain) -> Iterator[KeyJoin]:
+        """Yield `big.k = small.x`, where small is of the same FROM, or of the one around it."""
+        small = _other_of(big, chain.sources_of(other))
+        if small is None and other.table and not chain.knows(other.table):
+            around = chain.select.find_ancestor(exp.Select)
+            outer = self._chain(around) if around is not None else None
+            small = outer.source_of(other) if outer is not None else None
+            chain = outer or chain
+        if small is not None and small is not big:
+            yield from self._narrowed(big, column.name, self._keys_of(small, other.name, chain.sure_of(small)))
+
+    def _among(self, big: FromItem, column: Node, query: Node) -> Iterator[KeyJoin]:
+        """Yield `big.k IN (SELECT …)`, `big.k = (SELECT …)`."""
+        if is_plain_query(query):
+            yield from self._narrowed(big, column.name, (query, f"SELECT key FROM ({sql_of(query)}) AS keys(key)"))  # noqa: S608
+
+    def _exists(self, inner: exp.Select, chain: Chain) -> Iterator[KeyJoin]:
+        """`EXISTS (SELECT … FROM small WHERE small.x = big.k)`."""
+        within = self._chain(inner)
+        shape = {name for name, value in inner.args.items() if value}
+        if within is None or len(within.sources) != 1 or not shape <= {"expressions", "from_", "where"}:
+            return
+        if any(e.find(exp.AggFunc, exp.Anonymous, exp.Window) for e in inner.expressions):
+            return
+        small = within.sources[0]
+        for part in conjuncts(inner.args["where"].this if "where" in shape else None):
+            for column, other in _equal_pairs(part):
+                if not isinstance(other, exp.Column) or within.source_of(other) is not small:
+                    continue
+                big = chain.source_of(column) if column.table and not within.knows(column.table) else None
+                if big is not None:
+                    yield from self._narrowed(big, column.name, self._keys_of(small, other.name, within.sure_of(small)))
+
+    def _in_join(self, i: int, source: FromItem, chain: Chain) -> Iterator[KeyJoin]:
+        join = source.join
+        if join is None:
+            return
+        for name in join.args.get("using") or [] if i == 1 else []:
+            yield from self._using(name.name, i, chain.sources[0], source, chain)
+            yield from self._using(name.name, i, source, chain.sources[0], chain)
+        parts = tuple(conjuncts(join.args.get("on")))
+        for part in parts:
+            for column, other in _equal_pairs(part):
+                for big in chain.sources_of(column, i):
+                    if not chain.may_narrow(big, i):
+                        continue
+                    if not isinstance(other, exp.Column):
+                        yield from self._among(big, column, other)
+                    elif (small := _other_of(big, chain.sources_of(other, i))) is not None:
+                        conditions = [*parts, *chain.sure_of(small)]
+                        yield from self._narrowed(big, column.name, self._keys_of(small, other.name, conditions))
+
+    def _using(self, name: str, i: int, big: FromItem, small: FromItem, chain: Chain) -> Iterator[KeyJoin]:
+        if chain.may_narrow(big, i):
+            yield from self._narrowed(big, name, self._keys_of(small, name, chain.sure_of(small)))
+
+    def _keys_of(self, small: FromItem, column: str, conditions: list[Node]) -> tuple[Node, str] | None:
+        """Return query for the values of a column, of the rows that fulfil those conditions that read it alone."""
+        node = small.node
+        name = sql_of(exp.to_identifier(small.alias))
+        if isinstance(node, exp.Subquery) and is_plain_query(node.this) and not node.alias_column_names:
+            text, reads = f"({sql_of(node.this)}) AS {name}", node.this
+        elif is_plain_values(node):
+            text, reads = sql_of(node), node
+        elif not is_plain_table(node) or node.db:
+            return None
+        elif node.name.lower() in self._named:
+            query = self._queries.get(node.name.lower())
+            if query is None or not is_plain_query(query.this):
+                return None
+            text, reads = f"({sql_of(query.this)}) AS {name}", query.this
+        else:
+            text, reads = sql_of(node), node
+        kept = [sql_of(part) for part in conditions if is_plain_condition(part, [small.alias])]
+        where = " WHERE " + " AND ".join(f"({part})" for part in dict.fromkeys(kept)) if kept else ""
+        query_text = f"SELECT {name}.{sql_of(exp.to_identifier(column, quoted=True))} AS key FROM {text}{where}"  # noqa: S608
+        return reads, query_text
+
+    def _narrowed(self, big: FromItem, column: str, keys: tuple[Node, str] | None) -> Iterator[KeyJoin]:
+        if keys is None or not is_plain_table(big.node):
+            return
+        node, (reads, query) = big.node, keys
+        names = {table.name.lower() for table in reads.find_all(exp.Table)}
+        parts = tuple(part.name for part in node.parts)
+        if len(parts) == 1 and parts[0].lower() in self._named:
+            return
+        if len(parts) > 1 and self._has_long_names():
+            return
+        if names & self._named:
+            return
+        start, end = node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1
+        given = tuple(dict.fromkeys(re.findall(r"\$(\w+)", query)))
+        yield KeyJoin(
+            self._text.before(start),
+            self._text.before(end - 1) + 1,
+            None if node.alias else node.name,
+            parts,
+            column,
+            query,
+            tuple((name, int(name) if name.isdigit() else name) for name in given),
+            frozenset(names),
+        )
+
+    def _has_long_names(self) -> bool:
+        return any(column.args.get("db") for column in self._root.find_all(exp.Column))
+
+
+def _other_of(big: FromItem, sources: list[FromItem]) -> FromItem | None:
+    """Return the only other table of those that a column may be of."""
+    found = [source for source in sources if source is not big]
+    return found[0] if len(found) == 1 else None
+
+
+def _equal_pairs(part: Node) -> Iterator[tuple[Node, Node]]:
+    """Yield (column, column or query) of a condition that is true only where both are equal, in both orders."""
+    if (
+        isinstance(part, exp.In)
+        and isinstance(part.this, exp.Column)
+        and isinstance(part.args.get("query"), exp.Subquery)
+    ):
+        yield part.this, part.args["query"].this
+    if not isinstance(part, exp.EQ):
+        return
+    for one, other in ((part.left, part.right), (part.right, part.left)):
+        query = other.this if isinstance(other, exp.Any) else other
+        if _is_column(one) and _is_column(other):
+            yield one, other
+        elif _is_column(one) and isinstance(query, exp.Subquery):
+            yield one, query.this
+
+
+def _is_column(node: Node) -> bool:
+    return isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier) and not node.args.get("db")

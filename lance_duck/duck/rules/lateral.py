@@ -1,0 +1,87 @@
+"""LATERAL searches: the rows of a table nearest to each row of another one. Pure.
+
+    SELECT … FROM queries q, LATERAL (SELECT … FROM t ORDER BY array_distance(t.vec, q.vec) LIMIT 5) n
+
+Whatever the statement does with the rows comes after they were found; only the two tables of its FROM are of interest,
+and what stands inside of LATERAL, which has to be as `order_by_distance` knows it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from sqlglot import exp
+
+from lance_duck.duck.rules.order_by_distance import NearestSelect, SelectReader
+from lance_duck.duck.statement.deterministic_sql import is_plain_table
+from lance_duck.duck.statement.placeholders import Numbered
+from lance_duck.duck.statement.single_select import LONGEST, read_select
+
+_MAYBE: Final = re.compile(r"\blateral\b.*\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class LateralNearest:
+    """A statement that asks for the rows of a table nearest to each row of another one.
+
+    Attributes:
+        inner: What stands inside of LATERAL; its vector is the name of a column of the other table.
+        start, end: Place of the name of the other table in the text.
+        name: Parts of that name.
+        alias: By what the statement calls it.
+        has_alias: Whether the text says so.
+    """
+
+    inner: NearestSelect
+    start: int
+    end: int
+    name: tuple[str, ...]
+    alias: str
+    has_alias: bool
+
+
+def lateral_nearest(text: str) -> LateralNearest | None:
+    """Return what a statement asks for; None where it is no such statement; pure."""
+    return _known(text) if len(text) <= LONGEST and _MAYBE.search(text) else None
+
+
+@lru_cache(maxsize=256)
+def _known(text: str) -> LateralNearest | None:
+    return read_select(text, _found)
+
+
+def _found(select: exp.Select, text: Numbered, explained: bool) -> LateralNearest | None:
+    from_ = select.args.get("from_")
+    if from_ is None:
+        return None
+    joins = [*(from_.this.args.get("joins") or []), *(select.args.get("joins") or [])]
+    if len(joins) != 1 or any(select.args.get(name) for name in ("with_", "laterals", "sample")):
+        return None
+    table, join = from_.this.copy(), joins[0]
+    table.set("joins", None)
+    known = is_plain_table(table) and not table.args.get("sample")
+    kinds = join.side in ("", "LEFT") and join.kind in ("", "CROSS", "INNER", "OUTER") and not join.method
+    lateral = join.this
+    if not known or not kinds or not isinstance(lateral, exp.Lateral) or lateral.args.get("outer"):
+        return None
+    query = lateral.this
+    if not isinstance(query, exp.Subquery) or not isinstance(query.this, exp.Select) or query.alias:
+        return None
+    if any(column.args.get("db") for column in select.find_all(exp.Column)):
+        return None
+    alias = table.alias_or_name
+    inner = SelectReader(query.this, text, explained=explained, outer=alias.lower()).found()
+    if inner is None or alias.lower() == (inner.alias or inner.name[-1]).lower():
+        return None
+    start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
+    return LateralNearest(
+        inner,
+        text.before(start),
+        text.before(end - 1) + 1,
+        tuple(part.name for part in table.parts),
+        alias,
+        bool(table.alias),
+    )

@@ -1,0 +1,356 @@
+"""Searches by `ORDER BY distance LIMIT k`. Pure.
+
+    SELECT … FROM t WHERE … ORDER BY array_distance(vec, [1, 2]::FLOAT[2]) LIMIT 5
+
+Such a statement gives the same when t holds only rows that come first. Known to be so is one SELECT from one table,
+with nothing that counts rows before they are sorted (windows, groups, DISTINCT, unnest), whose first key measures one
+column, and whose WHERE is simple, so that a search can apply it first. Whatever is not known is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from sqlglot import exp
+
+from lance_duck.duck.rules.measures import Measure, cast_length, measure_of
+from lance_duck.duck.statement.deterministic_sql import Node, is_plain_condition, is_plain_query, is_plain_table, sql_of
+from lance_duck.duck.statement.placeholders import Numbered
+from lance_duck.duck.statement.single_select import LONGEST, read_select
+from lance_duck.duck.statement.tokens import tokens_of
+
+Key = int | str
+"""A parameter: its position from 1, or its name."""
+
+LISTED: Final = "__lance_v"
+_MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
+_HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)
+_LIST: Final = re.compile(r"\[\s*[-+]?[\d.][-+\d.eE]*\s*(?:,\s*[-+]?[\d.][-+\d.eE]*\s*)+\]")
+_UNSURE: Final = re.compile(r"--|/\*|\$\$|\barray\s*\[", re.IGNORECASE)
+_PARTS: Final = frozenset({"kind", "expressions", "from_", "where", "order", "limit", "offset"})
+_REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp.Anonymous, exp.Lateral, exp.Columns)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A text whose long lists of numbers stand beside it, so that texts that differ in nothing else are one.
+
+    Attributes:
+        text: Has `$__lance_v0` and so on in their places.
+        lists: What stood there.
+    """
+
+    text: str
+    lists: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sql: str) -> Listed:
+        """Take the lists out of a text."""
+        if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
+            return cls(sql, ())
+        found: list[str] = []
+
+        def name(match: re.Match[str]) -> str:
+            before = match.string[: match.start()]
+            if before.count("'") % 2 or before.count('"') % 2:
+                return match[0]
+            found.append(match[0])
+            return f"${LISTED}{len(found) - 1}"
+
+        return cls(_LIST.sub(name, sql), tuple(found))
+
+    def back(self, text: str) -> str:
+        """Return a text with the lists in their places."""
+        if not self.lists:
+            return text
+        return re.sub(rf"\${LISTED}(\d+)", lambda match: self.lists[int(match[1])], text)
+
+
+@dataclass(frozen=True)
+class NearestSelect:
+    """A statement that asks for the nearest rows of a table.
+
+    Attributes:
+        start, end: Place of the table's name in the text.
+        alias: By what the statement calls it, to be added where the text does not say so; None where it does.
+        name: Parts of its name.
+        metric: "l2", "cosine" or "dot".
+        largest_first: Ordered by a similarity, largest first.
+        column: The vectors.
+        vector: What they are compared with: a parameter (a list of the text is one of the name `__lance_v…`), a query
+            for it, or the name of a column of the table around.
+        length: Of the array that the vector is cast to; None where it is not.
+        bare: Place and end of the vector where DuckDB would refuse it for not being cast to an array.
+        query_place: Place and end of the query, without its parentheses; None where the vector is no query.
+        vector_keys: What the query needs of the parameters: the name that it has for each, the parameter, and how the
+            text spells it; in the order of the text.
+        where: The condition of rows, with `?` for its parameters; None for all rows.
+        where_keys: Those parameters.
+        where_columns: Names of the columns in that condition.
+        limit, offset: Numbers, or parameters.
+        columns: Names that the statement reads, in lower case; None: perhaps all.
+        explained: It is an EXPLAIN.
+    """
+
+    start: int
+    end: int
+    alias: str | None
+    name: tuple[str, ...]
+    metric: str
+    largest_first: bool
+    column: str
+    vector: Key
+    query_place: tuple[int, int] | None
+    vector_keys: tuple[tuple[str, Key, str], ...]
+    length: int | None
+    bare: tuple[int, int] | None
+    where: str | None
+    where_keys: tuple[Key, ...]
+    where_columns: frozenset[str]
+    limit: int | DistanceParameter
+    offset: int | DistanceParameter
+    columns: frozenset[str] | None
+    explained: bool
+
+
+@dataclass(frozen=True)
+class DistanceParameter:
+    """A number that is given when the statement is run."""
+
+    key: Key
+
+
+def nearest_select(text: str) -> NearestSelect | None:
+    """Return what a statement asks for; None where it is no such statement; pure.
+
+    Args:
+        text: Without its long lists: see `Listed`.
+    """
+    if len(text) > LONGEST or not _HINT.search(text) or not _MAYBE.search(text):
+        return None
+    return _known(text)
+
+
+@lru_cache(maxsize=512)
+def _known(text: str) -> NearestSelect | None:
+    return read_select(
+        text, lambda select, numbered, explained: SelectReader(select, numbered, explained=explained).found()
+    )
+
+
+class SelectReader:
+    """Reads one SELECT.
+
+    Args:
+        select: Its tree.
+        text: The text that it is of.
+        explained: It is an EXPLAIN.
+        outer: A table around it of which a column may be the vector, in lower case.
+    """
+
+    def __init__(self, select: exp.Select, text: Numbered, *, explained: bool, outer: str = "") -> None:
+        self._select = select
+        self._text = text
+        self._explained = explained
+        self._outer = outer
+
+    def found(self) -> NearestSelect | None:
+        """Return what it asks for; None where it asks for nothing of the kind."""
+        select = self._select
+        from_, order = select.args.get("from_"), select.args.get("order")
+        if from_ is None or order is None or any(value and name not in _PARTS for name, value in select.args.items()):
+            return None
+        table = from_.this
+        if select.args.get("kind") or not is_plain_table(table) or any(table.args.get(n) for n in ("joins", "sample")):
+            return None
+        limit = _number(select.args.get("limit"))
+        offset = _number(select.args.get("offset"))
+        key = self._key(order)
+        if limit is None or offset is None or key is None or not self._is_plain():
+            return None
+        measure, largest_first = key
+        alias = table.alias_or_name.lower()
+        if measure.column.table.lower() not in ("", alias) or self._is_hidden(measure.column.name):
+            return None
+        return self._made(table, alias, measure, largest_first, limit, offset)
+
+    def _made(
+        self,
+        table: exp.Table,
+        alias: str,
+        measure: Measure,
+        largest_first: bool,
+        limit: int | DistanceParameter,
+        offset: int | DistanceParameter,
+    ) -> NearestSelect | None:
+        where = self._where(alias)
+        vector = self._vector(measure)
+        if where is None or vector is None:
+            return None
+        inner, length, bare = vector
+        query_place = self._place(inner) if isinstance(inner, exp.Subquery) else None
+        text = sql_of(inner.this) if query_place else ""
+        given = re.findall(r"\$(\w+)", text)
+        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
+        return NearestSelect(
+            self._text.before(start),
+            self._text.before(end - 1) + 1,
+            None if table.alias else table.name,
+            tuple(part.name for part in table.parts),
+            measure.metric,
+            largest_first,
+            measure.column.name,
+            text if query_place else _key(inner),
+            query_place,
+            tuple((name, _as_key(name), "?" if self._text.places else f"${name}") for name in given),
+            length,
+            bare,
+            *where,
+            limit,
+            offset,
+            columns_of(self._select, alias),
+            self._explained,
+        )
+
+    def _key(self, order: exp.Order) -> tuple[Measure, bool] | None:
+        """Return the measure of the first key, and whether large ones come first."""
+        first = order.expressions[0]
+        if not isinstance(first, exp.Ordered) or first.args.get("nulls_first") or first.args.get("with_fill"):
+            return None
+        node, descending = first.this, bool(first.args.get("desc"))
+        if isinstance(node, exp.Column) and not node.table:
+            named = [each for each in self._select.expressions if each.alias.lower() == node.name.lower()]
+            node = named[0].this if len(named) == 1 and isinstance(named[0], exp.Alias) else node
+        measure = measure_of(node, self._outer)
+        if measure is None or measure.similarity != descending:
+            return None
+        return measure, descending
+
+    def _is_plain(self) -> bool:
+        """Return whether each result row stems from one table row and each key is deterministic."""
+        order = self._select.args["order"].expressions
+        for part in [*self._select.expressions, *(each.this for each in order)]:
+            for node in part.walk(prune=self._is_measured):
+                if not self._is_measured(node) and isinstance(node, _REFUSED):
+                    return False
+        return all(each.args.get("with_fill") is None for each in order)
+
+    def _is_measured(self, node: Node) -> bool:
+        return measure_of(node, self._outer) is not None
+
+    def _is_hidden(self, name: str) -> bool:
+        """Return whether something else of the statement has this name, which an expression may mean instead."""
+        return any(
+            each.alias.lower() == name.lower() and not (isinstance(each.this, exp.Column) and each.this.name == name)
+            for each in self._select.expressions
+            if isinstance(each, exp.Alias)
+        )
+
+    def _where(self, alias: str) -> tuple[str | None, tuple[Key, ...], frozenset[str]] | None:
+        where = self._select.args.get("where")
+        if where is None:
+            return None, (), frozenset()
+        hidden = [each.alias.lower() for each in self._select.expressions if self._is_hidden(each.alias)]
+        condition = without_table(where.this, alias, hidden)
+        if condition is None or not is_plain_condition(condition, [""]):
+            return None
+        text = sql_of(condition)
+        keys = tuple(_as_key(name) for name in re.findall(r"\$(\w+)", text))
+        if len(keys) != sum(1 for _ in condition.find_all(exp.Placeholder)):
+            return None
+        names = frozenset(column.name for column in condition.find_all(exp.Column))
+        return re.sub(r"\$\w+", "?", text), keys, names
+
+    def _vector(self, measure: Measure) -> tuple[Node, int | None, tuple[int, int] | None] | None:
+        """Return the vector, the length that it is cast to, and where it has to be cast."""
+        inner, length = cast_length(measure.vector)
+        if isinstance(inner, exp.Subquery):
+            return (inner, length, None) if is_plain_query(inner.this) and not inner.alias else None
+        if isinstance(inner, exp.Column) and self._outer and inner is measure.vector:
+            return inner, length, None
+        if self._outer or not isinstance(inner, exp.Placeholder) or not inner.this:
+            return None
+        if not measure.takes_arrays or inner is not measure.vector:
+            return inner, length, None
+        places = [match.span() for match in re.finditer(rf"\${inner.this}\b", self._text.text)]
+        if len(places) != 1:
+            return None
+        start = self._text.before(places[0][0])
+        is_mark = bool(self._text.places) and str(inner.this).isdigit()
+        return inner, length, (start, start + 1 if is_mark else self._text.before(places[0][1] - 1) + 1)
+
+    def _place(self, query: exp.Subquery) -> tuple[int, int]:
+        """Return place and end of what stands between the parentheses of a query."""
+        within = query.this.find(exp.Column, exp.Table)
+        first = self._text.before(next(p.meta["start"] for p in within.walk() if "start" in p.meta))
+        tokens = tokens_of(self._text.sql)
+        at = next(i for i, token in enumerate(tokens) if token.start == first)
+        start = end = at
+        depth = 1
+        while depth:
+            start -= 1
+            depth += {")": 1, "(": -1}.get(tokens[start].text, 0)
+        depth = 1
+        while depth:
+            end += 1
+            depth += {"(": 1, ")": -1}.get(tokens[end].text, 0)
+        return tokens[start].end, tokens[end].start
+
+
+def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
+    """Return names that a statement may mean columns of a table by, in lower case; None: perhaps all.
+
+    Args:
+        select: Reads this one table.
+        alias: By what it calls the table.
+    """
+    stars = (node for each in select.expressions for node in each.find_all(exp.Star, exp.Columns))
+    if any(not isinstance(node.parent, exp.Count) for node in stars):
+        return None
+    names: set[str] = set()
+    for column in select.find_all(exp.Column):
+        parts = [part.name.lower() for part in column.parts]
+        if parts == [alias]:
+            return None  # which means whole rows
+        names.update(parts[1:] if len(parts) == 2 and parts[0] == alias else parts)
+    return frozenset(names)
+
+
+def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node | None:
+    """Return a condition with the bare names of its columns; None where one may be of something else.
+
+    Args:
+        condition: Of a statement that reads one table.
+        alias: By what it calls the table.
+        hidden: Names that mean something else there, in lower case.
+    """
+    bare = condition.copy()
+    for column in list(bare.find_all(exp.Column)):
+        if column.args.get("db") or column.table.lower() not in ("", alias) or column.name.lower() in hidden:
+            return None
+        column.set("table", None)
+    return bare
+
+
+def _number(clause: Node) -> int | DistanceParameter | None:
+    """Return what LIMIT or OFFSET says; None where it is not simple. Without the clause nothing is left out."""
+    if clause is None:
+        return 0
+    node = clause.expression
+    if any(value for name, value in clause.args.items() if name not in ("expression", "this")):
+        return None
+    if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal():
+        return int(node.this)
+    return DistanceParameter(_key(node)) if isinstance(node, exp.Placeholder) and node.this else None
+
+
+def _key(node: exp.Placeholder | exp.Column) -> Key:
+    return node.name if isinstance(node, exp.Column) else _as_key(str(node.this))
+
+
+def _as_key(name: str) -> Key:
+    return int(name) if name.isdigit() else name

@@ -1,0 +1,180 @@
+"""Rows of a table that may be among the nearest by DuckDB's own arithmetic.
+
+DuckDB computes with float32 where vectors are float32, and in an order of its own; a search computes each distance in
+float64. So the rows are all those that lie no farther than the last one wanted and the most that rounding may make of
+it: ties, and what DuckDB takes for ties, are among them. Rows that no search finds (NULL, NaN, infinite numbers; for
+the angle zero) come after all others where the smallest is first, but for products with infinite numbers, which may be
+the smallest; where they might not, DuckDB does it alone, also where there is an index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.nearest import DISTANCE, QUERY, found_rows
+from lance_duck.duck.run.search_settings import SearchSettings
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.nearest.extremes import Extremes
+from lance_duck.scan.scanner import LanceScanner
+
+MOST: Final = 10_000
+"""Rows from which on DuckDB does it alone."""
+MOST_OF_ALL: Final = 1_000_000
+"""The same, of all vectors together."""
+_MORE: Final = 8
+_UNIT: Final = 2.0**-24
+_SHORT, _LONG = 1e-15, 1e15
+_FULL: Final = 1e37
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """What a statement asks for.
+
+    Attributes:
+        metric: "l2", "cosine" or "dot".
+        largest_first: Ordered by a similarity.
+        column: Name of the vectors.
+        vector: What they are compared with: one vector, or a row for each of several.
+        rough: How far each may lie from what DuckDB reads.
+        wanted: Rows, for each vector.
+        where: The condition that they fulfil; None: none.
+        parameters: Of the condition.
+        columns: Names, in lower case; None: all.
+        settings: Of the connection.
+    """
+
+    metric: str
+    largest_first: bool
+    column: str
+    vector: NDArray[np.float32]
+    rough: NDArray[np.float64]
+    wanted: int
+    where: str | None
+    parameters: tuple[Any, ...]
+    columns: frozenset[str] | None
+    settings: SearchSettings
+
+    def scanner(self, dataset: LanceDataset, k: int) -> LanceScanner:
+        """Return the search for so many rows."""
+        return dataset.scan(columns=[DISTANCE], **self.arguments(k))
+
+    def arguments(self, k: int) -> dict[str, Any]:
+        """Return arguments of the search for so many rows."""
+        settings = self.settings
+        nearest = {"column": self.column, "q": self.vector, "k": k, "metric": self.metric}
+        nearest |= {"nprobes": settings.nprobes, "ef": settings.ef, "use_index": settings.nearest == "auto"}
+        filter_ = (self.where, list(self.parameters)) if self.parameters else self.where
+        return {"nearest": nearest, "filter": filter_}
+
+    def schema(self, dataset: LanceDataset) -> pa.Schema:
+        """Return the columns that the statement reads, as DuckDB sees them."""
+        whole = duckdb_arrow_schema(dataset.schema)
+        if self.columns is None:
+            return whole
+        return pa.schema([field for field in whole if field.name.lower() in self.columns])
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether there may be several vectors."""
+        return self.vector.ndim == 2
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """How long each vector is."""
+        found: NDArray[np.float64] = np.linalg.norm(np.atleast_2d(self.vector).astype(np.float64), axis=1)
+        return found
+
+    @property
+    def first(self) -> int:
+        """Rows to look for at first."""
+        return self.wanted * (self.settings.refine_factor or 1) + max(_MORE, self.wanted // 4)
+
+
+class NotFoundHere(Exception):  # noqa: N818  # a sign between functions
+    """DuckDB does it alone; the text says why."""
+
+
+def candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
+    """Return candidate rows for the statement; for several vectors, with a `query_index`.
+
+    Raises:
+        NotFoundHere: DuckDB has to look at all rows.
+    """
+    try:
+        return _candidates(dataset, ask)
+    except LanceDuckError as error:
+        raise NotFoundHere(str(error)) from error
+
+
+def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
+    k = ask.first
+    scanner = ask.scanner(dataset, k)
+    exact = scanner.is_exact
+    longest = _longest(scanner, ask, exact=exact)
+    made = [pa.field(QUERY, pa.int32())] if ask.is_batch else []
+    schema = pa.schema([*ask.schema(dataset), *made, pa.field(DISTANCE, pa.float32())])
+    most = MOST if not ask.is_batch else max(ask.first, MOST_OF_ALL // len(ask.vector))
+    while True:
+        found = found_rows(dataset, schema, ask.arguments(k))
+        distances = found.column(DISTANCE).to_numpy()
+        counts = (
+            np.bincount(found.column(QUERY).to_numpy(), minlength=len(ask.vector))
+            if made
+            else np.array([len(distances)])
+        )
+        if counts.min() < ask.wanted:
+            raise NotFoundHere(f"only {counts.min()} rows have a distance")
+        ends = np.cumsum(counts)
+        bound = _bound(ask, distances[ends - counts + ask.wanted - 1].astype(np.float64), longest)
+        if exact and not (bound < (_FULL if ask.metric != "cosine" else 1.999)).all():
+            raise NotFoundHere("distances are at the end of what float32 holds")
+        if not exact or ((counts < k) | (distances[ends - 1] > bound)).all():
+            return found.drop_columns([DISTANCE])
+        k *= 4
+        if k > most:
+            raise NotFoundHere(f"more than {k // 4} rows lie as near as the last one")
+
+
+def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
+    """Return a length that no vector exceeds, where it matters.
+
+    Raises:
+        NotFoundHere: There are vectors that may come first although no search finds them.
+    """
+    metric, largest_first = ask.metric, ask.largest_first
+    if not largest_first and (metric == "l2" or (metric == "cosine" and not exact)):
+        return 0.0
+    seen: Extremes = scanner.extremes()
+    own = ask.lengths
+    # The product with an infinite number may be the largest of all; that with NaN is last where small ones are first.
+    odd = seen.infinite if metric == "dot" and not largest_first else seen.odd
+    if odd or (seen.zero and metric == "cosine" and largest_first):
+        raise NotFoundHere("there are vectors with NaN or infinite numbers, or zero ones")
+    if metric == "dot" and seen.greatest * own.max() > _FULL:
+        raise NotFoundHere("there are vectors whose product float32 does not hold")
+    short = min(seen.least, own.min()) < _SHORT or max(seen.greatest, own.max()) > _LONG
+    if exact and (short if metric == "cosine" else seen.greatest * own.max() > _FULL):
+        raise NotFoundHere("there are vectors whose squared length float32 does not hold")
+    return seen.greatest
+
+
+def _bound(ask: Ask, last: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
+    """Return distances such that what lies farther is farther in DuckDB's arithmetic, too, than what is at `last`."""
+    own, rough, dim = ask.lengths, ask.rough, ask.vector.shape[-1]
+    error = 4 * (dim + 8) * _UNIT
+    bound: NDArray[np.float64]
+    if ask.metric == "l2":
+        bound = (np.sqrt(last * (1 + error) + dim * 1e-37) + 2 * rough) ** 2
+    elif ask.metric == "cosine":
+        bound = last + 2 * error + 4 * rough / own
+    else:
+        bound = last + error * own * longest + 2 * rough * longest + 8 * _UNIT * (1 + own * longest)
+    return bound

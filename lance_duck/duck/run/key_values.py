@@ -1,0 +1,69 @@
+"""Keys of a semi-join as values of the large table's column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, Final
+
+import pyarrow as pa
+
+_WHOLE: Final = frozenset(
+    {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+    | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+)
+_TIMESTAMP_US: Final = pa.timestamp("us")
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+
+
+def keys_as(values: Sequence[Any], sql_type: str, type_: pa.DataType) -> pa.Array | None:
+    """Return the keys that a column can hold, without NULL, or None if SQL may compare them differently.
+
+    Args:
+        values: As DuckDB gives them to Python.
+        sql_type: DuckDB's name of their type.
+        type_: Storage type of the column.
+    """
+    known = [value for value in values if value is not None]
+    if sql_type in _WHOLE and pa.types.is_integer(type_):
+        low, high = _range(type_)
+        return pa.array([value for value in known if low <= value <= high], type_)
+    if not _same(sql_type, type_) or any(_is_edge(value) for value in known):
+        return None
+    try:
+        return pa.array(known, type_)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _same(sql_type: str, type_: pa.DataType) -> bool:
+    """Return whether DuckDB sees the column as of this type, and compares it as Arrow does."""
+    match sql_type:
+        case "VARCHAR":
+            return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+        case "BLOB":
+            return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
+        case "DATE":
+            return bool(pa.types.is_date32(type_))
+        case "TIMESTAMP":
+            return bool(type_ == _TIMESTAMP_US)
+        case "FLOAT":
+            return bool(pa.types.is_float32(type_))
+        case "DOUBLE":
+            return bool(pa.types.is_float64(type_))
+    shape = _DECIMAL.fullmatch(sql_type)
+    return bool(
+        shape and pa.types.is_decimal128(type_) and (int(shape[1]), int(shape[2])) == (type_.precision, type_.scale)
+    )
+
+
+def _range(type_: pa.DataType) -> tuple[int, int]:
+    if pa.types.is_unsigned_integer(type_):
+        return 0, (1 << type_.bit_width) - 1
+    return -(1 << (type_.bit_width - 1)), (1 << (type_.bit_width - 1)) - 1
+
+
+def _is_edge(value: object) -> bool:
+    """Return whether a date or time may be what DuckDB makes of an infinite one, or of one that Python cannot hold."""
+    return isinstance(value, date) and value.year in (date.min.year, date.max.year)

@@ -1,0 +1,89 @@
+"""A table of which DuckDB sees only rows that may be among the nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
+from lance_duck.duck.scan_observer import WATCHES, Scan
+from lance_duck.duck.table import DuckTable
+from lance_duck.errors import InvalidInputError
+from lance_duck.redact import shown
+from lance_duck.scan.duckdb.offsets import without_offsets
+from lance_duck.scan.duckdb.source import PushedScan
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+
+
+class NearestTable(DuckTable):
+    """The rows of a table that a statement with ORDER BY and LIMIT looks for, searched for when DuckDB scans it.
+
+    Where a search cannot tell them, it is the whole table.
+
+    Args:
+        resolve: See `DuckTable`.
+        ask: What the statement asks for.
+        is_steady: Whether the statement still means that; asked when DuckDB scans.
+    """
+
+    def __init__(self, resolve: Callable[[], LanceDataset], ask: Ask, is_steady: Callable[[], bool]) -> None:
+        super().__init__(resolve, hidden=False)
+        self._ask = ask
+        self._is_steady = is_steady
+
+    def rows(self) -> int:
+        """Return rows that will do."""
+        return self._ask.first
+
+    def accepts(self, predicate: Any) -> bool:
+        """Accept no filter: the search has applied it."""
+        return False
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+        """See `ScanSource.stream`."""
+        schema = duckdb_arrow_schema(self.dataset.schema)
+        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        return self._found(wanted, any_form=True).__arrow_c_stream__(), columns is not None
+
+    def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
+        """See `ScanSource.pushed_scanner`; a limit around the table keeps filters away."""
+        if filter is not None:
+            raise InvalidInputError("filter of a search", found=str(filter))
+        schema = duckdb_arrow_schema(self.dataset.schema)
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        return PushedScan(wanted, lambda: self._found(wanted, any_form=False))
+
+    def explained(self) -> str:
+        """Return how its rows are found, in words."""
+        return "\n".join(explained(self.dataset, self._ask)) + "\n"
+
+    def _found(self, wanted: pa.Schema, *, any_form: bool) -> pa.RecordBatchReader:
+        dataset = self.dataset
+        try:
+            if not self._is_steady():
+                raise NotFoundHere("names or settings were changed")
+            found = candidates(dataset, self._ask).select(wanted.names).to_reader()
+        except NotFoundHere:
+            found = without_offsets(dataset.duckdb_reader(wanted, None, any_form=any_form))
+        for watch in WATCHES:
+            scan = Scan(dataset, wanted.names, None, plan=self.explained())
+            watch.scans.append(scan)
+            found = scan.counted(found)
+        return found
+
+
+def explained(dataset: LanceDataset, ask: Ask) -> Iterator[str]:
+    """Yield the lines that say how candidates are found."""
+    try:
+        scanner = ask.scanner(dataset, ask.first)
+        candidates(dataset, ask)
+    except NotFoundHere as why:
+        yield f"LanceScan: uri={shown(dataset.uri)}, version={dataset.version}"
+        yield f"  ORDER BY … LIMIT: by DuckDB, of all rows: {why}"
+        return
+    yield from (line for line in scanner.explain_plan().splitlines() if not line.startswith("  columns:"))
+    how = "none is left out" if scanner.is_exact else "as an index finds them"
+    yield f"  ORDER BY … LIMIT: by DuckDB, of the rows that may be the nearest ({how})"

@@ -1,0 +1,78 @@
+"""Parameter values of a statement, and the lists of numbers lifted out of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.duck.rules.order_by_distance import LISTED, DistanceParameter, Key
+from lance_duck.duck.run.candidates import NotFoundHere
+
+
+class Given:
+    """Values by which a statement is run.
+
+    Args:
+        lists: Lists of numbers of the text: see `Listed`.
+        parameters: As DuckDB takes them: by position, or by name.
+    """
+
+    def __init__(self, lists: Sequence[str], parameters: Any) -> None:
+        self._lists = lists
+        self._parameters = parameters
+
+    def value(self, key: Key) -> Any:
+        """Return the value of a parameter.
+
+        Raises:
+            NotFoundHere: There is none.
+        """
+        given = self._parameters
+        if isinstance(given, Mapping) and str(key) in given:
+            return given[str(key)]
+        positional = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+        if positional and isinstance(key, int) and 0 < key <= len(given):
+            return given[key - 1]
+        raise NotFoundHere("a parameter is missing")
+
+    def number(self, number: int | DistanceParameter) -> int:
+        """Return a number of rows.
+
+        Raises:
+            NotFoundHere: It is none.
+        """
+        found = self.value(number.key) if isinstance(number, DistanceParameter) else number
+        if isinstance(found, bool) or not hasattr(found, "__index__") or found.__index__() < 0:
+            raise NotFoundHere("no number of rows")
+        return int(found.__index__())
+
+    def vector(self, key: Key) -> NDArray[np.float64]:
+        """Return numbers of a parameter, or of a list in the text.
+
+        Raises:
+            NotFoundHere: There are none.
+        """
+        try:
+            if isinstance(key, str) and key.startswith(LISTED):
+                text = self._lists[int(key.removeprefix(LISTED))]
+                return np.array([float(part) for part in text.strip("[]").split(",")], np.float64)
+        except (ValueError, TypeError) as error:
+            raise NotFoundHere("no vector of numbers") from error
+        return numbers(self.value(key))
+
+
+def numbers(value: Any) -> NDArray[np.float64]:
+    """Return the numbers of a value as DuckDB takes it or gives it.
+
+    Raises:
+        NotFoundHere: There are none.
+    """
+    if isinstance(value, str | bytes):
+        raise NotFoundHere("a text")
+    try:
+        return np.asarray(value, np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise NotFoundHere("no vector of numbers") from error

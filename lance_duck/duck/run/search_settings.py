@@ -1,0 +1,114 @@
+"""Settings of searches on a connection: `SET lance_nearest`, `lance_nprobes`, `lance_ef` and others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.errors import InvalidInputError
+
+PREFIX: Final = "lance_"
+_MODES: Final = ("auto", "exact", "off")
+_SET: Final = re.compile(
+    r"\s*(?:set\s+(?:session\s+|local\s+|global\s+)?lance_(?P<set>\w+)\s*(?:=|\bto\b)\s*(?P<value>'[^']*'|[\w.+-]+)"
+    r"|reset\s+(?:session\s+|local\s+|global\s+)?lance_(?P<reset>\w+))\s*;?\s*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """What a connection wants of searches that statements do not call by name.
+
+    Attributes:
+        nearest: "auto": an index is asked where there is one, and its answer taken; "exact": vectors are compared, all
+            that a WHERE leaves; "off": DuckDB reads the table and does it.
+        nprobes: Partitions of an index to look into first; None: as suits.
+        ef: Candidates of a walk over a graph; None: as suits.
+        refine_factor: So many times k rows of an index are ranked by their own vectors; None: somewhat more than k.
+    """
+
+    nearest: str = "auto"
+    nprobes: int | None = None
+    ef: int | None = None
+    refine_factor: int | None = None
+
+    def changed(self, name: str, value: Any) -> SearchSettings:
+        """Return the settings with another value of one; None: its default.
+
+        Raises:
+            InvalidInputError: There is no such setting, or no such value.
+        """
+        if name not in _DEFAULTS:
+            known = [PREFIX + each for each in _DEFAULTS]
+            remedy = did_you_mean(PREFIX + name, known)
+            raise InvalidInputError(f"no setting {PREFIX}{name}", expected=known_names(known), remedy=remedy)
+        if value is None:
+            return replace(self, **{name: _DEFAULTS[name]})
+        if name == "nearest":
+            return replace(self, nearest=_mode(value))
+        return replace(self, **{name: _whole(name, value)})  # type: ignore[arg-type]  # not the mode
+
+
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    name: getattr(SearchSettings(), name) for name in SearchSettings.__dataclass_fields__
+}
+
+
+@dataclass
+class Session:
+    """The settings of one connection, which it may change."""
+
+    settings: SearchSettings = field(default_factory=SearchSettings)
+
+    def takes(self, sql: str) -> bool:
+        """Do what a statement says, if it is SET or RESET of one of these settings.
+
+        Raises:
+            InvalidInputError: There is no such setting, or no such value.
+        """
+        found = _SET.fullmatch(sql) if PREFIX in sql[:200].lower() else None
+        if found is None:
+            return False
+        if found["reset"]:
+            self.settings = self.settings.changed(found["reset"].lower(), None)
+        else:
+            text = found["value"].strip("'")
+            value = None if text.lower() in ("null", "default") else text
+            self.settings = self.settings.changed(found["set"].lower(), value)
+        return True
+
+
+def split_config(config: Mapping[str, Any]) -> tuple[SearchSettings, dict[str, Any]]:
+    """Split a configuration into search settings and those of DuckDB.
+
+    Raises:
+        InvalidInputError: See `SearchSettings.changed`.
+    """
+    settings, others = SearchSettings(), {}
+    for name, value in config.items():
+        if name.lower().startswith(PREFIX):
+            settings = settings.changed(name.lower().removeprefix(PREFIX), value)
+        else:
+            others[name] = value
+    return settings, others
+
+
+def _mode(value: Any) -> str:
+    found = str(value).lower()
+    if found not in _MODES:
+        raise InvalidInputError(f"{PREFIX}nearest", expected=" or ".join(map(repr, _MODES)), found=repr(value))
+    return found
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        found = int(str(value))
+    except ValueError:
+        found = 0
+    if found < 1 or isinstance(value, bool):
+        raise InvalidInputError(f"{PREFIX}{name}", expected="a whole number from 1", found=repr(value))
+    return found

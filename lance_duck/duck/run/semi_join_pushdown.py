@@ -1,0 +1,365 @@
+"""Semi-join pushdown: the keys are read first, then the rows of the large table that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.caller_frame import call_as_user, user_variable
+from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.handle import TableHandle
+from lance_duck.duck.names import Names
+from lance_duck.duck.rules.join_keys import KeyJoin, key_joins
+from lance_duck.duck.run.key_values import keys_as
+from lance_duck.duck.run.rewritten import Replaced
+from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About, is_textual
+from lance_duck.duck.table import ROWS, DuckTable
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.scan.predicate.tree import In, Predicate
+
+MOST_KEYS: Final = 10_000
+LARGE: Final = 100_000
+"""Rows from which on a table is worth it."""
+PER_KEY: Final = 1000
+"""Rows of a table for each key from which on it is worth it: each key may be on a page of its own."""
+SMALLER: Final = 8
+SELECTIVE: Final = 8
+_STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
+"""By how much DuckDB's number of transactions grows with each statement, and from one to what runs within the next."""
+_FRAMES: Final = ("pandas", "polars")
+
+
+class NarrowedTable(DuckTable):
+    """A table without the rows that fail a condition, as long as the condition is known to be implied.
+
+    Args:
+        resolve: See `DuckTable`.
+        condition: What rows must fulfil.
+        rows: About so many do.
+        holds: Whether the keys are still those that the statement itself sees; asked when it is about to read.
+    """
+
+    def __init__(
+        self, resolve: Callable[[], LanceDataset], condition: Predicate, rows: int, holds: Callable[[], bool]
+    ) -> None:
+        super().__init__(resolve)
+        self._condition = condition
+        self._rows = rows
+        self._holds = holds
+
+    def rows(self) -> int:
+        """Return an estimate of the number of rows."""
+        return self._rows
+
+    @property
+    def condition(self) -> Predicate | None:
+        """See `DuckTable.condition`."""
+        return self._condition
+
+    def implied(self) -> Predicate | None:
+        """See `DuckTable.implied`."""
+        return self._condition if self._holds() else None
+
+
+class Narrower:
+    """Narrows the statements of one connection.
+
+    Args:
+        native: DuckDB's connection.
+        catalog: Its tables.
+        names: What names mean on it.
+    """
+
+    def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names) -> None:
+        self._native = native
+        self._catalog = catalog
+        self._names = names
+
+    def narrowed(self, sql: str, parameters: Any, *, later: bool) -> Replaced | None:
+        """Narrow what can be narrowed; None where nothing is.
+
+        Args:
+            sql: The statement.
+            parameters: Its parameters.
+            later: It will be run at some later time, perhaps repeatedly.
+        """
+        joins = [join for join in key_joins(sql) if self._is_worth(join, later)]
+        if not joins:
+            return None
+        try:
+            return self._narrow(sql, joins, parameters, later)
+        except (duckdb.Error, LanceDuckError) as error:
+            if isinstance(error, duckdb.InterruptException):
+                raise
+            return None  # the statement itself will say what is wrong
+
+    def _is_worth(self, join: KeyJoin, later: bool) -> bool:
+        handle = self._catalog.find(join.name[-1]) if self._catalog.is_table(join.name) else None
+        if handle is None:
+            return False
+        table = handle.current()
+        column = _column(table, join.column)
+        if table.count_rows() < LARGE or column is None or not self._names.are_ours(join.name, later=later):
+            return False
+        about = CONDITIONS | (About.TEXTS if is_textual(table.schema.field(column).type) else About(0))
+        return self._names.dialect(join.name, later=later).is_usual(about)
+
+    def _narrow(self, sql: str, joins: Sequence[KeyJoin], parameters: Any, later: bool) -> Replaced | None:
+        run = _Runner(self._native, _Clock(), later)
+        names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
+        objects = _Objects.of(run, names, self._catalog.name)
+        if run.in_transaction(objects.transaction):
+            return None  # a query that fails would end the transaction
+        tables: dict[str, DuckTable] = {}
+        places: dict[int, tuple[KeyJoin, str]] = {}
+        for join in joins:
+            if join.start in places or objects.has(join.name[-1]):
+                continue
+            table = self._table(join, run, objects, parameters)
+            if table is not None:
+                name = f"__lance_keys_{next(_NUMBERS)}"
+                tables[name] = table
+                places[join.start] = join, name
+        for _, (join, name) in sorted(places.items(), reverse=True):
+            alias = "" if join.alias is None else ' AS "' + join.alias.replace('"', '""') + '"'
+            sql = f'{sql[: join.start]}(SELECT * EXCLUDE ("{ROWS}") FROM "{name}"){alias}{sql[join.end :]}'  # noqa: S608
+        return Replaced(sql, tables) if tables else None
+
+    def _table(self, join: KeyJoin, run: _Runner, objects: _Objects, parameters: Any) -> DuckTable | None:
+        handle = self._catalog.find(join.name[-1])
+        given = _given(join, parameters)
+        if handle is None or given is None:
+            return None
+        table = handle.current()
+        reading = self._reading(join, objects, table.count_rows(), run.later)
+        if reading is None:
+            return None
+        keys = run.keys(join.keys, given)
+        if keys is None or not reading.unchanged():
+            return None
+        path = _column(table, join.column)
+        field = table.schema.field(path or join.column)
+        values = keys_as(keys.values, keys.type, field.type)
+        if values is None or path is None or (is_textual(field.type) and run.has_collations()):
+            return None
+        condition = In((path,), values.unique())
+        if len(condition.values) * PER_KEY > table.count_rows():
+            return None
+        rows = table.index_estimate(condition)
+        if rows is None:  # many values that lie anywhere: only their rows would tell
+            rows = len(condition.values)
+        if rows * SELECTIVE > table.count_rows():
+            return None
+        holds = self._holding(join, reading, run, keys, given)
+        return NarrowedTable(handle.current, condition, rows, holds)
+
+    def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
+        """Return what the keys come from; None where it may not be read twice, or is not small."""
+        tables, rows, native = [], 0, False
+        for name in join.reads:
+            handle = None if objects.has(name) else self._catalog.find(name)
+            if handle is not None:
+                tables.append((handle, handle.current().version))
+                rows += handle.current().count_rows()
+            elif objects.has(name):
+                size = None if later else objects.rows(name)
+                if size is None:
+                    return None
+                rows += size
+                native = native or not objects.is_temporary(name)
+            else:
+                size = _length(user_variable(name), later)
+                if size is None:
+                    return None
+                rows += size
+        return _KeyQuery(tuple(tables), native) if rows * SMALLER <= most else None
+
+    def _holding(
+        self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, given: Mapping[str, Any]
+    ) -> Callable[[], bool]:
+        clock, is_steady = run.clock, self._names.constancy() if run.later else None
+
+        def holds() -> bool:
+            if not reading.unchanged() or not (is_steady is None or is_steady()):
+                return False
+            if not reading.native:
+                return True
+            expected = keys.transaction + _STEP * (clock.statements - keys.statements) + _WITHIN
+            with self._catalog.binder.spare_cursor() as cursor:
+                try:
+                    again = _Runner(cursor, clock, later=False).keys(join.keys, given)
+                except duckdb.Error:
+                    return False
+            # Nobody else did anything, or at least nothing that changed the keys for a while only.
+            same = again is not None and again.transaction == expected and again.type == keys.type
+            return again is not None and same and set(again.values) == set(keys.values)
+
+        return holds
+
+
+@dataclass(frozen=True)
+class _KeyQuery:
+    """What keys were read from.
+
+    Attributes:
+        tables: Lance tables, and the versions that were read.
+        native: Tables of DuckDB are among it, which others may change.
+    """
+
+    tables: tuple[tuple[TableHandle, int], ...]
+    native: bool
+
+    def unchanged(self) -> bool:
+        """Return whether the Lance tables still are at these versions."""
+        return all(handle.current().version == version for handle, version in self.tables)
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """What a query for keys found.
+
+    Attributes:
+        values: The keys.
+        type: DuckDB's name of their type.
+        transaction: DuckDB's number of the transaction in which it ran.
+        statements: Of the clock, when it had run.
+    """
+
+    values: list[Any]
+    type: str
+    transaction: int
+    statements: int
+
+
+@dataclass
+class _Clock:
+    """Counts the queries that are run for one statement."""
+
+    statements: int = 0
+
+
+class _Runner:
+    """Runs queries beside the statement.
+
+    Args:
+        connection: Of the statement, or another one to the same database.
+        clock: Counts them.
+        later: Leave a result alone that the user has not fetched yet.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, clock: _Clock, later: bool) -> None:
+        self._connection = connection
+        self.clock = clock
+        self.later = later
+
+    def rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        options = {} if not parameters else {"params" if self.later else "parameters": parameters}
+        method: Any = self._connection.sql if self.later else self._connection.execute
+        found: list[tuple[Any, ...]] = call_as_user(partial(method, sql, **options), {}).fetchall()
+        self.clock.statements += 1
+        return found
+
+    def in_transaction(self, transaction: int) -> bool:
+        """Return whether the connection is inside a transaction that an earlier statement began."""
+        return bool(self.rows("SELECT txid_current()")[0][0] == transaction)
+
+    def keys(self, sql: str, given: Mapping[str, Any]) -> _Keys | None:
+        """Run the query for keys; None where they are too many."""
+        text = (
+            f"SELECT txid_current(), typeof(list(key)), list(key) FROM (SELECT key FROM ({sql}) LIMIT {MOST_KEYS + 1})"  # noqa: S608
+        )
+        transaction, type_, values = self.rows(text, dict(given))[0]
+        if values is not None and len(values) > MOST_KEYS:
+            return None
+        return _Keys(values or [], type_.removesuffix("[]"), transaction, self.clock.statements)
+
+    def has_collations(self) -> bool:
+        """Return whether texts may compare other than by their bytes."""
+        return bool(self.rows(HAS_COLLATIONS)[0][0])
+
+
+@dataclass(frozen=True)
+class _Objects:
+    """Tables and views of DuckDB that have one of some names.
+
+    Attributes:
+        transaction: DuckDB's number of the transaction that found them.
+        found: By name in lower case: rows, None for what is not to be read twice; whether it is a temporary table.
+    """
+
+    transaction: int
+    found: Mapping[str, tuple[int | None, bool]]
+
+    @classmethod
+    def of(cls, run: _Runner, names: set[str], lance: str) -> _Objects:
+        listed = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(names))
+        text = f"""
+            SELECT txid_current(), (SELECT list((name, rows, temporary)) FROM (
+                SELECT lower(table_name) AS name, temporary,
+                    CASE WHEN temporary OR database_name = current_database() THEN estimated_size END AS rows
+                FROM duckdb_tables() WHERE lower(table_name) IN ({listed})
+                UNION ALL
+                SELECT lower(view_name), false, NULL FROM duckdb_views()
+                WHERE lower(view_name) IN ({listed}) AND database_name <> '{lance.replace("'", "''")}'))"""  # noqa: S608
+        transaction, rows = run.rows(text)[0]
+        found: dict[str, tuple[int | None, bool]] = {}
+        for name, size, temporary in map(_fields, rows or []):
+            found[name] = (None, False) if name in found else (size, bool(temporary))
+        return cls(transaction, found)
+
+    def has(self, name: str) -> bool:
+        """Return whether DuckDB has something of this name."""
+        return name.lower() in self.found
+
+    def rows(self, name: str) -> int | None:
+        """Return rows of a table, about; None for what is no table that can be read twice."""
+        return self.found[name][0]
+
+    def is_temporary(self, name: str) -> bool:
+        """Return whether only this connection sees it."""
+        return self.found[name][1]
+
+
+def _fields(row: Any) -> tuple[Any, ...]:
+    return tuple(row.values()) if isinstance(row, dict) else tuple(row)
+
+
+def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
+    """Return the parameters of the query for keys, by its own names, or None if one is missing."""
+    given = {}
+    for name, key in join.parameters:
+        if isinstance(parameters, Mapping):
+            if str(key) not in parameters:
+                return None
+            given[name] = parameters[str(key)]
+        elif isinstance(parameters, Sequence) and isinstance(key, int) and 0 < key <= len(parameters):
+            given[name] = parameters[key - 1]
+        else:
+            return None
+    return given
+
+
+def _column(table: LanceDataset, name: str) -> str | None:
+    """Return the column that SQL means by a name, where the table has an index over it."""
+    found = [column for column in table.schema.names if column.lower() == name.lower()]
+    return found[0] if len(found) == 1 and found[0] in table.indexed_columns() else None
+
+
+def _length(thing: Any, later: bool) -> int | None:
+    """Return rows of what a variable of the user holds; None for what cannot be read twice, or may change."""
+    if isinstance(thing, pa.Table):
+        return int(thing.num_rows)
+    if later or type(thing).__module__.split(".")[0] not in _FRAMES or type(thing).__name__ != "DataFrame":
+        return None
+    return len(thing)
+
+
+_NUMBERS: Iterator[int] = count()

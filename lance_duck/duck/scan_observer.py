@@ -1,0 +1,81 @@
+"""An observer of what DuckDB binds, offers and scans, for EXPLAIN."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.scan.predicate.tree import Predicate
+
+
+@dataclass
+class Scan:
+    """A scan that took place.
+
+    Attributes:
+        dataset: What was read.
+        columns: Names.
+        predicate: Which rows; None: all.
+        rows: That came out so far.
+        batches: In so many batches.
+        seconds: That it took to give them.
+        plan: How they were found, in words; None: as a scan of these columns and this predicate finds them.
+    """
+
+    dataset: LanceDataset
+    columns: list[str]
+    predicate: Predicate | None
+    rows: int = 0
+    batches: int = 0
+    seconds: float = 0.0
+    plan: str | None = None
+
+    def counted(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Return the same stream, which counts what comes through it."""
+        return pa.RecordBatchReader.from_batches(reader.schema, self._count(reader))
+
+    def _count(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        began = time.perf_counter()
+        for batch in reader:
+            self.rows += batch.num_rows
+            self.batches += 1
+            self.seconds += time.perf_counter() - began
+            yield batch
+            began = time.perf_counter()
+        self.seconds += time.perf_counter() - began
+
+
+@dataclass
+class ScanObserver:
+    """What DuckDB asked of Lance tables during one statement.
+
+    Attributes:
+        bound: Tables, once for each time that they were bound.
+        offered: (table, predicate, whether it is applied by the scan) for each condition that a scan could apply.
+        scans: That took place.
+    """
+
+    bound: list[Any] = field(default_factory=list)
+    offered: list[tuple[Any, Predicate, bool]] = field(default_factory=list)
+    scans: list[Scan] = field(default_factory=list)
+
+
+WATCHES: Final[list[ScanObserver]] = []
+"""Those who look on now. Other statements that run at the same moment are seen by them, too."""
+
+
+@contextmanager
+def watching() -> Iterator[ScanObserver]:
+    """Look on."""
+    watch = ScanObserver()
+    WATCHES.append(watch)
+    try:
+        yield watch
+    finally:
+        WATCHES.remove(watch)

@@ -1,0 +1,114 @@
+"""Deterministic SQL: parts of a statement that read the same rows when they are run on their own.
+
+A list of what is known to be so, not of what is not: whatever else stands in a part makes it one that is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+from sqlglot import exp
+
+Node: TypeAlias = Any
+"""A node of sqlglot's syntax tree."""
+
+_LITERAL: Final = re.compile(r"\d{1,18}(\.\d{1,9})?")
+_CONDITION: Final = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.And, exp.Or, exp.Not, exp.Paren, exp.Between, exp.Is),
+    *(exp.In, exp.Like, exp.Null, exp.Boolean, exp.Literal, exp.Neg, exp.Placeholder, exp.Column, exp.Identifier),
+    *(exp.Cast, exp.DataType, exp.Add, exp.Sub, exp.Mul),
+)
+_QUERY: Final = (
+    *(exp.Select, exp.From, exp.Where, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Values, exp.Tuple),
+    *(exp.Distinct, exp.Group, exp.Having, exp.Max, exp.Min, exp.Count, exp.Star, exp.Join, exp.Union, exp.Except),
+    *(exp.Intersect, exp.Order, exp.Ordered),
+)
+_CASTS: Final = frozenset(
+    {"TINYINT", "SMALLINT", "INT", "BIGINT", "UTINYINT", "USMALLINT", "UINT", "UBIGINT", "VARCHAR", "TEXT", "DATE"}
+)
+_JOINS: Final = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "SEMI", "ANTI", "OUTER"})
+
+
+def is_plain_condition(node: Node, aliases: Iterable[str]) -> bool:
+    """Return whether an expression reads columns of these tables alone, and is known to give the same on every run.
+
+    Args:
+        node: The expression.
+        aliases: Names of the tables, in lower case; each column must name its table.
+    """
+    known = set(aliases)
+    for part in node.walk():
+        if not isinstance(part, _CONDITION) or not _is_known(part):
+            return False
+        if isinstance(part, exp.Column) and part.table.lower() not in known:
+            return False
+    return True
+
+
+def is_plain_query(node: Node) -> bool:
+    """Return whether a query gives the same rows on every run, as long as nobody changes its tables."""
+    if not isinstance(node, exp.Select | exp.Union | exp.Except | exp.Intersect):
+        return False
+    return all(isinstance(part, _CONDITION + _QUERY) and _is_known(part) for part in node.walk())
+
+
+def is_plain_values(node: Node) -> bool:
+    """Return whether it is a list of constants: `(VALUES …) AS v(a, b)`."""
+    kinds = (exp.Values, exp.Tuple, exp.Literal, exp.Null, exp.Neg, exp.Placeholder, exp.TableAlias, exp.Identifier)
+    return isinstance(node, exp.Values) and all(isinstance(p, kinds) and _is_known(p) for p in node.walk())
+
+
+def is_plain_table(node: Node) -> bool:
+    """Return whether it is a table by its name, without a sample, other names for its columns and the like."""
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        return False
+    return _has_only(node, "this", "alias", "db", "catalog") and not node.alias_column_names
+
+
+def sql_of(node: Node) -> str:
+    """Return text of a part, every name in quotes."""
+    return str(node.sql(dialect="duckdb", identify=True))
+
+
+def _is_known(part: Node) -> bool:
+    """Return whether it has nothing beyond what is known of its kind."""
+    match part:
+        case exp.Literal():
+            return bool(part.is_string) or _LITERAL.fullmatch(str(part.this)) is not None
+        case exp.Column():
+            return _has_only(part, "this", "table") and isinstance(part.this, exp.Identifier | exp.Star)
+        case exp.Cast():
+            return _has_only(part, "this", "to")
+        case exp.DataType():
+            return _has_only(part, "this") and part.this.name in _CASTS
+        case exp.Table():
+            return is_plain_table(part) and _has_only(part, "this", "alias")
+        case exp.Select():
+            return _has_only(part, "expressions", "from_", "where", "joins", "group", "having", "distinct", "order")
+        case exp.Distinct():
+            return _has_only(part)
+        case exp.Group():
+            return _has_only(part, "expressions")
+        case exp.Join():
+            return _has_only(part, "this", "on", "using", "side", "kind") and {part.side, part.kind} <= _JOINS
+        case exp.Subquery():
+            return _has_only(part, "this", "alias")
+        case exp.In():
+            return _has_only(part, "this", "expressions", "query")
+        case exp.Max() | exp.Min():
+            return _has_only(part, "this")
+        case exp.Count():
+            return _has_only(part, "this", "big_int")
+        case exp.Star():
+            return _has_only(part)
+        case exp.Union() | exp.Except() | exp.Intersect():
+            return _has_only(part, "this", "expression", "distinct")
+        case exp.Placeholder():
+            return _has_only(part, "this") and bool(part.this)
+    return True
+
+
+def _has_only(part: Node, *names: str) -> bool:
+    return all(name in names for name, value in part.args.items() if value)

@@ -1,0 +1,75 @@
+"""Tokens of a statement, cut where DuckDB's own lexer cuts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import duckdb
+
+_TOKEN = re.compile(
+    rb"""(?P<string>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<word>[A-Za-z_\x80-\xff][\w$\x80-\xff]*)|=>|.""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token that is no comment.
+
+    Attributes:
+        source: The whole text.
+        start, end: Its place in the text.
+        word: In lower case, for what is spelled without quotes.
+        name: The identifier that it spells, or could spell.
+        path: What it says, for a plain string constant that ends in `.lance` or `.lance/`.
+    """
+
+    source: str
+    start: int
+    end: int
+    word: str | None = None
+    name: str | None = None
+    path: str | None = None
+
+    @property
+    def text(self) -> str:
+        """As it is spelled."""
+        return self.source[self.start : self.end]
+
+
+def tokens_of(sql: str) -> list[Token]:
+    """Return tokens in order; none when DuckDB cannot cut the text."""
+    data = sql.encode()
+    try:
+        cuts = duckdb.tokenize(sql)
+    except duckdb.Error:
+        return []
+    places = _character_places(sql, data)
+    found = []
+    for offset, kind in cuts:
+        match = _TOKEN.match(data, offset)
+        if match is not None and "comment" not in str(kind):
+            start, end = (places[offset], places[match.end()]) if places else (offset, match.end())
+            found.append(_token(sql, start, end, match))
+    return found
+
+
+def _token(sql: str, start: int, end: int, match: re.Match[bytes]) -> Token:
+    text = sql[start:end]
+    if match["word"]:
+        return Token(sql, start, end, word=text.lower(), name=text)
+    if match["quoted"]:
+        return Token(sql, start, end, name=text[1:-1].replace('""', '"'))
+    if match["string"]:
+        value = text[1:-1].replace("''", "'")
+        return Token(sql, start, end, path=value if value.lower().rstrip("/").endswith(".lance") else None)
+    return Token(sql, start, end)
+
+
+def _character_places(sql: str, data: bytes) -> list[int]:
+    """Return character of each byte, or nothing when they are the same."""
+    if len(sql) == len(data):
+        return []
+    places = [i for i, character in enumerate(sql) for _ in character.encode()]
+    return [*places, len(sql)]

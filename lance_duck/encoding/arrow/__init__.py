@@ -1,0 +1,1 @@
+"""Blocks ↔ Arrow arrays, without a copy where the form allows it; JSONB ↔ text."""

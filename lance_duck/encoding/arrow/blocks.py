@@ -1,0 +1,155 @@
+"""Blocks to Arrow arrays of a storage type, without a copy where the form allows it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.encoding.arrow.dictionary_decode import as_dictionary
+from lance_duck.encoding.arrow.narrow import Valid, narrow
+from lance_duck.encoding.arrow.take import look_up
+from lance_duck.encoding.arrow.texts import looked_up_texts, texts_to_arrow
+from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.errors import CorruptError, InvalidInputError
+
+
+def validity_buffer(valid: Valid) -> pa.Buffer | None:
+    """Return Arrow validity bitmap of one flag a slot; None when all are valid."""
+    return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def block_to_arrow(
+    block: Block, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None = None
+) -> pa.Array:
+    """Return array of a storage type (no extension type) with the values of a block.
+
+    Args:
+        block: Values, one a slot.
+        arrow_type: What to make of them: what the file stores, or another form of it (string_view, dictionary, a
+            narrower decimal, float32 for half floats, string for decimals).
+        valid: One flag a slot, or None when all are valid.
+        where: Column, for messages.
+        stored: What the file stores; needed to tell bfloat16 from halffloat, and for decimals as text.
+
+    Raises:
+        CorruptError: The block does not hold values of this type.
+        InvalidInputError: More bytes than 32-bit offsets can address.
+    """
+    if valid is not None and len(valid) != block.count:
+        raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
+    if isinstance(block, Dictionary):
+        return _dictionary(block, arrow_type, valid, where, stored)
+    if pa.types.is_dictionary(arrow_type):
+        few = as_dictionary(block) if isinstance(block, VariableWidth) else None
+        if few is not None:
+            return _dictionary(few, arrow_type, valid, where, stored)
+        values = block_to_arrow(block, arrow_type.value_type, valid, where, stored)
+        return values.dictionary_encode().cast(arrow_type)
+    if stored is not None and pa.types.is_decimal(stored) and pa.types.is_string(arrow_type):
+        return block_to_arrow(block, stored, valid, where).cast(arrow_type)
+    bitmap = validity_buffer(valid)
+    if isinstance(block, FixedWidth):
+        return _fixed(narrow(block, stored, arrow_type, where, valid), arrow_type, bitmap, where, stored)
+    if isinstance(block, VariableWidth):
+        return texts_to_arrow(block, arrow_type, bitmap, where)
+    if isinstance(block, FixedSizeList):
+        return _fixed_size_list(block, arrow_type, bitmap, where, stored)
+    return _packed_struct(block, arrow_type, bitmap, where)
+
+
+def _mismatch(what: str, arrow_type: pa.DataType, where: str) -> CorruptError:
+    return CorruptError("values do not fit the type of the column", where=where, expected=arrow_type, found=what)
+
+
+def _fixed(
+    block: FixedWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str, stored: pa.DataType | None
+) -> pa.Array:
+    if block.bits == 0:
+        return pa.nulls(block.count, arrow_type)
+    if pa.types.is_fixed_size_list(arrow_type):
+        return _fixed_size_list(_as_list(block, arrow_type, where), arrow_type, bitmap, where, stored)
+    try:
+        width = -1 if pa.types.is_nested(arrow_type) else arrow_type.bit_width
+    except ValueError:
+        width = -1
+    if width == 1 and block.bits in (1, 8):
+        data = np.packbits(
+            block.data if block.bits == 1 else np.bitwise_and(block.data, np.uint8(1)), bitorder="little"
+        )
+    elif width == block.bits:
+        data = block.data
+    else:
+        raise _mismatch(f"{block.bits} bits", arrow_type, where)
+    if 8 * len(data) < block.count * width:
+        raise _mismatch(f"{len(data)} bytes for {block.count} values", arrow_type, where)
+    return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(data)])
+
+
+def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSizeList:
+    """Return items of lists whose encoding says no more than their width."""
+    size = arrow_type.list_size
+    bits = block.bits // size if size else 0
+    if not size or bits * size != block.bits or bits % 8:
+        raise _mismatch(f"{block.bits} bits", arrow_type, where)
+    return FixedSizeList(size, FixedWidth(bits, block.data, block.count * size), None, block.count)
+
+
+def _dictionary(
+    block: Dictionary, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None
+) -> pa.Array:
+    if not pa.types.is_dictionary(arrow_type):
+        if isinstance(block.items, VariableWidth):
+            checked = _check_indices(block, where)
+            return looked_up_texts(block.items, checked, arrow_type, validity_buffer(valid), where)
+        values = look_up(Dictionary(block.indices, _narrow_items(block.items, arrow_type, where, stored)))
+        return block_to_arrow(values, arrow_type, valid, where, stored)
+    items = block_to_arrow(block.items, arrow_type.value_type, None, where, stored)
+    index = np.dtype(arrow_type.index_type.to_pandas_dtype())
+    if block.items.count - 1 > np.iinfo(index).max:
+        raise InvalidInputError("dictionary is too large for its index type", where=where, found=block.items.count)
+    indices = _check_indices(block, where).indices
+    places = indices.view(index) if indices.itemsize == index.itemsize else indices.astype(index)
+    buffers = [validity_buffer(valid), pa.py_buffer(places)]
+    found = pa.Array.from_buffers(arrow_type.index_type, block.count, buffers)
+    return pa.DictionaryArray.from_arrays(found, items, ordered=arrow_type.ordered, safe=False)
+
+
+def _check_indices(block: Dictionary, where: str) -> Dictionary:
+    if block.count and int(block.indices.max()) >= block.items.count:
+        raise CorruptError("dictionary index", where=where, expected=f"< {block.items.count}")
+    return block
+
+
+def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.DataType | None) -> Block:
+    """Return dictionary entries in the wanted form if all of them fit; values are checked again one by one."""
+    if not isinstance(items, FixedWidth):
+        return items
+    try:
+        return narrow(items, stored, arrow_type, where)
+    except CorruptError:  # an entry that only nulls name may hold anything
+        return items
+
+
+def _fixed_size_list(
+    block: FixedSizeList,
+    arrow_type: pa.DataType,
+    bitmap: pa.Buffer | None,
+    where: str,
+    stored: pa.DataType | None,
+) -> pa.Array:
+    if not pa.types.is_fixed_size_list(arrow_type) or arrow_type.list_size != block.dimension:
+        raise _mismatch(f"lists of {block.dimension}", arrow_type, where)
+    inner = stored.value_type if stored is not None and pa.types.is_fixed_size_list(stored) else None
+    items = block_to_arrow(block.items, arrow_type.value_type, block.validity, where, inner)
+    if len(items) != block.count * block.dimension:
+        raise _mismatch(f"{len(items)} items for {block.count} lists", arrow_type, where)
+    return pa.Array.from_buffers(arrow_type, block.count, [bitmap], children=[items])
+
+
+def _packed_struct(block: PackedStruct, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
+    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(block.fields):
+        raise _mismatch(f"{len(block.fields)} fields", arrow_type, where)
+    fields = [block_to_arrow(b, arrow_type.field(i).type, None, where) for i, b in enumerate(block.fields)]
+    if any(len(field) != block.count for field in fields):
+        raise _mismatch(f"fields of other lengths than {block.count}", arrow_type, where)
+    return pa.Array.from_buffers(arrow_type, block.count, [bitmap], children=fields)

@@ -1,0 +1,128 @@
+"""Dictionaries of Arrow arrays: cut down to the entries that rows use, and put together.
+
+A page has one dictionary for all of its rows. Of a selective scan a batch holds few of them: with the whole dictionary
+it would be larger, and slower for every consumer, than with its values written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.errors import UnsupportedError
+
+
+def compacted(array: pa.Array) -> pa.Array:
+    """Return the same values with dictionaries, also those in structs and lists, of no more entries than rows.
+
+    A dictionary is cut where it has more entries than there are rows: then the cut one is smaller whatever the rows
+    hold, and to find the entries in use takes less than any consumer needs to look at all of them once
+    (`benchmarks/selective.py`). Entries keep their order.
+    """
+    return _compacted(array, always=False)
+
+
+def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Return the values of arrays of one type one after the other; their dictionaries are put together.
+
+    Raises:
+        UnsupportedError: The dictionaries have more entries that are in use than their index can count.
+    """
+    if len(arrays) == 1:
+        return arrays[0]
+    try:
+        return pa.concat_arrays(arrays)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if not holds_dictionaries(arrays[0].type):
+            raise
+    try:  # pyarrow puts no dictionaries together that have nulls, and entries that no row uses need no room
+        return pa.concat_arrays([_compacted(array, always=True) for array in arrays])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedError(
+            "rows with these dictionaries in one array",
+            expected=f"dictionaries that make one together: {arrays[0].type}",
+            found=str(error),
+            remedy="read fewer rows at once, by batches",
+        ) from error
+
+
+def holds_dictionaries(type_: pa.DataType) -> bool:
+    """Return whether a type is a dictionary, or has one at any depth."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return holds_dictionaries(type_.storage_type)
+    if pa.types.is_dictionary(type_):
+        return True
+    if not pa.types.is_nested(type_):
+        return False
+    return any(holds_dictionaries(type_.field(place).type) for place in range(type_.num_fields))
+
+
+def _compacted(array: pa.Array, *, always: bool) -> pa.Array:
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        return _cut(array) if always or len(array.dictionary) > len(array) else array
+    if not holds_dictionaries(type_):
+        return array
+    if pa.types.is_struct(type_):
+        return _with_fields(array, always)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return _with_items(array, always)
+    return array
+
+
+def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Leave out entries that no row uses, and those that are null."""
+    if array.dictionary.null_count:
+        array = _without_null_entries(array)
+    indices = array.indices
+    valid = indices.is_valid().to_numpy(zero_copy_only=False) if indices.null_count else None
+    # Slots of nulls may name anything.
+    places = (indices if valid is None else indices.fill_null(0)).to_numpy(zero_copy_only=False)
+    used = _used(places if valid is None else places[valid], len(array.dictionary))
+    renumbered = np.zeros(max(1, len(array.dictionary)), places.dtype)
+    renumbered[used] = np.arange(len(used), dtype=places.dtype)
+    fresh = pa.array(renumbered[places], indices.type, mask=None if valid is None else ~valid)
+    entries = array.dictionary.take(pa.array(used))
+    return pa.DictionaryArray.from_arrays(fresh, entries, ordered=array.type.ordered, safe=False)
+
+
+def _without_null_entries(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return null rows in place of rows that name an entry that is null."""
+    valid = array.dictionary.is_valid().take(array.indices).fill_null(False)
+    indices = pc.if_else(valid, array.indices, pa.scalar(None, array.indices.type))
+    return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)
+
+
+def _used(places: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Return the entries that places name, ascending, of so many."""
+    flags = np.zeros(count, np.bool_)
+    flags[places] = True
+    return np.flatnonzero(flags)
+
+
+def _with_fields(array: pa.StructArray, always: bool) -> pa.StructArray:
+    fields = [array.field(place) for place in range(array.type.num_fields)]
+    smaller = [_compacted(field, always=always) for field in fields]
+    if all(new is old for new, old in zip(smaller, fields, strict=True)):
+        return array
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(smaller, fields=list(array.type), mask=mask)
+
+
+def _with_items(array: pa.Array, always: bool) -> pa.Array:
+    if not len(array):
+        return array
+    offsets = array.offsets
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    items = array.values.slice(first, last - first)
+    smaller = _compacted(items, always=always)
+    if smaller is items:
+        return array
+    moved = pa.array(offsets.to_numpy() - first, offsets.type)
+    mask = array.is_null() if array.null_count else None
+    return type(array).from_arrays(moved, smaller, type=array.type, mask=mask)

@@ -1,0 +1,123 @@
+"""Texts and bytes of any length as Arrow arrays: with offsets or as views, from dictionaries or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Dictionary, VariableWidth
+from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.texts.ascii import is_ascii
+from lance_duck.kernels.texts.expand import SLACK, Offsets, expand_bytes, expand_offsets, expand_views
+from lance_duck.kernels.texts.variable import ascending_within
+from lance_duck.kernels.texts.views import string_views
+
+_MAX_OFFSET = np.iinfo(np.int32).max
+
+
+def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
+    """Return array of values of any length; texts are checked to be UTF-8, since who takes them in relies on it.
+
+    Raises:
+        CorruptError: The type has another form, offsets lead out of the data, or a text is no UTF-8.
+        InvalidInputError: More bytes than 32-bit offsets can address.
+    """
+    array = _to_arrow(block, arrow_type, bitmap, where)
+    if not _is_bytes(arrow_type):
+        check_utf8(array, block, where)
+    return array
+
+
+def check_utf8(array: pa.Array, block: VariableWidth, where: str) -> None:
+    """Check that the valid texts of an array, made of a block, are UTF-8; ASCII alone costs next to nothing.
+
+    Raises:
+        CorruptError: One is not.
+    """
+    if is_ascii(readonly(block.data[int(block.offsets[0]) : int(block.offsets[-1])])):
+        return
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise CorruptError("text is not UTF-8", where=where, found=str(error)) from error
+
+
+def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
+    offsets = block.offsets
+    if len(offsets) == 0 or offsets[0] < 0 or offsets[-1] > len(block.data):
+        raise CorruptError("offsets", where=where, expected=f"within {len(block.data)} bytes")
+    if pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type):
+        places = pa.py_buffer(offsets.astype(np.int64, copy=False))
+        return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
+    _check_size(int(offsets[-1]), where)
+    if is_view(arrow_type):
+        data = block.data[: int(offsets[-1])]
+        buffers = [bitmap, pa.py_buffer(_views(data, offsets, where)), pa.py_buffer(data)]
+    elif pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
+        buffers = [bitmap, pa.py_buffer(offsets.astype(np.int32, copy=False)), pa.py_buffer(block.data)]
+    else:
+        found = "values of any length"
+        raise CorruptError("values do not fit the type of the column", where=where, expected=arrow_type, found=found)
+    return pa.Array.from_buffers(arrow_type, block.count, buffers)
+
+
+def looked_up_texts(
+    items: VariableWidth, block: Dictionary, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str
+) -> pa.Array:
+    """Return array of the items that a dictionary's indices stand for; views share the bytes of the items.
+
+    Raises:
+        CorruptError: The type has another form, or offsets lead out of the data.
+        InvalidInputError: More bytes than 32-bit offsets can address.
+    """
+    indices = readonly(block.indices)
+    if not is_view(arrow_type):
+        return texts_to_arrow(_expand(items, indices, where), arrow_type, bitmap, where)
+    if not _is_bytes(arrow_type):
+        texts_to_arrow(items, arrow_type, None, where)
+    _check_size(int(items.offsets[-1]), where)
+    data = items.data[: int(items.offsets[-1])]
+    out = np.empty((block.count, 2), dtype=np.uint64)
+    expand_views(_views(data, items.offsets, where), indices, out)
+    return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(out), pa.py_buffer(data)])
+
+
+def is_view(arrow_type: pa.DataType) -> bool:
+    """Return whether a type is string_view or binary_view."""
+    return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
+
+
+def _is_bytes(arrow_type: pa.DataType) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    return any(is_kind(arrow_type) for is_kind in kinds)
+
+
+def _check_size(size: int, where: str) -> None:
+    if size > _MAX_OFFSET:
+        remedy = "read fewer rows at once"
+        raise InvalidInputError("too many bytes for 32-bit offsets", where=where, found=size, remedy=remedy)
+
+
+def _views(data: Bytes, offsets: Offsets, where: str) -> NDArray[np.uint64]:
+    views = np.empty((len(offsets) - 1, 2), dtype=np.uint64)
+    if not string_views(readonly(data), readonly(offsets), views):
+        raise CorruptError("offsets", where=where, expected=f"ascending within {len(data)} bytes")
+    return views
+
+
+def _expand(items: VariableWidth, indices: NDArray[np.unsignedinteger], where: str) -> VariableWidth:
+    data, ends = readonly(items.data), items.offsets
+    if not ascending_within(ends, len(data)):
+        raise CorruptError("offsets of a dictionary", where=where, expected=f"within {len(data)} bytes")
+    longest = int(np.diff(ends).max()) if items.count else 0
+    size = len(indices) + 1
+    fits = longest * len(indices) <= _MAX_OFFSET
+    offsets: Offsets = np.empty(size, dtype=np.int32) if fits else np.empty(size, dtype=np.int64)
+    expand_offsets(ends, indices, offsets)
+    total = int(offsets[-1])
+    out = np.empty(total + SLACK, dtype=np.uint8)
+    expand_bytes(data, ends, indices, offsets, out)
+    return VariableWidth(offsets, out[:total])

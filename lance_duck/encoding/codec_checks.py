@@ -1,0 +1,94 @@
+"""Checks that codecs share: which forms an encoding has, and whether the bytes at hand justify a count."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
+from lance_duck.encoding.codec import Chunks
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.kernels.memory import Bytes
+
+MAX_INT32: Final = (1 << 31) - 1
+MAX_VALUES: Final = 1 << 48
+WORDS: Final[dict[int, np.dtype[Any]]] = {
+    8: np.dtype("u1"),
+    16: np.dtype("<u2"),
+    32: np.dtype("<u4"),
+    64: np.dtype("<u8"),
+}
+"""Unsigned words by their bits."""
+
+
+def no_form(encoding: str, form: str) -> UnsupportedError:
+    """Return the error for a form of an encoding that the format does not define."""
+    return UnsupportedError(f"{encoding} encoding has no {form} form", where="page encoding")
+
+
+def one_chunk(buffer: Bytes, count: int) -> Chunks:
+    """Return one buffer as one chunk. Raises CorruptError for a count that no buffer can hold."""
+    if not 0 <= count <= MAX_VALUES:
+        raise CorruptError("number of values", where="page", expected=f"0 to {MAX_VALUES}", found=count)
+    starts = np.zeros((1, 1), np.int64)
+    return Chunks(buffer, starts, np.array([[len(buffer)]], np.int64), np.array([count], np.int64))
+
+
+def justified(counts: NDArray[np.int64], most: NDArray[np.int64], encoding: str) -> int:
+    """Return sum of `counts`.
+
+    Args:
+        counts: int64 (k,), value slots in each chunk.
+        most: int64 (k,), the values that each chunk's bytes can hold.
+        encoding: Its name, for the error.
+
+    Raises:
+        CorruptError: A chunk claims more values than its bytes can hold.
+    """
+    excess = (counts < 0) | (counts > most)
+    if excess.any():
+        chunk = int(excess.argmax())
+        raise CorruptError(
+            "more values claimed than the bytes hold",
+            where=f"{encoding} encoding, chunk {chunk}",
+            expected=f"at most {most[chunk]}",
+            found=int(counts[chunk]),
+        )
+    return int(counts.sum())
+
+
+def words_at(data: Bytes, places: NDArray[np.int64], word: np.dtype[Any]) -> NDArray[Any]:
+    """Return the words that begin at the byte offsets `places`, which the caller has checked."""
+    words: NDArray[Any] = data[places[:, None] + np.arange(word.itemsize)].reshape(-1).view(word)
+    return words
+
+
+def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
+    """Return `values` when they are FixedWidth of `bits` bits, or CorruptError."""
+    if not isinstance(values, FixedWidth):
+        raise CorruptError("values are not of one width", where=f"{encoding} encoding", expected=f"{bits} bits")
+    if values.bits != bits:
+        raise CorruptError("wrong value width", where=f"{encoding} encoding", expected=bits, found=values.bits)
+    return values
+
+
+def words_of(values: Block, bits: int, encoding: str) -> NDArray[Any]:
+    """Return `values` as unsigned words, read-only, when they are FixedWidth of `bits` bits, or CorruptError."""
+    fixed = fixed_values(values, bits, encoding)
+    words: NDArray[Any] = np.ascontiguousarray(fixed.data[: fixed.count * bits // 8]).view(WORDS[bits])
+    words.flags.writeable = False
+    return words
+
+
+def variable_values(values: Block, encoding: str) -> VariableWidth:
+    """Return `values` when they are VariableWidth, or CorruptError."""
+    if not isinstance(values, VariableWidth):
+        raise CorruptError("values are not of variable width", where=f"{encoding} encoding")
+    return values
+
+
+def narrow_offsets(offsets: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return `offsets` as int32 when `size` bytes of data allow it."""
+    return offsets.astype(np.int32) if size <= MAX_INT32 and offsets.dtype != np.int32 else offsets

@@ -1,0 +1,190 @@
+"""Bit-packed unsigned words of T = 8, 16, 32 or 64 bits, in FastLanes order (`kernels/numbers/bitpacking.py`).
+
+Inline: blocks of 1024 values, each with a width of its own; the last may hold fewer.
+
+    offset  size     field
+    0       T / 8    W, bits of a packed value, 0 to T
+    T / 8   W * 128  packed values
+
+Out of line: W is in the page's description. Whole blocks of W * 128 bytes, then the last n % 1024 values: as T-bit
+words when the buffer ends exactly behind them, otherwise as one more block, padded. Of W = 0 there are no bytes: all
+values are 0, as are levels of a page without nulls whose neighbours have some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, FixedWidth
+from lance_duck.encoding.codec import Chunks
+from lance_duck.encoding.codec_checks import WORDS, justified, no_form, one_chunk, words_of
+from lance_duck.encoding.compressed import ChunkBuffer
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.numbers.bitpacking import BLOCK, ROW_BYTES, unpack_fixed, unpack_inline
+from lance_duck.kernels.numbers.bitpacking_encode import pack_fixed, pack_inline
+from lance_duck.kernels.status import check
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+_MOST_ZEROS: Final = 1 << 24  # in a chunk without bytes
+
+
+def _word_bits(bits: int) -> int:
+    if bits not in WORDS:
+        raise UnsupportedError("bit-packed words of this size", where="page encoding", found=f"{bits} bits")
+    return bits
+
+
+@dataclass(frozen=True, slots=True)
+class InlineBitpacking:
+    """Blocks that begin with their width.
+
+    Attributes:
+        bits: T, bits of an unpacked value.
+    """
+
+    bits: int
+
+    @classmethod
+    def from_proto(cls, message: pb.InlineBitpacking) -> InlineBitpacking:
+        """Raise UnsupportedError for other words, and for blocks that are compressed again."""
+        if message.HasField("values") and message.values.scheme:
+            raise no_form("inline bitpacking", "compressed")
+        return cls(_word_bits(message.uncompressed_bits_per_value))
+
+    @property
+    def num_buffers(self) -> int:
+        """One buffer."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> FixedWidth:
+        """Unpack and joins all chunks."""
+        word = WORDS[self.bits]
+        starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
+        total = justified(counts, sizes // word.itemsize * BLOCK, "inline bitpacking")
+        out = np.empty(total, word)
+        scratch = np.empty(BLOCK, word)
+        check(unpack_inline(readonly(chunks.data), starts, sizes, counts, out, scratch), "inline bitpacking")
+        return FixedWidth(self.bits, out.view(np.uint8), total)
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
+        """Return values of one buffer."""
+        return self.decode_chunks(one_chunk(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
+        """Return the same as decode_chunks."""
+        return self.decode_chunks(chunks)
+
+    def decode_values(self, values: Block) -> Block:
+        """Raise UnsupportedError: single values are never packed."""
+        raise no_form("inline bitpacking", "per-value")
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """Return the description of this encoding."""
+        message = pb.InlineBitpacking(uncompressed_bits_per_value=self.bits)
+        return pb.CompressiveEncoding(inline_bitpacking=message)
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Return blocks of 1024 values, or of what is left of a chunk, each as wide as its widest value."""
+        words = words_of(block, self.bits, "inline bitpacking")
+        blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
+        out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
+        ends = np.empty(len(counts), np.int64)
+        used = pack_inline(words, counts, np.empty(BLOCK, words.dtype), out, ends)
+        return ((out[:used], ends),)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Return all values as one chunk."""
+        return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
+
+    def encode_values(self, block: Block) -> Block:
+        """Raise UnsupportedError: single values are never packed."""
+        raise no_form("inline bitpacking", "per-value")
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfLineBitpacking:
+    """Blocks of one width.
+
+    Attributes:
+        bits: T, bits of an unpacked value.
+        width: W, bits of a packed value, 0 to T.
+    """
+
+    bits: int
+    width: int
+
+    @classmethod
+    def from_proto(cls, message: pb.OutOfLineBitpacking) -> OutOfLineBitpacking:
+        """Raise UnsupportedError for other words or packed values that are not flat, CorruptError for the width."""
+        bits = _word_bits(message.uncompressed_bits_per_value)
+        if message.values.WhichOneof("compression") != "flat":
+            raise no_form("out-of-line bitpacking", "nested")
+        width = message.values.flat.bits_per_value
+        if not 0 <= width <= bits:
+            raise CorruptError("packed width", where="page encoding", expected=f"0 to {bits} bits", found=width)
+        return cls(bits, width)
+
+    @property
+    def num_buffers(self) -> int:
+        """One buffer."""
+        return 1
+
+    def decode_chunks(self, chunks: Chunks) -> FixedWidth:
+        """Unpack and joins all chunks."""
+        word = WORDS[self.bits]
+        starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
+        if self.width == 0:
+            total = justified(counts, np.full(len(counts), _MOST_ZEROS), "out-of-line bitpacking")
+            return FixedWidth(self.bits, np.zeros(total * self.bits // 8, np.uint8), total)
+        total = justified(counts, sizes * 8 // self.width, "out-of-line bitpacking")
+        out = np.empty(total, word)
+        scratch = np.empty(BLOCK, word)
+        status = unpack_fixed(readonly(chunks.data), starts, sizes, counts, self.width, out, scratch)
+        check(status, "out-of-line bitpacking")
+        return FixedWidth(self.bits, out.view(np.uint8), total)
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
+        """Return values of one buffer."""
+        return self.decode_chunks(one_chunk(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
+        """Return the same as decode_chunks."""
+        return self.decode_chunks(chunks)
+
+    def decode_values(self, values: Block) -> Block:
+        """Raise UnsupportedError: single values are never packed."""
+        raise no_form("out-of-line bitpacking", "per-value")
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """Return the description of this encoding."""
+        values = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.width))
+        message = pb.OutOfLineBitpacking(uncompressed_bits_per_value=self.bits, values=values)
+        return pb.CompressiveEncoding(out_of_line_bitpacking=message)
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Return values of at most `width` bits, the tail of each chunk in the shorter of its two forms."""
+        words = words_of(block, self.bits, "out-of-line bitpacking")
+        ends = np.cumsum(self.sizes(counts))
+        out = np.empty(int(ends[-1]), np.uint8)
+        pack_fixed(words, counts, self.width, np.empty(BLOCK, words.dtype), out)
+        return ((out, ends),)
+
+    def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return bytes of chunks of so many values."""
+        packed = self.width * ROW_BYTES
+        tails: NDArray[np.int64] = np.minimum(counts % BLOCK * (self.bits // 8), packed)
+        return counts // BLOCK * packed + tails
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Return all values as one chunk."""
+        return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
+
+    def encode_values(self, block: Block) -> Block:
+        """Raise UnsupportedError: single values are never packed."""
+        raise no_form("out-of-line bitpacking", "per-value")

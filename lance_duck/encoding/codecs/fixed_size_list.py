@@ -1,0 +1,204 @@
+"""Lists of one size, their items one after the other.
+
+In a miniblock chunk each level of lists that holds nulls has a buffer of validity, outermost first, then the buffers of
+the items. Validity has a bit for each item of that level, lowest bit first, 1: valid; the last byte is padded.
+
+In full zip a value of d items (d1 * d2 * … for lists of lists) is
+
+    size          field
+    ceil(d1 / 8)  validity of the outermost lists' items, if they hold nulls
+    …             the same for each level further in, with d1 * d2 bits and so on
+    d * bits / 8  items; nothing when all are null, for which their encoding is constant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, FixedSizeList, FixedWidth
+from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.codec_checks import MAX_INT32, fixed_values, justified, no_form
+from lance_duck.encoding.codecs.constant import Constant
+from lance_duck.encoding.codecs.flat import Flat
+from lance_duck.encoding.compressed import ChunkBuffer
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.numbers.flat import spread_bits
+from lance_duck.kernels.numbers.flat_encode import gather_bits
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+MAX_ITEMS: Final = 1 << 40
+"""Items of a chunk, so that their number cannot overflow; the codec of the items knows how many its bytes can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeListCodec:
+    """Lists of `dimension` items.
+
+    Attributes:
+        dimension: Items of a list, 1 to 2**31 - 1.
+        has_validity: Whether items may be null.
+        inner: Codec of the items: flat, constant, or lists again.
+    """
+
+    dimension: int
+    has_validity: bool
+    inner: Codec
+
+    @classmethod
+    def from_proto(
+        cls, message: pb.FixedSizeList, codec: Callable[[pb.CompressiveEncoding], Codec]
+    ) -> FixedSizeListCodec:
+        """Raise UnsupportedError for lists without items, or of more than Arrow's lists can hold."""
+        dimension = message.items_per_value
+        if not 0 < dimension <= MAX_INT32:
+            raise UnsupportedError("list size", where="page encoding", expected="1 to 2**31 - 1", found=dimension)
+        return cls(dimension, message.has_validity, codec(message.values))
+
+    @property
+    def num_buffers(self) -> int:
+        """Those of the items, and one of validity if they may be null."""
+        return self.inner.num_buffers + self.has_validity
+
+    def decode_chunks(self, chunks: Chunks) -> FixedSizeList:
+        """Return lists of all chunks."""
+        most = np.full(len(chunks.counts), MAX_ITEMS // self.dimension, np.int64)
+        count = justified(chunks.counts, most, "fixed size list")
+        counts = chunks.counts * self.dimension
+        validity, first = None, int(self.has_validity)
+        if self.has_validity:
+            items = justified(counts, chunks.sizes[0] * 8, "validity of fixed size list")
+            validity = np.empty(items, np.uint8)
+            spread_bits(readonly(chunks.data), chunks.starts[0], counts, validity)
+        rest = Chunks(chunks.data, chunks.starts[first:], chunks.sizes[first:], counts)
+        return FixedSizeList(self.dimension, self.inner.decode_chunks(rest), validity, count)
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedSizeList:
+        """Decode the lists of one buffer. Raises UnsupportedError if they hold nulls: a block has no validity."""
+        if self.has_validity:
+            raise no_form("fixed size list with nulls", "block")
+        items = self.inner.decode_block(buffer, count * self.dimension)
+        return FixedSizeList(self.dimension, items, None, count)
+
+    def decode_blocks(self, chunks: Chunks) -> Block:
+        """Raise UnsupportedError: levels are numbers."""
+        raise no_form("fixed size list", "level")
+
+    def decode_values(self, values: Block) -> FixedSizeList:
+        """Return lists that were zipped one by one: FixedWidth of all bits of a list, validity included."""
+        levels, bits = self._levels()
+        total = prod(level.dimension for level in levels)
+        fixed = fixed_values(values, self._value_bytes(levels, bits) * 8, "fixed size list")
+        stride = fixed.bits // 8
+        if len(fixed.data) < fixed.count * stride:
+            raise CorruptError("too few bytes", where="fixed size list encoding", expected=fixed.count * stride)
+        rows = fixed.data[: fixed.count * stride].reshape(fixed.count, stride)
+        place, items_in = 0, 1
+        validity: list[Bytes | None] = []
+        for level in levels:
+            items_in *= level.dimension
+            size = (items_in + 7) // 8 * level.has_validity
+            validity.append(_bits(rows[:, place : place + size], items_in) if size else None)
+            place += size
+        block: Block = _items(rows[:, place:], bits, total)
+        for level, valid in zip(reversed(levels), reversed(validity), strict=True):
+            items_in //= level.dimension
+            block = FixedSizeList(level.dimension, block, valid, fixed.count * items_in)
+        assert isinstance(block, FixedSizeList)
+        return block
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a list that is encoded by itself."""
+        return self._value_bytes(*self._levels())
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """Return the description of this encoding."""
+        message = pb.FixedSizeList(
+            items_per_value=self.dimension, values=self.inner.to_proto(), has_validity=self.has_validity
+        )
+        return pb.CompressiveEncoding(fixed_size_list=message)
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Return validity of the items, if they may be null, and the items."""
+        lists = _lists(block, self.dimension)
+        counts = counts * self.dimension
+        items = self.inner.encode_chunks(lists.items, counts)
+        if not self.has_validity:
+            return items
+        ends = np.cumsum((counts + 7) // 8)
+        bits = np.empty(int(ends[-1]), np.uint8)
+        gather_bits(readonly(_validity(lists)), counts, bits)
+        return ((bits, ends), *items)
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Return the items. Raises UnsupportedError when they may be null: a block has no place for validity."""
+        if self.has_validity:
+            raise no_form("fixed size list with nulls", "block")
+        return self.inner.encode_block(_lists(block, self.dimension).items)
+
+    def encode_values(self, block: Block) -> FixedWidth:
+        """Return the bits of each list, validity included; a view if there is none and items are whole bytes."""
+        levels, bits = self._levels()
+        parts, items_in, inner = [], 1, block
+        for level in levels:
+            inner = _lists(inner, level.dimension)
+            items_in *= level.dimension
+            if level.has_validity:
+                parts.append(np.packbits(_validity(inner).reshape(block.count, items_in), axis=1, bitorder="little"))
+            inner = inner.items
+        items = fixed_values(inner, bits, "fixed size list")
+        width = items_in if bits == 1 else items_in * bits // 8
+        rows = items.data[: block.count * width].reshape(block.count, width)
+        parts.append(np.packbits(rows, axis=1, bitorder="little") if bits == 1 else rows)
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return FixedWidth(self._value_bytes(levels, bits) * 8, joined.reshape(-1), block.count)
+
+    @staticmethod
+    def _value_bytes(levels: list[FixedSizeListCodec], bits: int) -> int:
+        size, items = 0, 1
+        for level in levels:
+            items *= level.dimension
+            size += (items + 7) // 8 * level.has_validity
+        return size + (items * bits + 7) // 8
+
+    def _levels(self) -> tuple[list[FixedSizeListCodec], int]:
+        """Return this and all inner levels of lists, outermost first, and the bits of an item (0: all null)."""
+        levels = [self]
+        while isinstance(inner := levels[-1].inner, FixedSizeListCodec):
+            levels.append(inner)
+        if isinstance(inner, Constant) and levels[-1].has_validity:
+            return levels, 0
+        if not isinstance(inner, Flat):
+            raise no_form("fixed size list of values that are not flat", "per-value")
+        return levels, inner.bits
+
+
+def _lists(block: Block, dimension: int) -> FixedSizeList:
+    """Return `block` when it holds lists of this size."""
+    if not isinstance(block, FixedSizeList) or block.dimension != dimension:
+        raise CorruptError("values are no lists", where="fixed size list encoding", expected=f"{dimension} items")
+    return block
+
+
+def _validity(lists: FixedSizeList) -> Bytes:
+    """Return one byte an item."""
+    return np.ones(lists.items.count, np.uint8) if lists.validity is None else lists.validity
+
+
+def _bits(rows: Bytes, count: int) -> Bytes:
+    """Return `count` bits from the start of each row, as bytes."""
+    return np.unpackbits(rows, axis=1, count=count, bitorder="little").reshape(-1)
+
+
+def _items(rows: Bytes, bits: int, count: int) -> FixedWidth:
+    """Return `count` items from each row; a view when the rows hold nothing else."""
+    data = _bits(rows, count) if bits == 1 else np.ascontiguousarray(rows).reshape(-1)
+    return FixedWidth(bits, data, len(rows) * count)

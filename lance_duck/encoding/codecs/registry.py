@@ -1,0 +1,51 @@
+"""The registry of codecs: the description of an encoding → the codec that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.codecs.bitpacking import InlineBitpacking, OutOfLineBitpacking
+from lance_duck.encoding.codecs.byte_stream_split import ByteStreamSplit
+from lance_duck.encoding.codecs.constant import Constant
+from lance_duck.encoding.codecs.fixed_size_list import FixedSizeListCodec
+from lance_duck.encoding.codecs.flat import Flat
+from lance_duck.encoding.codecs.fsst import Fsst
+from lance_duck.encoding.codecs.general import General
+from lance_duck.encoding.codecs.packed_struct import PackedStructCodec, VariablePackedStruct
+from lance_duck.encoding.codecs.rle import Rle
+from lance_duck.encoding.codecs.variable import Variable
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+
+def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
+    """Return the codec for `encoding`, with those of the encodings inside it.
+
+    Raises:
+        CorruptError: The description is empty or contradicts itself.
+        UnsupportedError: It names an encoding, or a combination, that no 2.1 or 2.2 file has.
+    """
+    kind = encoding.WhichOneof("compression")
+    if kind is None:
+        raise CorruptError("no encoding named", where="page encoding", expected="one of CompressiveEncoding's")
+    if kind not in _READERS:
+        raise UnsupportedError("unknown encoding", where="page encoding", found=kind)
+    return _READERS[kind](getattr(encoding, kind))
+
+
+_READERS: Final[dict[str, Callable[[Any], Codec]]] = {
+    "flat": Flat.from_proto,
+    "variable": Variable.from_proto,
+    "fsst": lambda message: Fsst.from_proto(message, codec_from_proto),
+    "rle": Rle.from_proto,
+    "general": lambda message: General.from_proto(message, codec_from_proto),
+    "byte_stream_split": ByteStreamSplit.from_proto,
+    "fixed_size_list": lambda message: FixedSizeListCodec.from_proto(message, codec_from_proto),
+    "packed_struct": lambda message: PackedStructCodec.from_proto(message, codec_from_proto),
+    "variable_packed_struct": lambda message: VariablePackedStruct.from_proto(message, codec_from_proto),
+    "constant": Constant.from_proto,
+    "inline_bitpacking": InlineBitpacking.from_proto,
+    "out_of_line_bitpacking": OutOfLineBitpacking.from_proto,
+}

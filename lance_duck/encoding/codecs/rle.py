@@ -1,0 +1,147 @@
+"""Run lengths: each value once, with how often it comes, 0 to 255.
+
+A miniblock chunk has two buffers: r values of b bits, and r bytes of run lengths. Runs beyond the chunk's number of
+values are to be ignored. In block form (levels) they are one buffer:
+
+    offset   size        field
+    0        8           v, bytes of the values
+    8        v           r = v * 8 / b values
+    8 + v    r           run lengths
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, FixedWidth
+from lance_duck.encoding.codec import Chunks
+from lance_duck.encoding.codec_checks import WORDS, justified, no_form, one_chunk, words_at, words_of
+from lance_duck.encoding.compressed import ChunkBuffer
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.numbers.rle import SLACK, expand_runs
+from lance_duck.kernels.numbers.rle_encode import count_runs, find_runs, join_runs
+from lance_duck.kernels.status import check
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+MAX_RUN = 255
+HEAD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Rle:
+    """Runs of equal values.
+
+    Attributes:
+        bits: Bits of a value: 8, 16, 32 or 64.
+    """
+
+    bits: int
+
+    @classmethod
+    def from_proto(cls, message: pb.Rle) -> Rle:
+        """Raise UnsupportedError unless values are flat words and run lengths flat bytes."""
+        for part in (message.values, message.run_lengths):
+            if part.WhichOneof("compression") != "flat" or part.flat.data.scheme:
+                raise UnsupportedError("rle encoding whose parts are not flat", where="page encoding")
+        bits, length_bits = message.values.flat.bits_per_value, message.run_lengths.flat.bits_per_value
+        if bits not in WORDS or length_bits != 8:
+            raise UnsupportedError("widths of rle encoding", where="page encoding", found=(bits, length_bits))
+        return cls(bits)
+
+    @property
+    def num_buffers(self) -> int:
+        """2: values, run lengths."""
+        return 2
+
+    def decode_chunks(self, chunks: Chunks) -> FixedWidth:
+        """Expand and joins all chunks."""
+        width = self.bits // 8
+        runs = chunks.sizes[1]
+        unequal = chunks.sizes[0] != runs * width
+        if unequal.any():
+            chunk = int(unequal.argmax())
+            raise CorruptError(
+                "values and run lengths differ in number",
+                where=f"rle encoding, chunk {chunk}",
+                expected=f"{int(runs[chunk]) * width} bytes of values",
+                found=int(chunks.sizes[0, chunk]),
+            )
+        return self._expand(chunks.data, chunks.starts[0], chunks.starts[1], runs, chunks.counts)
+
+    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
+        """Return values of one buffer in block form."""
+        return self.decode_blocks(one_chunk(buffer, count))
+
+    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
+        """Return values of chunks that hold one buffer in block form each."""
+        width = self.bits // 8
+        starts, sizes = chunks.starts[0], chunks.sizes[0]
+        if (sizes < HEAD).any():
+            raise CorruptError("block without its head", where="rle encoding", expected="8 bytes or more")
+        value_bytes = words_at(chunks.data, starts, np.dtype("<i8"))
+        runs = sizes - HEAD - value_bytes
+        if ((value_bytes < 0) | (runs < 0) | (value_bytes != runs * width)).any():
+            raise CorruptError("values and run lengths do not fill the block", where="rle encoding")
+        return self._expand(chunks.data, starts + HEAD, starts + HEAD + value_bytes, runs, chunks.counts)
+
+    def decode_values(self, values: Block) -> Block:
+        """Raise UnsupportedError: single values have no runs."""
+        raise no_form("rle", "per-value")
+
+    def to_proto(self) -> pb.CompressiveEncoding:
+        """Return the description of this encoding."""
+        values = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.bits))
+        lengths = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=8))
+        return pb.CompressiveEncoding(rle=pb.Rle(values=values, run_lengths=lengths))
+
+    def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
+        """Return values of the runs, and their lengths; a chunk begins a run."""
+        values, lengths, ends = self._runs(block, counts)
+        return (values.view(np.uint8), ends * values.itemsize), (lengths, ends)
+
+    def encode_blocks(self, block: Block, counts: NDArray[np.int64]) -> ChunkBuffer:
+        """Return the same, each chunk as one buffer in block form: what decode_blocks reads."""
+        values, lengths, ends = self._runs(block, counts)
+        sizes = np.diff(ends, prepend=0)
+        out_ends = np.cumsum(HEAD + sizes * (values.itemsize + 1))
+        out = np.empty(int(out_ends[-1]), np.uint8)
+        join_runs(values.view(np.uint8), lengths, sizes, values.itemsize, out)
+        return out, out_ends
+
+    def encode_block(self, block: Block) -> Bytes:
+        """Return one buffer in block form."""
+        return self.encode_blocks(block, np.array([block.count], np.int64))[0]
+
+    def encode_values(self, block: Block) -> Block:
+        """Raise UnsupportedError: single values have no runs."""
+        raise no_form("rle", "per-value")
+
+    def _runs(self, block: Block, counts: NDArray[np.int64]) -> tuple[NDArray[Any], Bytes, NDArray[np.int64]]:
+        """Return values of runs, their lengths, and where the runs of each chunk end."""
+        words = words_of(block, self.bits, "rle")
+        ends = np.empty(len(counts), np.int64)
+        count_runs(words, counts, ends)
+        np.cumsum(ends, out=ends)
+        values, lengths = np.empty(int(ends[-1]), words.dtype), np.empty(int(ends[-1]), np.uint8)
+        find_runs(words, counts, values, lengths)
+        return values, lengths, ends
+
+    def _expand(
+        self,
+        data: Bytes,
+        values: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        runs: NDArray[np.int64],
+        counts: NDArray[np.int64],
+    ) -> FixedWidth:
+        total = justified(counts, runs * MAX_RUN, "rle")
+        width = self.bits // 8
+        out = np.empty(total * width + SLACK, np.uint8)
+        check(expand_runs(readonly(data), values, lengths, runs, np.cumsum(counts), width, out), "rle")
+        return FixedWidth(self.bits, out[: total * width], total)

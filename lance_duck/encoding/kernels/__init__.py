@@ -1,1 +1,0 @@
-"""Numba kernels, each beside its plain numpy reference."""

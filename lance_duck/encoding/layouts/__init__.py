@@ -1,0 +1,1 @@
+"""Page layouts of 2.1 and 2.2: miniblock, full zip, constant, blob; levels; and levels assembled into nested arrays."""

@@ -1,0 +1,130 @@
+"""Assembly of nested arrays from repetition and definition levels.
+
+An entry is a pair (rep, def). `rep` says how many lists, from the innermost, it begins anew: 0 goes on in the innermost
+list, the number of lists begins a row. `def` is a full level (see `encoding.layouts.layers`): 0 is a valid value, and
+each layer, innermost first, owns the next level (null) or, as a list, two (null, empty).
+
+For layer i, with `rep_i` the number of lists up to and including it, `base_i` the highest level of the layers inside
+it, and `visible_i` the highest level of it and of the items directly around it, up to the next list:
+
+    an entry begins a slot of layer i    rep >= rep_i and def <= visible_i
+    the slot is null                     def > base_i, for a list but for its empty level base_i + 2
+    the slots that a list holds          those that layer i - 1 begins from its entry to the next of its own
+
+A fixed-size list of structs is an item layer whose slots are made of `dimension` slots of the layer inside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.layouts.page import Levels
+from lance_duck.kernels.pages.assemble import Offsets, fold_items, fold_list
+
+Validity = NDArray[np.uint8]
+_NOTHING = np.empty(0, dtype=np.uint8)
+_MAX_OFFSET = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The layers of a column, innermost first.
+
+    Attributes:
+        lists: For each layer whether it is a list of any size.
+        dimensions: For each layer how many slots of the one inside it make one of its own: 1 but for fixed-size lists.
+    """
+
+    lists: tuple[bool, ...]
+    dimensions: tuple[int, ...]
+
+    @cached_property
+    def rep(self) -> tuple[int, ...]:
+        """`rep_i` of each layer."""
+        return tuple(sum(self.lists[: i + 1]) for i in range(len(self.lists)))
+
+    @cached_property
+    def base(self) -> tuple[int, ...]:
+        """`base_i` of each layer."""
+        return tuple(sum(2 if is_list else 1 for is_list in self.lists[:i]) for i in range(len(self.lists)))
+
+    @cached_property
+    def visible(self) -> tuple[int, ...]:
+        """`visible_i` of each layer."""
+        found = []
+        for i, is_list in enumerate(self.lists):
+            around = self.lists[i + 1 :]
+            items = around.index(True) if True in around else len(around)
+            found.append(self.base[i] + (2 if is_list else 1) + items)
+        return tuple(found)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Entries that make one slot of each layer (columns without lists)."""
+        return tuple(int(np.prod(self.dimensions[: i + 1], dtype=np.int64)) for i in range(len(self.dimensions)))
+
+    @property
+    def max_rep(self) -> int:
+        """Number of lists."""
+        return sum(self.lists)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelEntries:
+    """Full levels of a column.
+
+    Attributes:
+        rep: Or None when there are no lists.
+        def_: Or None when all are 0.
+        count: Number of entries.
+    """
+
+    rep: Levels | None
+    def_: Levels | None
+    count: int
+
+
+def item_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple[int, Validity | None]:
+    """Return number of slots of an item layer, and a flag for each that is valid (None: all are)."""
+    rep, def_ = entries.rep, entries.def_
+    if rep is None:
+        stride = structure.strides[layer]
+        if def_ is None:
+            return entries.count // stride, None
+        flags = (def_[::stride] <= structure.base[layer]).view(np.uint8)
+        return len(flags), None if flags.all() else flags
+    if def_ is None:
+        return int(np.count_nonzero(rep >= structure.rep[layer])), None
+    flags = np.empty(len(rep) + 1, dtype=np.uint8)
+    slots = fold_items(rep, def_, structure.rep[layer], structure.base[layer], structure.visible[layer], flags)
+    flags = flags[:slots]
+    return slots, None if flags.all() else flags
+
+
+def list_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple[Offsets, Validity | None]:
+    """Return the offsets (slots + 1) of a list layer into its inner layer, and a validity flag for each slot.
+
+    Offsets are int32 unless there are too many entries; no flags stand for no nulls.
+    """
+    rep, def_ = entries.rep, entries.def_
+    assert rep is not None
+    form = np.array(
+        [
+            structure.rep[layer],
+            structure.rep[layer - 1],
+            structure.visible[layer],
+            structure.visible[layer - 1],
+            structure.base[layer],
+        ],
+        dtype=np.int64,
+    )
+    size = len(rep) + 1
+    offsets: Offsets = np.empty(size, dtype=np.int32) if size <= _MAX_OFFSET else np.empty(size, dtype=np.int64)
+    levels = _NOTHING if def_ is None else def_
+    flags = np.empty(len(levels) + 1, dtype=np.uint8)
+    slots, nulls = fold_list(rep, levels, form, offsets, flags)
+    return offsets[: slots + 1], flags[:slots] if nulls else None

@@ -1,0 +1,126 @@
+"""Blob layout (2.1): values lie elsewhere in the file, and the page has a description of each.
+
+A description is a packed struct (u64 position, u64 size), the position absolute in the file:
+
+    position | size | meaning
+    0        | 0    | an empty value
+    any      | > 0  | a value
+    > 0      | 0    | no value: position is (def << 16) | rep
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.layouts.layers import Layers
+from lance_duck.encoding.layouts.page import Leaf, Page, PageReader, Rows
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.texts.take import gather_variable
+from lance_duck.store.request import ByteRange, ByteSource, Request
+
+_LARGE = 4096
+_GAP = 64
+
+
+class BlobReader:
+    """Reads the descriptions of a blob page: blocks are packed structs (position, size)."""
+
+    def __init__(self, page: Page, inner: PageReader, layers: Layers) -> None:
+        if layers.max_rep:
+            raise UnsupportedError("blobs inside of lists", where=page.where)
+        self._page = page
+        self._inner = inner
+        self._layers = layers
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the page."""
+        return self._page.num_rows
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Return False."""
+        return False
+
+    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """Return None: `read` does it."""
+        return None
+
+    def read(self, rows: Rows) -> Request[Leaf]:
+        """Read the descriptions of rows; that of a null is (0, 0)."""
+        leaf = yield from self._inner.read(rows)
+        block = leaf.block
+        if not isinstance(block, PackedStruct) or len(block.fields) != 2:
+            raise CorruptError("blob page", where=self._page.where, expected="descriptions of position and size")
+        position, size = block.fields
+        positions, sizes = _numbers(position, self._page.where), _numbers(size, self._page.where)
+        missing = (sizes == 0) & (positions != 0)
+        if not missing.any():
+            return Leaf(block, None, None, self._layers, leaf.num_slots, leaf.num_rows)
+        levels = positions[missing] >> np.uint64(16)
+        if int(levels.max()) > self._layers.max_def:
+            raise CorruptError("level of a blob", where=self._page.where, expected=f"<= {self._layers.max_def}")
+        def_ = np.zeros(leaf.num_rows, dtype=np.uint8)
+        def_[missing] = levels
+        cleared: NDArray[np.uint64] = np.where(missing, np.uint64(0), positions)
+        position = FixedWidth(64, cleared.view(np.uint8), block.count)
+        return Leaf(
+            PackedStruct((position, size), block.count), None, def_, self._layers, leaf.num_slots, leaf.num_rows
+        )
+
+
+def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[VariableWidth]:
+    """Return bytes that descriptions (position, size) stand for.
+
+    Raises:
+        CorruptError: A description leads out of the file, or they overlap.
+    """
+    position, size = block.fields
+    return (yield from read_extents(_numbers(position, where), _numbers(size, where), source, where))
+
+
+def read_extents(
+    positions: NDArray[np.uint64], sizes: NDArray[np.uint64], source: ByteSource, where: str
+) -> Request[VariableWidth]:
+    """Read bytes from many places of one file; extents that lie close together are read as one range.
+
+    Args:
+        positions: First bytes; nothing is read where there are no bytes.
+        sizes: Numbers of bytes.
+        source: The file.
+        where: Column, for messages.
+
+    Raises:
+        CorruptError: An extent leads out of the file, or they overlap.
+    """
+    filled = sizes > 0
+    if np.any(sizes > source.size) or np.any(positions[filled] > source.size - sizes[filled]):
+        raise CorruptError("blob reaches beyond the end of the file", where=where, expected=f"<= {source.size}")
+    if float(np.sum(sizes, dtype=np.float64)) > source.size:
+        raise CorruptError("blobs overlap", where=where, expected=f"<= {source.size} bytes")
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    total = int(offsets[-1])
+    if not total:
+        return VariableWidth(offsets, np.empty(0, dtype=np.uint8))
+    starts, lengths = positions[filled], sizes[filled]
+    first, last = int(starts.min()), int((starts + lengths).max())
+    if total > _LARGE * len(starts) or last - first > 2 * total + _GAP * len(starts):
+        extents = zip(starts.tolist(), lengths.tolist(), strict=True)
+        found = yield [ByteRange(source, start, length) for start, length in extents]
+        return VariableWidth(offsets, np.concatenate(found))
+    (data,) = yield [ByteRange(source, first, last - first)]
+    places = np.where(filled, positions, np.uint64(first)) - np.uint64(first)
+    out = np.empty(total, dtype=np.uint8)
+    gather_variable(readonly(data), places.view(np.int64), offsets, out)
+    return VariableWidth(offsets, out)
+
+
+def _numbers(block: Block, where: str) -> NDArray[np.uint64]:
+    if not isinstance(block, FixedWidth) or block.bits != 64:
+        raise CorruptError("blob page", where=where, expected="positions and sizes of 64 bits")
+    numbers: NDArray[np.uint64] = np.ascontiguousarray(block.data).view("<u8")
+    return numbers

@@ -1,0 +1,177 @@
+"""Chunks of a miniblock page, fetched and decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_duck.encoding.block import Block, Dictionary, FixedWidth
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.codecs.fixed_size_list import FixedSizeListCodec
+from lance_duck.encoding.codecs.flat import Flat, LowFlat
+from lance_duck.encoding.layouts.chunks import ChunkShape, ChunkTable, Int64s, ParsedChunks, parse_chunks
+from lance_duck.encoding.layouts.layers import Layers
+from lance_duck.encoding.layouts.levels import decode_level_chunks
+from lance_duck.encoding.layouts.page import Levels, Page
+from lance_duck.encoding.layouts.page_rows import runs
+from lance_duck.encoding.spans import join
+from lance_duck.errors import CorruptError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.texts.take import gather_fixed
+from lance_duck.store.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class MiniBlockLayout:
+    """Description of a miniblock page.
+
+    Attributes:
+        layers: Meaning of the levels.
+        shape: What the chunk headers hold.
+        rep: Codec of the repetition levels, or None.
+        def_: Codec of the definition levels, or None.
+        values: Codec of the values.
+        dictionary: Codec of the dictionary, or None.
+        num_dictionary_items: Values in the dictionary.
+        num_items: Value slots in the page.
+        rep_index_depth: 0 when there is no repetition index.
+    """
+
+    layers: Layers
+    shape: ChunkShape
+    rep: Codec | None
+    def_: Codec | None
+    values: Codec
+    dictionary: Codec | None
+    num_dictionary_items: int
+    num_items: int
+    rep_index_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelChunks:
+    """Levels of some chunks, one after the other.
+
+    Attributes:
+        counts: int64 (chunks,), levels of each chunk.
+    """
+
+    rep: Levels | None
+    def_: Levels | None
+    counts: Int64s
+
+    def before(self) -> Int64s:
+        """Return levels before each chunk: int64 (chunks + 1,)."""
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.counts)])
+
+
+def fetch_range(page: Page, table: ChunkTable, first: int, last: int, shape: ChunkShape) -> Request[ParsedChunks]:
+    """Fetch the chunks from `first` up to, but not including, `last`, and find their buffers."""
+    begin = int(table.offsets[first])
+    data = np.empty(0, dtype=np.uint8)
+    if last > first:
+        (data,) = yield [page.byte_range(1, begin, int(table.offsets[last]) - begin)]
+    starts = table.offsets[first:last] - begin
+    return parse_chunks(data, starts, table.sizes[first:last], table.counts[first:last], shape, page.where)
+
+
+def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShape) -> Request[ParsedChunks]:
+    """Fetch chunks, given in ascending order, at least one, and find their buffers."""
+    first, last = runs(chunks)
+    begin, end = table.offsets[first], table.offsets[last + 1]
+    ranges = [page.byte_range(1, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+    found = yield ranges
+    data, places = join(ranges, found)
+    run = first.searchsorted(chunks, side="right") - 1
+    starts = (places - begin)[run] + table.offsets[chunks]
+    return parse_chunks(data, starts, table.sizes[chunks], table.counts[chunks], shape, page.where)
+
+
+def decode_levels_of(parsed: ParsedChunks, layout: MiniBlockLayout, where: str) -> LevelChunks:
+    """Decode the levels of chunks, and check them against the number of value slots.
+
+    Raises:
+        CorruptError: A level is too high, or there are too few or too many.
+    """
+    rep = def_ = None
+    items = counts = parsed.values.counts
+    if parsed.rep is not None and layout.rep is not None:
+        counts = parsed.rep.counts
+        rep = decode_level_chunks(layout.rep, parsed.rep, layout.layers.max_rep, where)
+    if parsed.def_ is not None and layout.def_ is not None:
+        counts = parsed.def_.counts
+        def_ = decode_level_chunks(layout.def_, parsed.def_, layout.layers.max_def, where)
+    if rep is None and counts is not items and not np.array_equal(counts, items):
+        raise CorruptError("levels in a chunk", where=where, expected="one for each item")
+    if rep is not None:
+        slots = len(rep)
+        if def_ is not None and layout.layers.max_visible < layout.layers.max_def:
+            slots = int(np.count_nonzero(def_ <= layout.layers.max_visible))
+        if slots != int(items.sum()):
+            raise CorruptError("visible levels", where=where, expected=f"{int(items.sum())} items", found=slots)
+    return LevelChunks(rep, def_, counts)
+
+
+def decode_values(
+    parsed: ParsedChunks, layout: MiniBlockLayout, dictionary: Block | None, def_: Levels | None, where: str
+) -> Block:
+    """Decode the values of chunks; indices into `dictionary` are checked.
+
+    Raises:
+        CorruptError: The buffers cannot hold the values, or an index of a valid value is too high.
+    """
+    block = layout.values.decode_chunks(parsed.values)
+    return block if dictionary is None else as_dictionary(block, dictionary, layout.layers, def_, where)
+
+
+def as_dictionary(block: Block, dictionary: Block, layers: Layers, def_: Levels | None, where: str) -> Dictionary:
+    """Return values as places in a dictionary.
+
+    Raises:
+        CorruptError: They are no numbers, or that of a valid value is too high.
+    """
+    if not isinstance(block, FixedWidth) or block.bits not in (8, 16, 32, 64):
+        raise CorruptError("dictionary indices", where=where, expected="unsigned integers")
+    indices = np.ascontiguousarray(block.data).view(f"<u{block.bits // 8}")
+    if len(indices) and int(indices.max()) >= dictionary.count:
+        wild = indices >= dictionary.count
+        valid = True if def_ is None else def_[def_ <= layers.max_visible] == 0
+        if np.any(wild & valid):
+            raise CorruptError("dictionary index", where=where, expected=f"< {dictionary.count}", found=indices.max())
+        indices = np.where(wild, indices.dtype.type(0), indices)
+    return Dictionary(indices, dictionary)
+
+
+def plain_width(codec: Codec) -> int | None:
+    """Return bytes of a value when chunks hold values as they are, one after the other; else None."""
+    if isinstance(codec, LowFlat):
+        codec = codec.whole
+    if isinstance(codec, Flat) and codec.bits % 8 == 0:
+        return codec.bits // 8
+    if isinstance(codec, FixedSizeListCodec) and not codec.has_validity:
+        width = plain_width(codec.inner)
+        return None if width is None else width * codec.dimension
+    return None
+
+
+def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, place: Int64s, where: str) -> Block:
+    """Return values at places in chunks of plain values, of which no other value is touched.
+
+    Args:
+        parsed: The chunks.
+        codec: Codec of the values.
+        width: `plain_width` of it.
+        chunk: For each value its chunk, by order.
+        place: Its place in the chunk.
+        where: Page, for messages.
+
+    Raises:
+        CorruptError: A chunk is too short for its values.
+    """
+    values = parsed.values
+    if np.any(values.counts * width > values.sizes[0]):
+        raise CorruptError("more values claimed than the bytes hold", where=where)
+    out = np.empty(len(place) * width, dtype=np.uint8)
+    gather_fixed(readonly(values.data), values.starts[0][chunk] + place * width, width, out)
+    return codec.decode_block(out, len(place))

@@ -1,0 +1,179 @@
+"""Constant layout: a page whose valid values are all the same, or where all are null.
+
+    page buffers | content
+    none         | all null, or with an inline value all valid
+    2            | repetition levels, definition levels; either may be empty
+    1 or 3       | scalar, then the levels as above
+
+Levels are raw u16 numbers unless the layout names their encoding. A scalar, little-endian:
+
+    size         | field
+    4            | number of buffers n
+    4 x n        | bytes of each
+    any          | the buffers: the value; or two offsets of 4 or 8 bytes and the bytes between them
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, Dictionary, FixedWidth, VariableWidth
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.layouts.layers import Layers
+from lance_duck.encoding.layouts.levels import decode_levels
+from lance_duck.encoding.layouts.page import Leaf, Levels, Page, Rows
+from lance_duck.encoding.layouts.page_rows import check_rows, expand_ranges, slice_bounds
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.store.request import Bytes, Request, run
+
+_SCALAR_BUFFERS = (1, 2)
+_MAX_LEVELS = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantLayout:
+    """Description of a constant page.
+
+    Attributes:
+        layers: Meaning of the levels.
+        inline_value: Little-endian bytes of a value of one width, or None.
+        rep: Codec of the repetition levels, or None when they are raw.
+        def_: Codec of the definition levels, or None when they are raw.
+        num_rep: Repetition levels, when they have a codec.
+        num_def: Definition levels, when they have a codec.
+    """
+
+    layers: Layers
+    inline_value: bytes | None
+    rep: Codec | None
+    def_: Codec | None
+    num_rep: int
+    num_def: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ConstantState:
+    """What is read once: value and levels.
+
+    Attributes:
+        value: The value, or None when all are null.
+        heads: Place of the first entry of each row and the number of entries, when there are lists.
+    """
+
+    value: Block | None
+    rep: Levels | None
+    def_: Levels | None
+    heads: NDArray[np.int64] | None
+
+
+class ConstantReader:
+    """Reads a constant page."""
+
+    def __init__(self, page: Page, layout: ConstantLayout) -> None:
+        if len(page.buffers) > 3:
+            raise CorruptError("buffers of the page", where=page.where, expected="<= 3", found=len(page.buffers))
+        self._page = page
+        self._layout = layout
+        self._state: _ConstantState | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the page."""
+        return self._page.num_rows
+
+    @property
+    def is_dictionary(self) -> bool:
+        """True: one value for all rows."""
+        return True
+
+    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """Return what `read` gives, which reads nothing but once."""
+        return run(self.read(rows))
+
+    def read(self, rows: Rows) -> Request[Leaf]:
+        """Read rows: no bytes but those read once."""
+        count = check_rows(rows, self.num_rows)
+        state = self._state
+        if state is None:
+            state = yield from self._load()
+        layers = self._layout.layers
+        if state.heads is None:
+            def_ = None if state.def_ is None else state.def_[rows]
+            return Leaf(_repeat(state.value, count), None, def_, layers, count, count)
+        assert state.rep is not None
+        if isinstance(rows, slice):
+            start, stop = slice_bounds(rows)
+            chosen: slice | NDArray[np.int64] = slice(int(state.heads[start]), int(state.heads[stop]))
+        else:
+            chosen = expand_ranges(state.heads[rows], state.heads[rows + 1])
+        rep = state.rep[chosen]
+        def_ = None if state.def_ is None else state.def_[chosen]
+        slots = len(rep) if def_ is None else int(np.count_nonzero(def_ <= layers.max_visible))
+        return Leaf(_repeat(state.value, slots), rep, def_, layers, slots, count)
+
+    def _load(self) -> Request[_ConstantState]:
+        page, layout = self._page, self._layout
+        found = yield [page.byte_range(i) for i in range(len(page.buffers))]
+        scalar = found.pop(0) if len(found) % 2 else None
+        rep = def_ = heads = None
+        if found:
+            rep, def_ = self._levels(found[0], found[1])
+        if layout.layers.max_rep:
+            if rep is None:
+                raise CorruptError("lists without repetition levels", where=page.where)
+            heads = np.append(np.flatnonzero(rep == layout.layers.max_rep), len(rep))
+            if len(heads) != page.num_rows + 1 or (len(rep) and rep[0] != layout.layers.max_rep):
+                raise CorruptError("rows", where=page.where, expected=page.num_rows, found=len(heads) - 1)
+        if def_ is not None and len(def_) != (page.num_rows if rep is None else len(rep)):
+            raise CorruptError("definition levels", where=page.where, found=len(def_))
+        self._state = _ConstantState(self._value(scalar), rep, def_, heads)
+        return self._state
+
+    def _levels(self, rep: Bytes, def_: Bytes) -> tuple[Levels | None, Levels | None]:
+        layout, where = self._layout, self._page.where
+        num_rep = layout.num_rep if layout.rep else len(rep) // 2
+        num_def = layout.num_def if layout.def_ else len(def_) // 2
+        if max(num_rep, num_def) > _MAX_LEVELS:
+            raise CorruptError("levels", where=where, expected=f"<= {_MAX_LEVELS}", found=max(num_rep, num_def))
+        return (
+            decode_levels(layout.rep, rep, num_rep, layout.layers.max_rep, where) if len(rep) else None,
+            decode_levels(layout.def_, def_, num_def, layout.layers.max_def, where) if len(def_) else None,
+        )
+
+    def _value(self, scalar: Bytes | None) -> Block | None:
+        if self._layout.inline_value is not None:
+            data = np.frombuffer(self._layout.inline_value, dtype=np.uint8)
+            return FixedWidth(8 * len(data), data, 1)
+        return None if scalar is None else parse_scalar(scalar, self._page.where)
+
+
+def parse_scalar(data: Bytes, where: str) -> Block:
+    """Return one value from the scalar buffer of a constant page.
+
+    Raises:
+        CorruptError: Sizes do not add up.
+        UnsupportedError: A value of more than two buffers.
+    """
+    words = data[: len(data) // 4 * 4].view("<u4") if data.flags.c_contiguous else np.empty(0, dtype="<u4")
+    count = int(words[0]) if len(words) else 0
+    if len(words) and count not in _SCALAR_BUFFERS:
+        raise UnsupportedError("constant value", where=where, expected="1 or 2 buffers", found=count)
+    sizes = words[1 : 1 + count].tolist()
+    if len(sizes) != count or count == 0 or 4 * (1 + count) + sum(sizes) != len(data):
+        raise CorruptError("constant value", where=where, expected="buffers that fill it", found=f"{len(data)} bytes")
+    at = 4 * (1 + count)
+    if count == 1:
+        return FixedWidth(8 * sizes[0], data[at:], 1)
+    if sizes[0] not in (8, 16):
+        raise CorruptError("offsets of a constant value", where=where, expected="8 or 16 bytes", found=sizes[0])
+    offsets = np.frombuffer(data[at : at + sizes[0]].tobytes(), dtype=f"<i{sizes[0] // 2}")
+    if not 0 <= offsets[0] <= offsets[1] <= sizes[1]:
+        raise CorruptError("offsets of a constant value", where=where, expected=f"within {sizes[1]} bytes")
+    return VariableWidth(offsets, data[at + sizes[0] :])
+
+
+def _repeat(value: Block | None, count: int) -> Block | None:
+    return None if value is None else Dictionary(np.zeros(count, dtype=np.uint32), value)

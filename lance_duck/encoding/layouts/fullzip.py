@@ -1,0 +1,198 @@
+"""Full-zip layout: a page of large values, each stored beside its levels, so that a row is one range of bytes.
+
+    page buffer | content
+    0           | entries, one after the other
+    1           | row index, when values differ in size or there are lists: rows + 1 offsets of 1, 2, 4 or 8 bytes
+
+An entry, little-endian:
+
+    size         | field
+    0, 1, 2 or 4 | control word (rep << bits_def) | def; its size is the least that holds bits_rep + bits_def
+    4 or 8       | length of the value, only when values differ in size and def is 0
+    any          | value: of one width, in each entry with a slot; or of the length given
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.layouts.layers import Layers
+from lance_duck.encoding.layouts.page import Leaf, Levels, Page, Rows
+from lance_duck.encoding.layouts.page_rows import check_rows, runs, slice_bounds
+from lance_duck.errors import CorruptError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.pages.unzip_entries import count_entries, split_entries
+from lance_duck.kernels.texts.take import gather_fixed
+from lance_duck.store.mapped import look
+from lance_duck.store.request import Bytes, Request
+
+Int64s = NDArray[np.int64]
+_MEMORY_PAGE = 4096
+_MAX_OFFSET = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, slots=True)
+class FullZipLayout:
+    """Description of a full-zip page.
+
+    Attributes:
+        layers: Meaning of the levels.
+        bits_rep: Bits of a repetition level, 0 when there are none.
+        bits_def: Bits of a definition level, 0 when there are none.
+        width: Bytes of a value, or of its length when values differ in size.
+        is_fixed: Whether values have one width.
+        values: Codec of the values.
+        num_items: Entries in the page.
+        num_visible_items: Slots in the page.
+    """
+
+    layers: Layers
+    bits_rep: int
+    bits_def: int
+    width: int
+    is_fixed: bool
+    values: Codec
+    num_items: int
+    num_visible_items: int
+
+    @property
+    def control(self) -> int:
+        """Bytes of a control word."""
+        bits = self.bits_rep + self.bits_def
+        return 0 if bits == 0 else 1 if bits <= 8 else 2 if bits <= 16 else 4
+
+    @property
+    def form(self) -> Int64s:
+        """Description of the entries for the kernels."""
+        max_def = self.layers.max_def if self.bits_def else 0
+        max_rep = self.layers.max_rep if self.bits_rep else 0
+        return np.array(
+            [self.control, self.bits_def, max_rep, max_def, self.layers.max_visible, self.width, self.is_fixed],
+            dtype=np.int64,
+        )
+
+
+class FullZipReader:
+    """Reads a full-zip page."""
+
+    def __init__(self, page: Page, layout: FullZipLayout) -> None:
+        self._page = page
+        self._layout = layout
+        self._indexed = bool(layout.layers.max_rep) or not layout.is_fixed
+        self._offsets: Int64s | None = None
+        if not layout.layers.max_rep and layout.num_items != page.num_rows:
+            raise CorruptError("items of the page", where=page.where, expected=page.num_rows, found=layout.num_items)
+        stride = layout.control + layout.width
+        if not self._indexed and page.buffer_size(0) != page.num_rows * stride:
+            expected = f"{page.num_rows} entries of {stride} bytes"
+            raise CorruptError("entries", where=page.where, expected=expected, found=f"{page.buffer_size(0)} bytes")
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the page."""
+        return self._page.num_rows
+
+    @property
+    def is_dictionary(self) -> bool:
+        """False: large values are not stored in dictionaries."""
+        return False
+
+    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """Read a few rows: see `PageReader.few`."""
+        layout, page = self._layout, self._page
+        if self._indexed or layout.control or not layout.width:
+            return None
+        check_rows(rows, self.num_rows)
+        offset, size = page.buffers[0]
+        data = look(page.source, offset, size, len(rows) * max(layout.width, _MEMORY_PAGE))
+        out = np.empty(len(rows) * layout.width, np.uint8)
+        gather_fixed(readonly(data), rows * layout.width, layout.width, out)
+        return self._leaf(FixedWidth(layout.width * 8, out, len(rows)), None, None, len(rows), len(rows))
+
+    def read(self, rows: Rows) -> Request[Leaf]:
+        """Read rows: one range of bytes for each run of adjacent rows."""
+        count = check_rows(rows, self.num_rows)
+        offsets = self._offsets
+        if self._indexed and offsets is None:
+            offsets = yield from self._load()
+        if isinstance(rows, slice):
+            start, stop = slice_bounds(rows)
+            first, last = np.array([start], dtype=np.int64), np.array([stop], dtype=np.int64)
+        elif count:
+            first, last = runs(rows)
+            last = last + 1
+        if count == 0:
+            return self._split(np.empty(0, dtype=np.uint8), 0)
+        if offsets is None:
+            stride = self._layout.control + self._layout.width
+            begin, end = first * stride, last * stride
+        else:
+            begin, end = offsets[first], offsets[last]
+        found = yield [self._page.byte_range(0, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+        data = found[0] if len(found) == 1 else np.concatenate(found)
+        return self._split(data, count)
+
+    def _load(self) -> Request[Int64s]:
+        page = self._page
+        size = page.buffer_size(1)
+        width = size // (self.num_rows + 1)
+        if width not in (1, 2, 4, 8) or size != width * (self.num_rows + 1):
+            raise CorruptError(
+                "row index", where=page.where, expected=f"{self.num_rows + 1} offsets", found=f"{size} bytes"
+            )
+        (data,) = yield [page.byte_range(1)]
+        raw = np.frombuffer(data.tobytes(), dtype=f"<u{width}")
+        end = page.buffer_size(0)
+        if int(raw.max()) > end or np.any(raw[1:] < raw[:-1]):
+            raise CorruptError("row index", where=page.where, expected=f"ascending offsets up to {end}")
+        self._offsets = raw.astype(np.int64)
+        return self._offsets
+
+    def _split(self, data: Bytes, count: int) -> Leaf:
+        layout = self._layout
+        if layout.control == 0 and layout.is_fixed:
+            return self._leaf(FixedWidth(layout.width * 8, data, count), None, None, count, count)
+        if not layout.layers.max_rep and layout.is_fixed:
+            return self._split_fixed(data, count)
+        form = layout.form
+        totals = np.zeros(4, dtype=np.int64)
+        data = readonly(data)
+        status = count_entries(data, form, totals)
+        if status:
+            what = "entries end within one" if status == 1 else "level in an entry is too high"
+            raise CorruptError(what, where=self._page.where)
+        entries, slots, size, heads = totals.tolist()
+        if heads != count:
+            raise CorruptError("entries that begin a row", where=self._page.where, expected=count, found=heads)
+        rep = np.empty(entries if layout.bits_rep else 0, dtype=np.uint8)
+        def_ = np.empty(entries if layout.bits_def else 0, dtype=np.uint8)
+        offsets = np.zeros(0 if layout.is_fixed else slots + 1, dtype=np.int64)
+        values = np.empty(size, dtype=np.uint8)
+        split_entries(data, form, rep, def_, offsets, values)
+        if layout.bits_rep and count and rep[0] != layout.layers.max_rep:
+            raise CorruptError("first entry does not begin a row", where=self._page.where)
+        block: Block
+        if layout.is_fixed:
+            block = FixedWidth(layout.width * 8, values, slots)
+        else:
+            block = VariableWidth(offsets.astype(np.int32) if size <= _MAX_OFFSET else offsets, values)
+        return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
+
+    def _split_fixed(self, data: Bytes, count: int) -> Leaf:
+        """Return entries of one size: no list, so that each has a slot."""
+        layout = self._layout
+        entries = data.reshape(count, layout.control + layout.width)
+        words = np.ascontiguousarray(entries[:, : layout.control]).view(f"<u{layout.control}").reshape(count)
+        if count and int(words.max()) > layout.layers.max_def:
+            raise CorruptError("level in an entry is too high", where=self._page.where, found=int(words.max()))
+        values = np.ascontiguousarray(entries[:, layout.control :]).reshape(-1)
+        return self._leaf(FixedWidth(layout.width * 8, values, count), None, words.astype(np.uint8), count, count)
+
+    def _leaf(self, block: Block, rep: Levels | None, def_: Levels | None, slots: int, count: int) -> Leaf:
+        values = self._layout.values.decode_values(block)
+        return Leaf(values, rep, def_, self._layout.layers, slots, count)

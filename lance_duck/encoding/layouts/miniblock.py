@@ -1,0 +1,202 @@
+"""Miniblock layout: a page of small values, cut into chunks of a few KiB that are decoded as a whole.
+
+page buffer | content
+0           | chunk table: see `encoding.layouts.chunks`
+1           | chunks
+2           | dictionary, when values are indices into one
+last        | repetition index, when there are lists: see `encoding.layouts.rep_index`
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_duck.encoding.arrow.take import slice_block, take
+from lance_duck.encoding.block import Block
+from lance_duck.encoding.layouts.chunk_decoder import (
+    LevelChunks,
+    MiniBlockLayout,
+    decode_levels_of,
+    decode_values,
+    fetch_chunks,
+    fetch_range,
+    plain_width,
+    take_plain,
+)
+from lance_duck.encoding.layouts.chunks import ChunkTable, Int64s, parse_chunk_table
+from lance_duck.encoding.layouts.page import Leaf, Page, Rows
+from lance_duck.encoding.layouts.page_rows import check_rows, slice_bounds
+from lance_duck.encoding.layouts.point_read import FewValues
+from lance_duck.encoding.layouts.rep_index import RowIndex, parse_rep_index
+from lance_duck.errors import CorruptError
+from lance_duck.kernels.pages.assemble import choose_entries, row_bounds
+from lance_duck.store.request import Request, run
+
+_MAX_DICTIONARY = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class _MiniBlockState:
+    """What is read once: chunk table, repetition index, dictionary, and what takes few values out of mapped chunks."""
+
+    table: ChunkTable
+    index: RowIndex | None
+    dictionary: Block | None
+    few: FewValues | None
+
+
+class MiniBlockReader:
+    """Reads a miniblock page."""
+
+    def __init__(self, page: Page, layout: MiniBlockLayout) -> None:
+        if not layout.layers.max_rep and layout.num_items != page.num_rows:
+            raise CorruptError("items of the page", where=page.where, expected=page.num_rows, found=layout.num_items)
+        self._page = page
+        self._layout = layout
+        self._state: _MiniBlockState | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the page."""
+        return self._page.num_rows
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether values are indices into a dictionary."""
+        return self._layout.dictionary is not None
+
+    def read(self, rows: Rows) -> Request[Leaf]:
+        """Read rows: one range for each run of adjacent chunks that hold them."""
+        count = check_rows(rows, self.num_rows)
+        state = self._state
+        if state is None:
+            state = yield from self._load()
+        if count == 0:
+            rows = slice(0, 0)
+        if state.index is not None:
+            return (yield from self._read_nested(rows, count, state, state.index))
+        return (yield from self._read_flat(rows, count, state))
+
+    def few(self, rows: Int64s) -> Leaf | None:
+        """Read a few rows: see `PageReader.few`."""
+        state = self._state or run(self._load())
+        return None if state.few is None else state.few.take(rows)
+
+    def _load(self) -> Request[_MiniBlockState]:
+        page, layout = self._page, self._layout
+        wanted = [page.byte_range(0)]
+        if layout.dictionary is not None:
+            wanted.append(page.byte_range(2))
+        if layout.layers.max_rep:
+            wanted.append(page.byte_range(len(page.buffers) - 1))
+        found = yield wanted
+        table = parse_chunk_table(found[0], layout.shape.large, layout.num_items, page.buffer_size(1), page.where)
+        dictionary = None
+        if layout.dictionary is not None:
+            if layout.num_dictionary_items > _MAX_DICTIONARY:
+                raise CorruptError("values of the dictionary", where=page.where, found=layout.num_dictionary_items)
+            dictionary = layout.dictionary.decode_block(found[1], layout.num_dictionary_items)
+            if dictionary.count == 0:
+                raise CorruptError("dictionary without values", where=page.where)
+        index = None
+        if layout.layers.max_rep:
+            index = parse_rep_index(found[-1], layout.rep_index_depth, table.num_chunks, page.num_rows, page.where)
+        few = FewValues(page, layout, table, dictionary) if FewValues.can_read(layout) else None
+        self._state = _MiniBlockState(table, index, dictionary, few)
+        return self._state
+
+    def _read_flat(self, rows: Rows, count: int, state: _MiniBlockState) -> Request[Leaf]:
+        if not isinstance(rows, slice):
+            return (yield from self._take_flat(rows, state))
+        items = state.table.items
+        start, stop = slice_bounds(rows)
+        first = int(items.searchsorted(start, side="right")) - 1
+        last = int(items.searchsorted(stop, side="left")) if count else first
+        parsed = yield from fetch_range(self._page, state.table, first, last, self._layout.shape)
+        levels = decode_levels_of(parsed, self._layout, self._page.where)
+        block = decode_values(parsed, self._layout, state.dictionary, levels.def_, self._page.where)
+        start, stop = (start - int(items[first]), stop - int(items[first])) if count else (0, 0)
+        def_ = None if levels.def_ is None else levels.def_[start:stop]
+        return Leaf(slice_block(block, start, stop), None, def_, self._layout.layers, count, count)
+
+    def _take_flat(self, rows: Int64s, state: _MiniBlockState) -> Request[Leaf]:
+        items, layout, where = state.table.items, self._layout, self._page.where
+        chunk_of_row = items.searchsorted(rows, side="right") - 1
+        is_first = np.append(True, chunk_of_row[1:] != chunk_of_row[:-1])
+        chunks = chunk_of_row[is_first]
+        chunk = np.cumsum(is_first) - 1
+        parsed = yield from fetch_chunks(self._page, state.table, chunks, layout.shape)
+        levels = decode_levels_of(parsed, layout, where)
+        place = rows - items[chunk_of_row]
+        width = plain_width(layout.values) if state.dictionary is None else None
+        if width is not None:
+            block = take_plain(parsed, layout.values, width, chunk, place, where)
+        else:
+            sizes = parsed.values.counts
+            place_in_all = place + (np.cumsum(sizes) - sizes)[chunk]
+            block = take(decode_values(parsed, layout, state.dictionary, levels.def_, where), place_in_all)
+        def_ = None if levels.def_ is None else levels.def_[place + levels.before()[chunk]]
+        return Leaf(block, None, def_, layout.layers, len(rows), len(rows))
+
+    def _read_nested(self, rows: Rows, count: int, state: _MiniBlockState, index: RowIndex) -> Request[Leaf]:
+        page, table, shape = self._page, state.table, self._layout.shape
+        if isinstance(rows, slice):
+            bounds = np.array(slice_bounds(rows), dtype=np.int64)
+            first = int(index.chunk_of(bounds)[0])
+            last = int(index.chunk_end(bounds)[1]) if count else first
+            chunks = np.arange(first, last, dtype=np.int64)
+            parsed = yield from fetch_range(page, table, first, last, shape)
+        else:
+            marks = np.zeros(table.num_chunks + 1, dtype=np.int64)
+            np.add.at(marks, index.chunk_of(rows), 1)
+            np.subtract.at(marks, index.chunk_end(rows + 1), 1)
+            chunks = np.flatnonzero(np.cumsum(marks[:-1]))
+            parsed = yield from fetch_chunks(page, table, chunks, shape)
+        levels = decode_levels_of(parsed, self._layout, page.where)
+        block = decode_values(parsed, self._layout, state.dictionary, levels.def_, page.where)
+        starts, stops = self._row_levels(rows, chunks, levels, index)
+        return self._choose(block, levels, starts, stops, count)
+
+    def _row_levels(self, rows: Rows, chunks: Int64s, levels: LevelChunks, index: RowIndex) -> tuple[Int64s, Int64s]:
+        """Return ranges of levels: one for all rows of a slice, else one a row."""
+        assert levels.rep is not None
+        if len(chunks) == 0:
+            return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        begins = index.first_row[chunks + 1] - index.first_row[chunks]
+        rows_before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(begins)])
+        levels_before = levels.before()
+        if isinstance(rows, slice):
+            wanted = np.array(slice_bounds(rows), dtype=np.int64) - index.first_row[chunks[0]]
+        else:
+            chunk = index.chunk_of(rows)
+            head = rows_before[chunks.searchsorted(chunk)] + rows - index.first_row[chunk]
+            wanted = np.stack([head, head + 1], axis=1).reshape(-1)
+        if not row_bounds(levels.rep, self._layout.layers.max_rep, levels_before, rows_before, wanted):
+            raise CorruptError("repetition levels do not match the repetition index", where=self._page.where)
+        if isinstance(rows, slice):
+            return wanted[:1], wanted[1:]
+        last = chunks.searchsorted(index.chunk_end(rows + 1) - 1)
+        return np.ascontiguousarray(wanted[0::2]), np.minimum(wanted[1::2], levels_before[last + 1])
+
+    def _choose(self, block: Block, levels: LevelChunks, starts: Int64s, stops: Int64s, count: int) -> Leaf:
+        """Return the levels in ranges, and the values of those that have one."""
+        layers = self._layout.layers
+        rep, def_ = levels.rep, levels.def_
+        assert rep is not None
+        if len(starts) == 1:
+            start, stop = int(starts[0]), int(stops[0])
+            before, slots = start, stop - start
+            if def_ is not None and layers.max_visible < layers.max_def:
+                before = int(np.count_nonzero(def_[:start] <= layers.max_visible))
+                slots = int(np.count_nonzero(def_[start:stop] <= layers.max_visible))
+            values = slice_block(block, before, before + slots)
+            return Leaf(values, rep[start:stop], None if def_ is None else def_[start:stop], layers, slots, count)
+        size = int((stops - starts).sum())
+        chosen_rep, items = np.empty(size, dtype=np.uint8), np.empty(size + 1, dtype=np.int64)
+        all_def = np.empty(0, dtype=np.uint8) if def_ is None else def_
+        chosen_def = np.empty(0 if def_ is None else size, dtype=np.uint8)
+        slots = choose_entries(rep, all_def, layers.max_visible, starts, stops, chosen_rep, chosen_def, items)
+        values = take(block, items[:slots])
+        return Leaf(values, chosen_rep, None if def_ is None else chosen_def, layers, slots, count)

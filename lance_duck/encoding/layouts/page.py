@@ -1,0 +1,129 @@
+"""Pages: where their bytes lie, and what reading one gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block
+from lance_duck.encoding.layouts.layers import Layers
+from lance_duck.errors import CorruptError
+from lance_duck.store.request import ByteRange, ByteSource, Request
+
+Extent = tuple[int, int]
+Rows = slice | NDArray[np.int64]
+Levels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingDescription:
+    """A packed protobuf message: its type url and its bytes."""
+
+    type_url: str
+    value: bytes
+
+    @property
+    def name(self) -> str:
+        """Full name of the message, such as `lance.encodings21.PageLayout`."""
+        return self.type_url.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where a page lies and how it is encoded.
+
+    Attributes:
+        source: The file.
+        where: Name for messages.
+        buffers: (offset, size) in the file, checked to lie inside of it.
+        num_rows: Rows (2.2 fixed-size lists of structs: items) that it claims.
+        first_row: First top-level row.
+        encoding: Description of the bytes.
+    """
+
+    source: ByteSource
+    where: str
+    buffers: tuple[Extent, ...]
+    num_rows: int
+    first_row: int
+    encoding: EncodingDescription
+
+    def buffer_size(self, index: int) -> int:
+        """Return bytes of a buffer.
+
+        Raises:
+            CorruptError: The page has no such buffer.
+        """
+        if index >= len(self.buffers):
+            raise CorruptError("buffers of the page", where=self.where, expected=f"> {index}", found=len(self.buffers))
+        return self.buffers[index][1]
+
+    def byte_range(self, index: int, start: int = 0, size: int | None = None) -> ByteRange:
+        """Return part of a buffer: `size` bytes from `start`, or the rest.
+
+        Raises:
+            CorruptError: The buffer is missing or shorter than that.
+        """
+        whole = self.buffer_size(index)
+        size = whole - start if size is None else size
+        if start < 0 or size < 0 or start + size > whole:
+            raise CorruptError(
+                f"buffer {index} is too short", where=self.where, expected=f"{size} bytes at {start}", found=whole
+            )
+        return ByteRange(self.source, self.buffers[index][0] + start, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The chosen rows of a page: values of the innermost layer and the levels that give them structure.
+
+    Attributes:
+        block: One value a visible slot, or None when all slots are null.
+        rep: Repetition levels, or None when no layer is a list.
+        def_: Definition levels in the terms of `layers`, each <= layers.max_def, or None when all are 0.
+        layers: What the levels mean on this page.
+        num_slots: Visible slots of the innermost layer.
+        num_rows: Rows chosen.
+    """
+
+    block: Block | None
+    rep: Levels | None
+    def_: Levels | None
+    layers: Layers
+    num_slots: int
+    num_rows: int
+
+
+class PageReader(Protocol):
+    """Reads one page. Immutable but for caches; safe to use from several threads."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the page."""
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether blocks come as `Dictionary`."""
+
+    def read(self, rows: Rows) -> Request[Leaf]:
+        """Read rows, counted from the start of the page.
+
+        Raises:
+            CorruptError: The page contradicts itself.
+        """
+
+    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """Read a few rows at once, without a request: what `read` gives, from a source that is not remote.
+
+        Args:
+            rows: Counted from the start of the page, ascending, at least one.
+
+        Returns:
+            None where nothing is faster than `read`.
+
+        Raises:
+            CorruptError: The page contradicts itself.
+        """

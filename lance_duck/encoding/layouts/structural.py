@@ -1,0 +1,119 @@
+"""The registry of page layouts: a `PageLayout` message → the reader of its page."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from lance_duck.encoding.codecs.flat import Flat, LowFlat
+from lance_duck.encoding.codecs.registry import codec_from_proto
+from lance_duck.encoding.layouts.blob import BlobReader
+from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout
+from lance_duck.encoding.layouts.chunks import ChunkShape
+from lance_duck.encoding.layouts.constant import ConstantLayout, ConstantReader
+from lance_duck.encoding.layouts.fullzip import FullZipLayout, FullZipReader
+from lance_duck.encoding.layouts.layers import parse_layers
+from lance_duck.encoding.layouts.miniblock import MiniBlockReader
+from lance_duck.encoding.layouts.page import Page, PageReader
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+PAGE_LAYOUT = "lance.encodings21.PageLayout"
+_MAX_CONTROL_BITS = 32
+
+
+def open_page(page: Page, *, narrow: bool = False) -> PageReader:
+    """Return the reader of a page.
+
+    Args:
+        page: The page.
+        narrow: Integers wider than 64 bits may come with 64, where all of a read fit.
+
+    Raises:
+        CorruptError: The description is broken.
+        UnsupportedError: A layout or encoding that is not read.
+    """
+    if page.encoding.name != PAGE_LAYOUT:
+        raise UnsupportedError("page encoding", where=page.where, expected=PAGE_LAYOUT, found=page.encoding.type_url)
+    layout = pb.PageLayout()
+    try:
+        layout.ParseFromString(page.encoding.value)
+    except DecodeError as error:
+        raise CorruptError("page layout is not a protobuf message", where=page.where) from error
+    return _open(page, layout, narrow)
+
+
+def _open(page: Page, layout: pb.PageLayout, narrow: bool) -> PageReader:
+    kind = layout.WhichOneof("layout")
+    if kind == "mini_block_layout":
+        return MiniBlockReader(page, _mini_block(layout.mini_block_layout, page.where, narrow))
+    if kind == "full_zip_layout":
+        return FullZipReader(page, _full_zip(layout.full_zip_layout, page.where))
+    if kind == "constant_layout":
+        return ConstantReader(page, _constant(layout.constant_layout, page.where))
+    if kind == "blob_layout":
+        inner = layout.blob_layout.inner_layout
+        if inner.WhichOneof("layout") == "blob_layout":
+            raise CorruptError("blob page inside of a blob page", where=page.where)
+        return BlobReader(page, _open(page, inner, False), parse_layers(layout.blob_layout.layers, page.where))
+    raise UnsupportedError("page layout", where=page.where, expected="one of 2.1 or 2.2", found=kind)
+
+
+def _mini_block(message: pb.MiniBlockLayout, where: str, narrow: bool) -> MiniBlockLayout:
+    layers = parse_layers(message.layers, where)
+    has_rep, has_def = message.HasField("rep_compression"), message.HasField("def_compression")
+    if has_rep != (layers.max_rep > 0) or (layers.max_rep > 0) != (message.repetition_index_depth > 0):
+        raise CorruptError("repetition levels of a page and its lists disagree", where=where)
+    if not message.HasField("value_compression"):
+        raise CorruptError("page without a value encoding", where=where)
+    values = codec_from_proto(message.value_compression)
+    if values.num_buffers != message.num_buffers:
+        raise CorruptError("value buffers", where=where, expected=values.num_buffers, found=message.num_buffers)
+    if narrow and isinstance(values, Flat) and values.bits in (128, 256):
+        values = LowFlat(values)
+    return MiniBlockLayout(
+        layers,
+        ChunkShape(has_rep, has_def, int(message.num_buffers), message.has_large_chunk),
+        codec_from_proto(message.rep_compression) if has_rep else None,
+        codec_from_proto(message.def_compression) if has_def else None,
+        values,
+        codec_from_proto(message.dictionary) if message.HasField("dictionary") else None,
+        message.num_dictionary_items,
+        message.num_items,
+        message.repetition_index_depth,
+    )
+
+
+def _full_zip(message: pb.FullZipLayout, where: str) -> FullZipLayout:
+    layers = parse_layers(message.layers, where)
+    details = message.WhichOneof("details")
+    if details is None or not message.HasField("value_compression"):
+        raise CorruptError("full-zip page without a value encoding", where=where)
+    is_fixed = details == "bits_per_value"
+    bits = message.bits_per_value if is_fixed else message.bits_per_offset
+    if bits % 8 or bits == 0 or (not is_fixed and bits not in (32, 64)):
+        raise UnsupportedError("full-zip values", where=where, found=f"{details} {bits}")
+    if (message.bits_rep > 0) != (layers.max_rep > 0):
+        raise CorruptError("repetition levels of a page and its lists disagree", where=where)
+    if message.bits_rep + message.bits_def > _MAX_CONTROL_BITS:
+        raise CorruptError("bits of a control word", where=where, expected=f"<= {_MAX_CONTROL_BITS}")
+    return FullZipLayout(
+        layers,
+        message.bits_rep,
+        message.bits_def,
+        bits // 8,
+        is_fixed,
+        codec_from_proto(message.value_compression),
+        message.num_items,
+        message.num_visible_items,
+    )
+
+
+def _constant(message: pb.ConstantLayout, where: str) -> ConstantLayout:
+    return ConstantLayout(
+        parse_layers(message.layers, where),
+        message.inline_value if message.HasField("inline_value") else None,
+        codec_from_proto(message.rep_compression) if message.HasField("rep_compression") else None,
+        codec_from_proto(message.def_compression) if message.HasField("def_compression") else None,
+        message.num_rep_values,
+        message.num_def_values,
+    )

@@ -1,0 +1,1 @@
+"""Which encoding values get: looks at them, estimates, picks one, runs it once."""

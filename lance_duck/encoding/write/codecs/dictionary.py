@@ -1,0 +1,148 @@
+"""Dictionary encoding of repeated values: when it pays, and the dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp, log2
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow.take import slice_block, take
+from lance_duck.encoding.block import Block, Dictionary, FixedWidth, VariableWidth
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.texts.dictionary_encode import number_fixed, number_variable
+
+LEAST_VALUES: Final = 100
+MOST_ITEMS: Final = 1 << 16
+DIVISOR: Final = 2
+PIECES: Final = 64
+SAMPLE: Final = PIECES * PIECES
+SURE: Final = 1.25
+"""How many times more distinct values there may be than a sample lets expect."""
+NEW: Final = 0.97
+"""Part of a sample's values that are distinct from which on a dictionary is not tried."""
+SHRUNK: Final = 0.4
+"""Part of their size that compressed items may take, as long as nobody has tried."""
+
+
+def find_dictionary(
+    block: FixedWidth | VariableWidth,
+    choice: EncodingOptions,
+    otherwise: float,
+    runs: int,
+    compress: Callable[[Block], int] | None = None,
+) -> tuple[Dictionary, float] | None:
+    """Return the same values as places in their distinct ones, in the order in which they come first.
+
+    Args:
+        block: Values, of 64 or 128 bits when they have one width.
+        choice: What the field asks for.
+        otherwise: Bytes that they take without a dictionary.
+        runs: At most so many runs of equal values there are.
+        compress: Bytes that items take when they are stored; None: as many as they have. It is asked only when those
+            are too many.
+
+    Returns:
+        Them, and about how many bytes they take; None unless that is less, by the ratio that the choice asks for.
+    """
+    most = min(block.count // max(1, choice.dict_divisor or DIVISOR), MOST_ITEMS)
+    if block.count < LEAST_VALUES or most < 1:
+        return None
+    wanted = otherwise * choice.dict_size_ratio
+    distinct = _estimate(block)
+    if distinct is None or distinct * SURE > most:
+        return None
+    hoped = SHRUNK if compress is not None else 1.0
+    if _places_bytes(block.count, distinct, runs) + distinct * _item_bytes(block) * hoped > wanted:
+        return None
+    found = _number(block, most)
+    if found is None:
+        return None
+    items = _items(block, found[1])
+    places, size = _places_bytes(block.count, items.count, runs), _items_bytes(items)
+    if compress is not None and places + size > wanted:
+        size = compress(items)
+    return (Dictionary(found[0], items), places + size) if places + size <= wanted else None
+
+
+def expected_distinct(sample: VariableWidth) -> float | None:
+    """Estimate the distinct values behind a sample; None if nearly all sampled values are distinct."""
+    found = _number(sample, max(1, sample.count))
+    assert found is not None
+    return _distinct(len(found[1]), sample.count)
+
+
+def sample_places(count: int) -> NDArray[np.int64] | None:
+    """Return the places of a sample of so many values, pieces from all over; None if the sample is all."""
+    if count <= SAMPLE:
+        return None
+    bounds = np.linspace(0, count, PIECES + 1).astype(np.int64)
+    starts = np.random.default_rng(0).integers(bounds[:-1], bounds[1:] - PIECES + 1)
+    return (starts[:, None] + np.arange(PIECES)).reshape(-1)
+
+
+def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
+    """Return the distinct values with offsets as wide as the column's: readers infer its type from them."""
+    items = take(block, firsts)
+    if isinstance(block, VariableWidth) and isinstance(items, VariableWidth):
+        offsets: Any = items.offsets.astype(block.offsets.dtype, copy=False)
+        return VariableWidth(offsets, items.data)
+    return items
+
+
+def _items_bytes(block: Block) -> int:
+    """Return bytes of distinct values, as they are."""
+    if isinstance(block, VariableWidth):
+        return int(block.offsets[-1]) - int(block.offsets[0]) + block.offsets.itemsize * block.count
+    assert isinstance(block, FixedWidth)
+    return block.count * block.bits // 8
+
+
+def _item_bytes(block: FixedWidth | VariableWidth) -> float:
+    if isinstance(block, FixedWidth):
+        return block.bits / 8
+    return (int(block.offsets[-1]) - int(block.offsets[0])) / block.count + block.offsets.itemsize
+
+
+def _places_bytes(count: int, distinct: float, runs: int) -> float:
+    """Return bytes of places; one in a run takes 5."""
+    return min(count * max(1, log2(distinct + 1)) / 8, runs * 5)
+
+
+def _estimate(block: FixedWidth | VariableWidth) -> float | None:
+    """Estimate the number of distinct values; None if nearly all of a sample are distinct."""
+    places = sample_places(block.count)
+    if places is None:
+        return 1.0
+    found = _number(take(block, places), SAMPLE)
+    assert found is not None
+    return _distinct(len(found[1]), SAMPLE)
+
+
+def _distinct(seen: int, sample: int) -> float | None:
+    """Estimate the number of distinct values from those in a sample; None if nearly all differ."""
+    if seen > sample * NEW:
+        return None
+    low, high = float(seen), float(seen) * 64
+    while high - low > 1:
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * (1 - exp(-sample / middle)) < seen else (low, middle)
+    return high
+
+
+def _number(block: Block, most: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
+    """Return number of each value, and the first value of each number; None when there are more than `most`."""
+    places, firsts = np.empty(block.count, np.uint32), np.empty(most, np.int64)
+    table = np.full(1 << (2 * most).bit_length(), -1, np.int32)
+    if isinstance(block, VariableWidth):
+        offsets: NDArray[Any] = block.offsets
+        count = number_variable(readonly(offsets), readonly(block.data), places, firsts, table)
+    else:
+        assert isinstance(block, FixedWidth)
+        fixed = slice_block(block, 0, block.count)
+        assert isinstance(fixed, FixedWidth)
+        count = number_fixed(readonly(fixed.data), fixed.bits // 64, places, firsts, table)
+    return None if count < 0 else (places, firsts[:count])

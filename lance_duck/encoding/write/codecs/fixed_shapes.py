@@ -1,0 +1,118 @@
+"""Choice of encodings for fixed-size lists, packed structs, and values compressed one by one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from lance_duck.encoding.block import Block, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.codecs import packed_struct as packed
+from lance_duck.encoding.codecs.constant import Constant
+from lance_duck.encoding.codecs.fixed_size_list import FixedSizeListCodec
+from lance_duck.encoding.codecs.flat import Flat
+from lance_duck.encoding.codecs.general import General
+from lance_duck.encoding.codecs.variable import Variable
+from lance_duck.encoding.write.codecs.texts import text_bytes, text_codec
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.errors import UnsupportedError
+
+LARGE_VALUE: Final = 32 * 1024
+"""Bytes of the longest value beyond which each is compressed by itself."""
+TRIED: Final = 16
+"""Values of which the beginnings tell whether compression helps."""
+TRIED_BYTES: Final = 8 * 1024
+WORTH: Final = 0.95
+
+
+def value_codec(block: Block, choice: EncodingOptions) -> Codec:
+    """Return the codec for values that are compressed one by one.
+
+    Raises:
+        UnsupportedError: The block has no per-value form in this version.
+    """
+    if isinstance(block, FixedWidth):
+        return Flat(block.bits)
+    if isinstance(block, FixedSizeList):
+        return list_codec(block)
+    if isinstance(block, VariableWidth):
+        return _single_texts(block, choice)
+    if isinstance(block, PackedStruct):
+        if not choice.grammar.has_variable_packed_structs:
+            remedy = "write with data_storage_version='2.2'"
+            raise UnsupportedError("packed struct with fields of no fixed width", where="version 2.1", remedy=remedy)
+        return packed.VariablePackedStruct(tuple(_packed_field(field, choice) for field in block.fields))
+    raise UnsupportedError("values of this kind", where="full zip", found=type(block).__name__)
+
+
+def list_codec(block: FixedSizeList) -> FixedSizeListCodec:
+    """Return the codec for lists of one size, whose items are numbers, or lists again.
+
+    Raises:
+        UnsupportedError: Items of another kind.
+    """
+    items: Codec
+    if isinstance(block.items, FixedSizeList):
+        items = list_codec(block.items)
+    elif isinstance(block.items, FixedWidth):
+        items = Flat(block.items.bits) if block.items.bits else Constant()
+    else:
+        raise UnsupportedError("items of this kind", where="fixed size list", found=type(block.items).__name__)
+    return FixedSizeListCodec(block.dimension, block.validity is not None, items)
+
+
+def struct_codec(block: PackedStruct) -> packed.PackedStructCodec:
+    """Return the codec for packed structs of numbers.
+
+    Raises:
+        UnsupportedError: A field has no width of whole bytes.
+    """
+    widths = [field.bits // 8 if isinstance(field, FixedWidth) and field.bits % 8 == 0 else 0 for field in block.fields]
+    if not all(widths):
+        raise UnsupportedError("packed struct with fields of no fixed width", where="miniblock")
+    return packed.PackedStructCodec(tuple(widths), Flat(8 * sum(widths)))
+
+
+def value_bits(block: Block) -> int:
+    """Return bits of a value of one width, validity of items included."""
+    if isinstance(block, FixedSizeList):
+        own = block.dimension if block.validity is not None else 0
+        return own + block.dimension * value_bits(block.items)
+    if isinstance(block, PackedStruct):
+        return sum(value_bits(field) for field in block.fields)
+    assert isinstance(block, FixedWidth)
+    return block.bits
+
+
+def _packed_field(field: Block, choice: EncodingOptions) -> packed.PackedField:
+    codec = value_codec(field, choice)
+    if isinstance(field, VariableWidth):
+        return packed.PackedField(0, field.offsets.itemsize, codec)
+    if isinstance(codec, FixedSizeListCodec):
+        return packed.PackedField(codec.value_bytes, 0, codec)
+    if not isinstance(field, FixedWidth) or field.bits % 8:
+        raise UnsupportedError("packed struct field of this kind", where="full zip", found=type(field).__name__)
+    return packed.PackedField(field.bits // 8, 0, codec)
+
+
+def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
+    plain = Variable(values.offsets.itemsize * 8)
+    if choice.compression in ("zstd", "lz4"):
+        # Nulls have no bytes, and pylance takes that for a broken LZ4 block.
+        return General("zstd", plain, choice.level)
+    if choice.compression is None and values.count and int(np.diff(values.offsets).max()) > LARGE_VALUE:
+        zstd = General("zstd", plain, choice.level)
+        sample = _beginnings(values)
+        shrinks = len(zstd.encode_values(sample).data) < WORTH * text_bytes(sample)
+        return zstd if shrinks else plain
+    return text_codec(values, choice)
+
+
+def _beginnings(values: VariableWidth) -> VariableWidth:
+    """Return the first bytes of some values, from all over the block."""
+    chosen = np.unique(np.linspace(0, values.count - 1, TRIED).astype(np.int64))
+    starts, ends = values.offsets[chosen].tolist(), values.offsets[chosen + 1].tolist()
+    parts = [values.data[a : min(b, a + TRIED_BYTES)] for a, b in zip(starts, ends, strict=True)]
+    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    return VariableWidth(offsets, np.concatenate(parts))

@@ -1,0 +1,119 @@
+"""Choice of encodings for numbers: the smallest, estimated in one pass over the values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import FixedWidth
+from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.codec_checks import WORDS, words_of
+from lance_duck.encoding.codecs.bitpacking import InlineBitpacking
+from lance_duck.encoding.codecs.flat import Flat
+from lance_duck.encoding.codecs.rle import MAX_RUN, Rle
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.kernels.numbers.bitpacking import BLOCK
+from lance_duck.kernels.numbers.number_stats import look
+
+MAX_VALUES: Final = 4096
+"""Values of a chunk."""
+WORTH: Final = 0.95
+"""Part of the plain size that packed values may have: less is not worth the unpacking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one pass over numbers tells.
+
+    Attributes:
+        count: Number of values.
+        size: Bytes of a value.
+        runs: Runs of equal values.
+        packed: Bytes that bit-packed values take, with the widths of the blocks.
+        width: Bits of the widest value.
+    """
+
+    count: int
+    size: int
+    runs: int
+    packed: int
+    width: int
+
+    @property
+    def plain(self) -> int:
+        """Bytes of the values."""
+        return self.count * self.size
+
+    @property
+    def in_runs(self) -> int:
+        """Bytes of the runs, of which none is longer than 255 values."""
+        return (self.runs + self.count // MAX_RUN) * (self.size + 1)
+
+    @property
+    def least(self) -> int:
+        """Bytes in the smallest form."""
+        return min(self.plain, self.packed, self.in_runs)
+
+
+def look_at(block: FixedWidth) -> Look | None:
+    """Return one pass over the values; None when they are no words or there are none."""
+    if block.bits not in WORDS or not block.count:
+        return None
+    words = words_of(block, block.bits, "numbers")
+    seen = np.empty(-(-block.count // BLOCK), np.uint64)
+    runs = look(words, seen)
+    widths = _bits(seen)
+    packed = int(widths.sum()) * BLOCK // 8 + len(seen) * words.itemsize
+    return Look(block.count, words.itemsize, runs, packed, int(widths.max()))
+
+
+def pick_numbers(
+    block: FixedWidth, choice: EncodingOptions, max_values: int, seen: Look | None = None
+) -> tuple[Codec, NDArray[np.int64]]:
+    """Return the codec for the values of a miniblock page, without general compression, and the values of each chunk.
+
+    Args:
+        block: The values.
+        choice: What the field asks for.
+        max_values: Most values of a chunk, a power of two.
+        seen: What look_at gave for them.
+    """
+    plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
+    if seen is None or choice.compression == "none":
+        return plain
+    if _in_runs(seen, choice):
+        most = MAX_VALUES if block.bits <= choice.grammar.max_runs_bits else MAX_VALUES // 2
+        return Rle(block.bits), even_counts(block.count, min(max_values, most))
+    if max_values >= BLOCK and seen.packed < seen.plain * WORTH:
+        return InlineBitpacking(block.bits), even_counts(block.count, BLOCK)
+    return plain
+
+
+def even_counts(count: int, size: int) -> NDArray[np.int64]:
+    """Return values of chunks of `size` values, of which the last may have fewer."""
+    chunks = max(1, -(-count // size))
+    counts = np.full(chunks, size, np.int64)
+    counts[-1] = count - size * (chunks - 1)
+    return counts
+
+
+def plain_values(bits: int, chunk_bytes: int) -> int:
+    """Return the values of a chunk at so many bits each: a power of two that keeps to the chunk size."""
+    fitting = max(2, (2 * chunk_bytes - 1) * 8 // bits)
+    return min(MAX_VALUES, 1 << (fitting.bit_length() - 1))
+
+
+def _in_runs(seen: Look, choice: EncodingOptions) -> bool:
+    if choice.rle_threshold is not None:
+        return seen.runs < seen.count * choice.rle_threshold and seen.in_runs <= min(seen.packed, seen.plain)
+    return seen.in_runs < min(seen.packed, seen.plain) * WORTH
+
+
+def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return bits that each word uses; by halves, which floats hold exactly."""
+    half = np.uint64(32)
+    high, low = (np.frexp(part.astype(np.float64))[1] for part in (words >> half, words << half >> half))
+    return np.where(high > 0, high + 32, low).astype(np.int64)

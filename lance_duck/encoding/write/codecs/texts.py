@@ -1,0 +1,64 @@
+"""Choice of encodings for values of any length."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import VariableWidth
+from lance_duck.encoding.codecs.fsst import Fsst
+from lance_duck.encoding.codecs.fsst_train import SAMPLE, sample_values, train_on
+from lance_duck.encoding.codecs.variable import Variable
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.texts.variable_encode import cut_variable
+
+LEAST_BYTES: Final = 32 * 1024
+"""Bytes of values from which on a symbol table is worth its own."""
+LEAST_LENGTH: Final = 5
+"""Bytes of the longest value, likewise."""
+WORTH: Final = 0.95
+"""Part of the plain size that values as codes may have."""
+
+
+def text_codec(values: VariableWidth, choice: EncodingOptions) -> Variable | Fsst:
+    """Pick FSST with trained symbols if a sample becomes small enough, else plain values."""
+    plain = Variable(values.offsets.itemsize * 8)
+    size = text_bytes(values)
+    asked = choice.compression == "fsst"
+    if not asked and (choice.compression or not choice.is_text or size < LEAST_BYTES):
+        return plain
+    if not size or (not asked and int(np.diff(values.offsets).max()) < LEAST_LENGTH):
+        return plain
+    codec = Fsst.of_symbols(train_on(values), plain)
+    saved = 1 - _share(codec, values)
+    overhead = values.count * values.offsets.itemsize
+    return codec if asked or saved * size > (1 - WORTH) * (size + overhead) else plain
+
+
+def text_share(values: VariableWidth, choice: EncodingOptions) -> float:
+    """Estimate the share of their bytes that values keep in the form that `text_codec` picks."""
+    codec = text_codec(values, choice)
+    return _share(codec, values) if isinstance(codec, Fsst) else 1.0
+
+
+def text_bytes(values: VariableWidth) -> int:
+    """Return bytes of all values."""
+    return int(values.offsets[-1]) - int(values.offsets[0])
+
+
+def _share(codec: Fsst, values: VariableWidth) -> float:
+    """Return the part that a sample of the values has as codes."""
+    sample = sample_values(values, 1, SAMPLE // 2)
+    return len(codec.replace(sample).data) / max(1, len(sample.data))
+
+
+def text_counts(values: VariableWidth, width: int, limit: int, max_values: int) -> NDArray[np.int64]:
+    """Return values of each chunk of about `limit` bytes, with offsets of `width` bytes."""
+    if not values.count:
+        return np.zeros(1, np.int64)
+    counts = np.empty(values.count, np.int64)
+    chunks = cut_variable(readonly(values.offsets), width, limit, max_values, counts)
+    return counts[:chunks].copy()

@@ -1,0 +1,1 @@
+"""Which layout the values and levels of a physical column get, and its pages."""

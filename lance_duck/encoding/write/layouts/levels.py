@@ -1,0 +1,135 @@
+"""From outlines to the levels of a page: its layers say no more than the page holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from lance_duck.encoding.layouts.layers import (
+    ALL_VALID_ITEM,
+    ALL_VALID_LIST,
+    EMPTYABLE_LIST,
+    NULL_AND_EMPTY_LIST,
+    NULLABLE_ITEM,
+    NULLABLE_LIST,
+    Layers,
+    parse_layers,
+)
+from lance_duck.encoding.write.layouts.page import PageLevels
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.pages.assemble import map_levels
+from lance_duck.kernels.pages.shred import levels_present
+
+_LIST_KINDS = {
+    (False, False): ALL_VALID_LIST,
+    (True, False): NULLABLE_LIST,
+    (False, True): EMPTYABLE_LIST,
+    (True, True): NULL_AND_EMPTY_LIST,
+}
+_ALL = 256
+_IN_ORDER = bytes(range(_ALL))
+
+
+@dataclass(frozen=True, slots=True)
+class LeafShape:
+    """The layers of a physical column, innermost first.
+
+    Attributes:
+        lists: Of each, whether it is a list.
+        fixed: Of each, whether every page gives it all levels that it may have, whatever the page holds.
+        has_dense_nulls: Whether a page may have null items and no level for lists that are null or empty; see
+            `write.grammar`.
+    """
+
+    lists: tuple[bool, ...]
+    fixed: tuple[bool, ...]
+    has_dense_nulls: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        lists: tuple[bool, ...],
+        nullable: tuple[bool, ...],
+        *,
+        in_fixed: bool = False,
+        has_dense_nulls: bool = True,
+    ) -> LeafShape:
+        """Return the shape of a column with nullable layers; `in_fixed`: inside fixed-size lists of structs.
+
+        In columns with structs around lists, these and the lists have all their levels in all pages: pylance 14 cannot
+        read the column where pages say different things of such structs, or where a list below one is always valid.
+        The same holds for all layers when there are fixed-size lists of structs.
+        """
+        below = _inwards(lists, nullable)
+        if in_fixed:
+            return cls(lists, below, has_dense_nulls)
+        around = [not lists[i] and any(lists[:i]) for i in range(len(lists))]
+        if not any(around):
+            return cls(lists, (False,) * len(lists), has_dense_nulls)
+        fixed = tuple(is_list or (a and n) for is_list, a, n in zip(lists, around, below, strict=True))
+        return cls(lists, fixed, has_dense_nulls)
+
+
+def _inwards(lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Return the layers that may be null, with those items that may be because the items right around them may."""
+    found = list(nullable)
+    for i in reversed(range(len(lists) - 1)):
+        found[i] |= found[i + 1] and not lists[i] and not lists[i + 1]
+    return tuple(found)
+
+
+FLAT = LeafShape((False,), (False,))
+"""The shape of a column of values alone."""
+
+
+def page_levels(
+    shape: LeafShape, begins: Bytes | None, holes: Bytes | None, num_slots: int, num_rows: int
+) -> PageLevels:
+    """Return levels in the terms of the least layers that can hold them.
+
+    Args:
+        shape: Layers of the column.
+        begins: Of the entries; None without lists.
+        holes: Of the entries; None when all are 0.
+        num_slots: Entries that have a value.
+        num_rows: Rows.
+    """
+    present = np.zeros(_ALL, dtype=np.uint8)
+    if holes is not None:
+        levels_present(readonly(holes), present)
+    layers, table, level = _least_layers(shape, present.tobytes())
+    def_ = None
+    if level and holes is None:
+        def_ = np.zeros(num_slots if begins is None else len(begins), dtype=np.uint8)
+    elif level:
+        assert holes is not None
+        def_ = holes
+        if table[: level + 1].tobytes() != _IN_ORDER[: level + 1] or present[level + 1 :].any():
+            def_ = np.empty(len(holes), dtype=np.uint8)
+            map_levels(readonly(holes), table.copy(), def_)
+    max_rep = np.uint8(sum(shape.lists))
+    rep = None if begins is None else max_rep - begins
+    return PageLevels(layers, rep, def_, num_slots, num_rows)
+
+
+@lru_cache
+def _least_layers(shape: LeafShape, present: bytes) -> tuple[Layers, Bytes, int]:
+    """Return the layers for the marks that are present (256 flags), the level of each mark, and the highest one."""
+    kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
+    marks = [1 + sum(1 + is_list for is_list in shape.lists[i + 1 :]) for i in range(len(shape.lists))]
+    used = _inwards(shape.lists, tuple(bool(present[mark]) for mark in marks))
+    innermost = shape.lists.index(True) if True in shape.lists else 0
+    below = not shape.has_dense_nulls and any(used[:innermost])
+    for is_list, is_fixed, is_used, mark in zip(shape.lists, shape.fixed, used, marks, strict=True):
+        found = [is_fixed or is_used]
+        if is_list:
+            found.append(is_fixed or bool(present[mark + 1]) or (below and not is_used))
+            below = False
+        kinds.append(_LIST_KINDS[found[0], found[1]] if is_list else NULLABLE_ITEM if found[0] else ALL_VALID_ITEM)
+        for i, is_there in enumerate(found):
+            level += is_there
+            table[mark + i] = level
+    return parse_layers(kinds, "page"), readonly(table), level

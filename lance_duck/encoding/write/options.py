@@ -1,0 +1,111 @@
+"""Encoding options of a field, from its metadata and the file version.
+
+key                                           | value
+lance-encoding:compression                    | none, zstd, lz4, fsst
+lance-encoding:compression-level              | integer
+lance-encoding:rle-threshold                  | runs for each value below which runs are encoded where they are smaller
+lance-encoding:bss                            | off, on, auto: byte stream split before general compression
+lance-encoding:dict-divisor                   | at most one distinct value for so many values; 2
+lance-encoding:dict-size-ratio                | at most this part of the plain size as a dictionary; 0.8
+lance-encoding:dict-values-compression        | none, zstd, lz4: of the dictionary; lz4
+lance-encoding:dict-values-compression-level  | integer
+lance-encoding:structural-encoding            | miniblock, fullzip
+lance-encoding:packed                         | true: a struct is stored row by row
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.encoding.write.grammar import GRAMMARS, Grammar
+
+PREFIX: Final = "lance-encoding:"
+CHUNK_BYTES: Final = 4096
+NO_TEXT: Final = frozenset({"binary", "large_binary", "json"})
+"""Logical types whose values are bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingOptions:
+    """How a field's values are to be compressed.
+
+    Attributes:
+        version: "2.1" or "2.2".
+        compression: None (choose), "none", "zstd", "lz4" or "fsst".
+        level: Of the compression; None for its default.
+        rle_threshold: Runs are encoded only when there are fewer than this for each value; None: whenever they are
+            clearly smaller.
+        bss: "off", "on" or "auto".
+        dict_divisor: Values that there must be for each distinct one; None for the default.
+        dict_size_ratio: Part of the plain size that a dictionary may take.
+        dict_compression: None (choose), "none", "zstd" or "lz4", of the dictionary.
+        dict_level: Of that compression.
+        structural: None (choose), "miniblock" or "fullzip".
+        packed: Whether a struct is stored row by row.
+        is_text: Whether values of variable width are texts, in which it is worth to look for symbols.
+    """
+
+    version: str = "2.2"
+    compression: str | None = None
+    level: int | None = None
+    rle_threshold: float | None = None
+    bss: str = "auto"
+    dict_divisor: int | None = None
+    dict_size_ratio: float = 0.8
+    dict_compression: str | None = None
+    dict_level: int | None = None
+    structural: str | None = None
+    packed: bool = False
+    is_text: bool = True
+
+    @classmethod
+    def from_metadata(
+        cls, metadata: Mapping[str, str], version: str = "2.2", logical_type: str | None = None
+    ) -> EncodingOptions:
+        """Return the options that a field's metadata and type ask for; invalid keys and numbers are ignored."""
+
+        def text(key: str) -> str | None:
+            found = metadata.get(PREFIX + key)
+            return None if found is None else found.strip().lower()
+
+        return cls(
+            version=version,
+            compression=text("compression"),
+            level=_integer(text("compression-level")),
+            rle_threshold=_ratio(text("rle-threshold")),
+            bss=text("bss") or "auto",
+            dict_divisor=_integer(text("dict-divisor")),
+            dict_size_ratio=_ratio(text("dict-size-ratio")) or 0.8,
+            dict_compression=text("dict-values-compression"),
+            dict_level=_integer(text("dict-values-compression-level")),
+            structural=text("structural-encoding"),
+            is_text=logical_type not in NO_TEXT,
+            packed=text("packed") == "true" or metadata.get("packed", "").strip().lower() == "true",
+        )
+
+    @property
+    def grammar(self) -> Grammar:
+        """What pages of the file's version may hold."""
+        return GRAMMARS[self.version]
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes that a chunk is to have; more when it is compressed again, which is dear for each chunk."""
+        return 4 * CHUNK_BYTES if self.grammar.has_large_chunks and self.compression in ("zstd", "lz4") else CHUNK_BYTES
+
+
+def _integer(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None
+
+
+def _ratio(text: str | None) -> float | None:
+    try:
+        ratio = None if text is None else float(text)
+    except ValueError:
+        return None
+    return ratio if ratio is not None and 0 <= ratio <= 1 else None

@@ -1,0 +1,146 @@
+"""Shredding of nested arrays into entries, from the outside in.
+
+An entry is what one slot of the layer at hand, or a list or struct around it that has none, comes to. While layers are
+unfolded they are counted from the outermost, so that the leaves of a field share what is around them:
+
+    begins   0: the entry begins a row; d: it goes on in the d-th list from the outside
+    holes    0: there is a value so far; else a mark, of which each layer takes the next (null), or, as a list, the
+             next two (null, empty)
+
+Marks up to `hidden` are of entries without a slot in the layer at hand: those of the last list layer and of all around
+it. `encoding.write.layouts.levels` turns both into levels, which count from the innermost layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.write.blocks import valid_flags
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.pages.shred import (
+    ENTRIES,
+    FIRST,
+    HAS_HOLES,
+    IS_DENSE,
+    ITEMS,
+    Offsets,
+    mark_nulls,
+    measure_lists,
+    unfold_lists,
+)
+
+_NOTHING = np.empty(0, dtype=np.uint8)
+_NO_PLACES = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Entries of the layers unfolded so far.
+
+    Attributes:
+        count: Number of entries.
+        begins: uint8, or None without lists: each begins a row.
+        holes: uint8, or None when all are 0.
+        hidden: Highest mark of an entry without a slot.
+        marks: Marks taken.
+        lists: List layers unfolded.
+    """
+
+    count: int
+    begins: Bytes | None = None
+    holes: Bytes | None = None
+    hidden: int = 0
+    marks: int = 0
+    lists: int = 0
+
+
+def unfold_items(outline: Outline, array: pa.Array) -> Outline:
+    """Return entries with the nulls of an item layer: a struct, or values."""
+    valid = valid_flags(array)
+    mark = outline.marks + 1
+    holes = outline.holes
+    if valid is not None:
+        if holes is None:
+            holes = np.equal(valid, 0).view(np.uint8)
+            if mark > 1:
+                np.multiply(holes, np.uint8(mark), out=holes)
+        else:
+            marked = np.empty(len(holes), dtype=np.uint8)
+            mark_nulls(readonly(holes), readonly(valid), outline.hidden, mark, marked)
+            holes = marked
+    return Outline(outline.count, outline.begins, holes, outline.hidden, mark, outline.lists)
+
+
+def unfold_fixed(outline: Outline, array: pa.FixedSizeListArray, where: str) -> tuple[Outline, pa.Array]:
+    """Return entries of the items of fixed-size lists, and the items.
+
+    Raises:
+        UnsupportedError: The lists are inside of lists.
+    """
+    if outline.begins is not None:
+        raise UnsupportedError("lists and fixed-size lists of structs in one column", where=where)
+    around = unfold_items(outline, array)
+    size = array.type.list_size
+    holes = None if around.holes is None else np.repeat(around.holes, size)
+    items = array.values.slice(array.offset * size, len(array) * size)
+    return Outline(around.count * size, None, holes, around.hidden, around.marks, around.lists), items
+
+
+def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline, pa.Array]:
+    """Return entries of the items of lists, and the items of those that are neither null nor below a null.
+
+    Args:
+        outline: Entries of the lists.
+        array: One list (or large list, or map) for each slot.
+        where: Column, for messages.
+
+    Raises:
+        InvalidInputError: Offsets that descend.
+    """
+    valid = valid_flags(array)
+    flags = _NOTHING if valid is None else valid
+    holes = _NOTHING if outline.holes is None else outline.holes
+    begins = _NOTHING if outline.begins is None else outline.begins
+    offsets = _offsets(array)
+    totals = np.zeros(5, dtype=np.int64)
+    if not measure_lists(readonly(holes), offsets, readonly(flags), outline.hidden, totals):
+        raise InvalidInputError("offsets of lists", where=where, expected="ascending")
+    entries, items = int(totals[ENTRIES]), int(totals[ITEMS])
+    mark, layer = outline.marks + 1, outline.lists + 1
+    form = np.array([outline.hidden, mark, layer], dtype=np.int64)
+    begins_out = np.empty(entries, dtype=np.uint8)
+    holes_out = np.empty(entries, dtype=np.uint8) if totals[HAS_HOLES] else _NOTHING.copy()
+    places = _NO_PLACES.copy() if totals[IS_DENSE] else np.empty(items, dtype=np.int64)
+    unfold_lists(readonly(begins), readonly(holes), offsets, readonly(flags), form, begins_out, holes_out, places)
+    values = array.values
+    shown = values.slice(int(totals[FIRST]), items) if totals[IS_DENSE] else _chosen(values, offsets, places)
+    if len(shown) != items:
+        raise InvalidInputError("offsets of lists", where=where, expected=f"within {len(values)} items")
+    inside = Outline(entries, begins_out, holes_out if totals[HAS_HOLES] else None, mark + 1, mark + 1, layer)
+    return inside, shown
+
+
+def _chosen(values: pa.Array, offsets: Offsets, places: NDArray[np.int64]) -> pa.Array:
+    """Return the values at these places, which lie within the offsets."""
+    first = int(offsets[0])
+    if first < 0 or int(offsets[-1]) > len(values):
+        return values.slice(0, 0)
+    # A copy: pyarrow 26 takes the wrong lists from fixed-size lists of fixed-size lists that begin amid their items.
+    used = pa.concat_arrays([values.slice(first, int(offsets[-1]) - first)])
+    return used.take(pa.array(places - first))
+
+
+def _offsets(array: pa.Array) -> Offsets:
+    word: Any = np.int64 if pa.types.is_large_list(array.type) else np.int32
+    data = array.buffers()[1]
+    if data is None or len(array) == 0:
+        return np.zeros(1, dtype=word)
+    offsets: Offsets = readonly(np.frombuffer(data, dtype=word)[array.offset : array.offset + len(array) + 1])
+    return offsets

@@ -1,0 +1,61 @@
+"""Arrow types that a leaf can be read as, other than the type it is stored as.
+
+stored                                  | forms
+string, large_string, string_view      | one another
+binary, large_binary, binary_view      | one another
+JSON, as text                           | those of string; binary, large_binary: as stored
+blob description of 2.1                 | binary, large_binary: its bytes
+decimal128, decimal256                  | decimals of fewer bits, string
+halffloat, fixed_size_binary(2)         | float32
+any of them, and any other              | dictionary(index, form)
+fixed_size_list(item)                   | fixed_size_list(form of the item)
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.wire.schema import Field
+
+
+def check_form(field: Field, stored: pa.DataType, wanted: pa.DataType) -> None:
+    """Check that a leaf can be given as `wanted`; both are storage types.
+
+    Raises:
+        InvalidInputError: It cannot.
+    """
+    if not (stored == wanted or _has_form(field, stored, wanted)):
+        raise InvalidInputError("no such form", where=f"column {field.name}", expected=f"{stored}", found=wanted)
+
+
+def _has_form(field: Field, stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if stored == wanted:
+        return True
+    if pa.types.is_dictionary(wanted):
+        inner = stored.value_type if pa.types.is_dictionary(stored) else stored
+        return _has_form(field, inner, wanted.value_type)
+    if pa.types.is_dictionary(stored):
+        return _has_form(field, stored.value_type, wanted)
+    if pa.types.is_fixed_size_list(stored) and pa.types.is_fixed_size_list(wanted):
+        return stored.list_size == wanted.list_size and _has_form(field, stored.value_type, wanted.value_type)
+    if _is_bytes(wanted):
+        return _is_bytes(stored) or field.is_json or field.blob_version == 1
+    if _is_text(wanted):
+        return _is_text(stored) or bool(pa.types.is_decimal(stored))
+    if pa.types.is_decimal(wanted):
+        return bool(pa.types.is_decimal(stored)) and wanted.bit_width < stored.bit_width
+    if pa.types.is_float32(wanted):
+        is_brain = pa.types.is_fixed_size_binary(stored) and stored.byte_width == 2
+        return bool(pa.types.is_float16(stored)) or bool(is_brain)
+    return False
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(arrow_type) for check in checks)
+
+
+def _is_bytes(arrow_type: pa.DataType) -> bool:
+    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    return any(check(arrow_type) for check in checks)

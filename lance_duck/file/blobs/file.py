@@ -1,0 +1,164 @@
+"""A blob as a file that is read where, and when, its reader asks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any, Final
+
+from lance_duck.arguments import checked_calls
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.blobs.places import BlobPlace
+from lance_duck.store.request import ByteRange
+
+BUFFER_SIZE: Final = 512 * 1024
+"""Bytes that a reader who goes on reading gets ahead."""
+
+
+@checked_calls
+class BlobFile(io.BufferedIOBase):
+    """A blob as a binary file, read only. Nothing is opened or read before it is asked for.
+
+    Reads that go on where the one before ended fetch `buffer_size` bytes at once; others fetch what they ask for alone.
+    For one thread at a time.
+
+    Args:
+        place: Where the blob lies.
+        buffer_size: Bytes to read ahead; 0: none.
+
+    Raises:
+        CorruptError: From the first read, when the blob reaches beyond the end of its file.
+        NotFoundError: Likewise, when its file is missing.
+    """
+
+    def __init__(self, place: BlobPlace, buffer_size: int = BUFFER_SIZE) -> None:
+        super().__init__()
+        self._place = place
+        self._buffer_size = check_buffer_size(buffer_size)
+        self._extent: ByteRange | None = None
+        self._position = 0
+        self._last_end = -1
+        self._ahead = b""
+        self._ahead_at = 0
+
+    def size(self) -> int:
+        """Return bytes of the blob."""
+        known = self._place.size
+        return self._opened().size if known is None else known
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return position of the next read."""
+        self._check_open()
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the next read, also beyond the end; returns the position.
+
+        Raises:
+            ValueError: A position before the start, another `whence` than 0, 1 and 2, or a closed file.
+        """
+        self._check_open()
+        if whence not in (io.SEEK_SET, io.SEEK_CUR, io.SEEK_END):
+            raise InvalidInputError("whence of a seek", expected="0, 1 or 2", found=whence)
+        base = (0, self._position, self.size() if whence == io.SEEK_END else 0)[whence]
+        if base + offset < 0:
+            raise InvalidInputError("negative position", where="seek", found=base + offset)
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read `size` bytes, or fewer at the end; all that are left when it is negative or None."""
+        self._check_open()
+        left = max(0, self._opened().size - self._position)
+        data = self._take(left if size is None or size < 0 else min(size, left))
+        self._position += len(data)
+        self._last_end = self._position
+        return data
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """Read up to `size` bytes, at most `io.DEFAULT_BUFFER_SIZE` when it is negative."""
+        return self.read(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
+
+    def readall(self) -> bytes:
+        """Read all that is left."""
+        return self.read()
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read into a writable buffer as much as it holds; returns the number of bytes."""
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Read bytes from a place of the blob; the position stays.
+
+        Raises:
+            InvalidInputError: They are not all inside of the blob.
+        """
+        return self.read_ranges([(offset, length)])[0]
+
+    def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Read several (offset, length) at once, as `read_range` does each."""
+        self._check_open()
+        extent = self._opened()
+        for offset, length in ranges:
+            check_part(offset, length, extent.size)
+        found = extent.source.read([(extent.offset + offset, length) for offset, length in ranges])
+        return [part.tobytes() for part in found]
+
+    def close(self) -> None:
+        """Let go of the file; a second time does nothing."""
+        self._extent = None
+        self._ahead = b""
+        super().close()
+
+    def __repr__(self) -> str:
+        known = self._place.size
+        return f"<BlobFile size={'unknown' if known is None else known}>"
+
+    def _take(self, size: int) -> bytes:
+        """Return bytes from the position on, from those read ahead where they are there."""
+        within = self._position - self._ahead_at
+        held = self._ahead[within : within + size] if 0 <= within < len(self._ahead) else b""
+        missing = size - len(held)
+        if not missing:
+            return held
+        extent, start = self._opened(), self._position + len(held)
+        goes_on = self._position == self._last_end
+        wanted = min(max(missing, self._buffer_size), extent.size - start) if goes_on else missing
+        (found,) = extent.source.read([(extent.offset + start, wanted)])
+        if wanted > missing:
+            self._ahead, self._ahead_at = found.tobytes(), start
+        return held + found[:missing].tobytes()
+
+    def _opened(self) -> ByteRange:
+        self._check_open()
+        if self._extent is None:
+            self._extent = self._place.extent()
+        return self._extent
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the blob is closed")
+
+
+def check_part(offset: int, length: int, size: int) -> None:
+    """Refuse a range that is not inside of a blob of `size` bytes, with InvalidInputError."""
+    if offset < 0 or length < 0 or offset + length > size:
+        raise InvalidInputError("range of a blob", expected=f"within {size} bytes", found=f"{length} bytes at {offset}")
+
+
+def check_buffer_size(buffer_size: Any) -> int:
+    """Return a buffer size. Raises InvalidInputError when it is no whole number from 0 on."""
+    if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 0:
+        raise InvalidInputError("buffer_size", expected="a whole number >= 0", found=repr(buffer_size))
+    return buffer_size

@@ -1,0 +1,170 @@
+"""Where the bytes of blobs lie, from the descriptions that a column holds.
+
+A description of `lance.blob.v2`, a packed struct:
+
+    field    | type | meaning
+    kind     | u8   | 0: in the data file, 1: packed in a sidecar, 2: a sidecar of its own, 3: an external file
+    position | u64  | first byte in that file
+    size     | u64  | bytes; 0 with kind 3: all from the position on
+    blob_id  | u32  | kinds 1 and 2: id of the sidecar; kind 3: id of a base path, 0 for none
+    blob_uri | utf8 | kind 3: name below the base path, or URI
+
+An older description has position and size alone, and lies in the data file; (p > 0, 0) is a null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import VariableWidth
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.file.reader import LanceFile
+from lance_duck.kernels.memory import Bytes
+from lance_duck.store.request import ByteRange, ByteSource, Request
+
+INLINE: Final = 0
+PACKED: Final = 1
+DEDICATED: Final = 2
+EXTERNAL: Final = 3
+MANAGED: Final = 4
+
+_MOST_OPEN: Final = 64
+
+
+class BlobLocation(Protocol):
+    """Bytes that lie somewhere; nothing is opened before it is asked."""
+
+    def extent(self) -> ByteRange:
+        """Open the file, and say which of its bytes are meant.
+
+        Raises:
+            NotFoundError: There is no such file.
+            CorruptError: The bytes are not inside of it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class BlobPlace:
+    """Where one blob lies; the attributes after `file` are those of its description."""
+
+    file: LanceFile
+    kind: int
+    position: int
+    stored_size: int
+    blob_id: int = 0
+    uri: str = ""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the blob; None when only the file that it is can tell."""
+        return None if self.kind == EXTERNAL and not self.stored_size else self.stored_size
+
+    def extent(self) -> ByteRange:
+        """See `BlobLocation.extent`."""
+        source = self._open()
+        size = source.size - self.position if self.size is None else self.size
+        if size < 0 or (size and self.position + size > source.size):
+            found = f"{self.stored_size} bytes at {self.position}"
+            expected = f"within {source.size} bytes"
+            raise CorruptError(
+                "blob reaches beyond the end of its file", where=source.path, expected=expected, found=found
+            )
+        return ByteRange(source, self.position if size else 0, size)
+
+    def _open(self) -> ByteSource:
+        if self.kind == INLINE:
+            return self.file.source
+        beside = self.file.beside
+        if beside is None:
+            raise UnsupportedError("blob beside a data file that is opened alone", where=self.file.source.path)
+        if self.kind == EXTERNAL:
+            return beside.external(self.blob_id, self.uri)
+        return beside.sidecar(self.blob_id)
+
+
+def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace | None]:
+    """Return places of blobs, None for nulls; nothing is opened.
+
+    Args:
+        descriptions: As a scan gives them: (position, size), or with kind, blob_id and blob_uri.
+        file: The data file that they come from.
+
+    Raises:
+        CorruptError: A description that makes no sense.
+        UnsupportedError: A kind of storage that is not read.
+    """
+    if len(descriptions) == 0:
+        return []
+    position, size = (descriptions.field(name).to_pylist() for name in ("position", "size"))
+    valid = descriptions.is_valid().to_numpy(zero_copy_only=False)
+    if descriptions.type.get_field_index("kind") < 0:
+        rows = zip(valid.tolist(), position, size, strict=True)
+        return [BlobPlace(file, INLINE, p, s) if v and (s or not p) else None for v, p, s in rows]
+    kinds = descriptions.field("kind").to_numpy(zero_copy_only=False)
+    _check_kinds(kinds[valid], file.source.path)
+    ids = descriptions.field("blob_id").to_pylist()
+    try:
+        uris = descriptions.field("blob_uri").to_pylist()
+    except UnicodeDecodeError as error:
+        raise CorruptError("URI of a blob is not UTF-8", where=file.source.path) from error
+    found = zip(valid.tolist(), kinds.tolist(), position, size, ids, uris, strict=True)
+    return [BlobPlace(file, *place) if v else None for v, *place in found]
+
+
+def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]] | None:
+    """Return positions and sizes of blobs that all lie in the data file, or None."""
+    kinds, positions, sizes = (
+        descriptions.field(name).to_numpy(zero_copy_only=False) for name in ("kind", "position", "size")
+    )
+    if descriptions.null_count:
+        valid = descriptions.is_valid().to_numpy(zero_copy_only=False)
+        kinds, sizes = np.where(valid, kinds, INLINE), np.where(valid, sizes, np.uint64(0))
+    return (positions, sizes) if not kinds.any() else None
+
+
+def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
+    """Read whole blobs; none for None. Few files are open at once, however many the blobs lie in.
+
+    Raises:
+        NotFoundError: A file that a blob lies in is missing.
+        CorruptError: A blob reaches beyond the end of its file.
+    """
+    found: list[Bytes] = []
+    at = 0
+    while at < len(places):
+        extents: list[ByteRange | None] = []
+        opened: set[int] = set()
+        while at < len(places) and len(opened) < _MOST_OPEN:
+            place = places[at]
+            extents.append(None if place is None else place.extent())
+            if (extent := extents[-1]) is not None:
+                opened.add(id(extent.source))
+            at += 1
+        data = iter((yield [extent for extent in extents if extent is not None and extent.size]))
+        parts = [next(data) if extent is not None and extent.size else _NONE for extent in extents]
+        # A view keeps its file open: what is not the last is copied.
+        found += parts if at == len(places) else [part.copy() for part in parts]
+    return found
+
+
+def as_values(parts: Sequence[Bytes]) -> VariableWidth:
+    """Return blobs end to end, as the values of a column."""
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([len(part) for part in parts], out=offsets[1:])
+    return VariableWidth(offsets, np.concatenate(parts) if parts else _NONE)
+
+
+_NONE: Final[Bytes] = np.empty(0, np.uint8)
+
+
+def _check_kinds(kinds: np.ndarray, where: str) -> None:
+    if (kinds == MANAGED).any():
+        raise UnsupportedError("blobs that are managed by the table", where=where)
+    if (kinds > MANAGED).any():
+        raise CorruptError("kind of a blob", where=where, expected=f"<= {EXTERNAL}", found=int(kinds.max()))

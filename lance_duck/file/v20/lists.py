@@ -1,0 +1,165 @@
+"""Lists of 2.0 files: their ends are read first, then the rows of their items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow.blocks import block_to_arrow, validity_buffer
+from lance_duck.encoding.block import VariableWidth
+from lance_duck.encoding.v20.buffers import PageBuffers
+from lance_duck.encoding.v20.ends import Ends, Ints
+from lance_duck.encoding.v20.ends import Rows as EndRows
+from lance_duck.encoding.v20.recent import Recent
+from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_encoding
+from lance_duck.encoding.v20.runs import RowRuns, merged
+from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.file.metadata import ColumnMetadata
+from lance_duck.file.v20.nodes import MAX_ROWS, LeafNode, V20Node, located, page_bounds, storage_type, wrapped
+from lance_duck.kernels.memory import Bytes
+from lance_duck.store.request import Request, gather
+
+
+@dataclass(frozen=True, slots=True)
+class ListPages:
+    """Pages of the ends of lists.
+
+    Attributes:
+        bounds: int64, first list of each page and one past the last.
+        items: int64, the same of the rows of the item's column.
+        ends: Ends of each page.
+        where: Each page, for messages.
+    """
+
+    bounds: Ints
+    items: Ints
+    ends: tuple[Ends, ...]
+    where: tuple[str, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Lists of all pages."""
+        return int(self.bounds[-1])
+
+    @property
+    def num_items(self) -> int:
+        """Items of all lists."""
+        return int(self.items[-1])
+
+    def read(self, runs: RowRuns) -> Request[EndRows]:
+        """Return runs of lists; their items are counted over all pages."""
+        parts = runs.split(self.bounds)
+        found = yield from gather([located(self.ends[page].read(part), self.where[page]) for page, part in parts])
+        if not found:
+            return EndRows(np.zeros(1, np.int64), None, np.empty(0, np.int64), np.empty(0, np.int64))
+        bases = accumulate((int(rows.offsets[-1]) for rows in found), initial=0)
+        offsets = [rows.offsets[1:] + base for rows, base in zip(found, bases, strict=False)]
+        validity: Bytes | None = None
+        if any(rows.validity is not None for rows in found):
+            validity = np.concatenate([_flags(rows) for rows in found])
+        firsts = [self.items[page] for page, _ in parts]
+        return EndRows(
+            np.concatenate([np.zeros(1, np.int64), *offsets]),
+            validity,
+            np.concatenate([rows.item_starts + first for rows, first in zip(found, firsts, strict=True)]),
+            np.concatenate([rows.item_stops + first for rows, first in zip(found, firsts, strict=True)]),
+        )
+
+
+def list_pages(column: ColumnMetadata, where: str) -> ListPages:
+    """Open the pages of a list column.
+
+    Raises:
+        CorruptError: A page is none of lists, or they claim more rows than a file can have.
+    """
+    recent = Recent()
+    bounds = page_bounds(column, where)
+    ends = []
+    for page in column.pages:
+        buffers = PageBuffers(page, column.buffers, recent)
+        encoding = parse_encoding(page.encoding, buffers)
+        ends.append(list_from_proto(encoding, Context(buffers, page.num_rows, pa.uint64())))
+    if sum(end.limit for end in ends) > MAX_ROWS:
+        raise CorruptError("items of a list column", where=where, expected=f"at most {MAX_ROWS}")
+    items = np.cumsum([0, *(end.limit for end in ends)], dtype=np.int64)
+    return ListPages(bounds, items, tuple(ends), tuple(page.where for page in column.pages))
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """Lists: their ends, in pages, and the node of their items."""
+
+    arrow_type: pa.DataType
+    pages: ListPages
+    items: V20Node
+    where: str
+
+    @property
+    def num_rows(self) -> int:
+        """Lists of all pages."""
+        return self.pages.num_rows
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether all pages hold distinct values and indices: no."""
+        return False
+
+    def read(self, runs: RowRuns) -> Request[pa.Array]:
+        """Return lists of the rows: first their ends, then the rows of the items between."""
+        rows = yield from self.pages.read(runs)
+        items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
+        storage = storage_type(self.arrow_type)
+        offsets = pa.py_buffer(list_offsets(rows.offsets, storage, self.where))
+        array = pa.Array.from_buffers(storage, runs.count, [validity_buffer(rows.validity), offsets], children=[items])
+        return wrapped(array, self.arrow_type)
+
+
+@dataclass(frozen=True, slots=True)
+class TextNode:
+    """Strings that are stored as lists of bytes."""
+
+    arrow_type: pa.DataType
+    pages: ListPages
+    items: LeafNode
+    where: str
+
+    @property
+    def num_rows(self) -> int:
+        """Strings of all pages."""
+        return self.pages.num_rows
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether all pages hold distinct values and indices: no."""
+        return False
+
+    def read(self, runs: RowRuns) -> Request[pa.Array]:
+        """Return strings of the rows."""
+        rows = yield from self.pages.read(runs)
+        items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
+        data = np.frombuffer(items.buffers()[1] or b"", np.uint8, len(items), items.offset)
+        block = VariableWidth(rows.offsets, data)
+        return wrapped(block_to_arrow(block, storage_type(self.arrow_type), rows.validity, self.where), self.arrow_type)
+
+
+def _flags(rows: EndRows) -> Bytes:
+    return np.ones(len(rows.offsets) - 1, np.uint8) if rows.validity is None else rows.validity
+
+
+def list_offsets(offsets: Ints, storage: pa.DataType, where: str) -> NDArray[np.int32] | Ints:
+    """Return offsets of the width that the Arrow type has.
+
+    Raises:
+        InvalidInputError: More items than 32 bits can count.
+    """
+    if pa.types.is_large_list(storage):
+        return offsets
+    if int(offsets[-1]) > np.iinfo(np.int32).max:
+        raise InvalidInputError(
+            "too many items for 32-bit offsets", where=where, found=int(offsets[-1]), remedy="read fewer rows at once"
+        )
+    return offsets.astype(np.int32)

@@ -1,0 +1,196 @@
+"""Columns of 2.0 files as trees: what a node of one is, and the nodes of values, structs and missing fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.encoding.arrow.blocks import block_to_arrow
+from lance_duck.encoding.arrow.dictionaries import concatenate
+from lance_duck.encoding.arrow.jsonb import jsonb_to_text
+from lance_duck.encoding.block import Block
+from lance_duck.encoding.v20.array import EncodedArray
+from lance_duck.encoding.v20.buffers import PageBuffers
+from lance_duck.encoding.v20.dictionary import DictionaryArray
+from lance_duck.encoding.v20.ends import Ints
+from lance_duck.encoding.v20.recent import Recent
+from lance_duck.encoding.v20.registry import Context, array_from_proto, parse_encoding
+from lance_duck.encoding.v20.runs import RowRuns
+from lance_duck.errors import CorruptError, FormatError
+from lance_duck.file.metadata import ColumnMetadata
+from lance_duck.store.request import Request, gather
+
+T = TypeVar("T")
+
+MAX_ROWS = 2**62
+
+
+class V20Node(Protocol):
+    """A field with all below it."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows, None when any row can be read (as null)."""
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether all pages hold distinct values and indices."""
+
+    def read(self, runs: RowRuns) -> Request[pa.Array]:
+        """Read runs of rows, which the caller has checked against num_rows."""
+
+
+class LeafNode:
+    """Values, in pages, which are opened when they are needed.
+
+    Args:
+        column: The physical column.
+        stored_type: Arrow type that the values have in the file.
+        arrow_type: What to give.
+        where: Column, for messages.
+        is_json: Whether the values are JSONB to be given as text.
+
+    Raises:
+        CorruptError: The pages claim more rows than a file can have.
+    """
+
+    def __init__(
+        self,
+        column: ColumnMetadata,
+        stored_type: pa.DataType,
+        arrow_type: pa.DataType,
+        where: str,
+        *,
+        is_json: bool = False,
+    ) -> None:
+        self.arrow_type = arrow_type
+        self._stored_type = storage_type(stored_type)
+        self._where = where
+        self._is_json = is_json
+        self._column = column
+        self._bounds = page_bounds(column, where)
+        self._arrays: list[EncodedArray | None] = [None] * len(column.pages)
+        self._recent = Recent()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all pages."""
+        return int(self._bounds[-1])
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether all pages hold distinct values and indices."""
+        pages = range(len(self._arrays))
+        return bool(pages) and all(isinstance(self._array(page), DictionaryArray) for page in pages)
+
+    def read(self, runs: RowRuns) -> Request[pa.Array]:
+        """Return values of the rows."""
+        parts = runs.split(self._bounds)
+        pages = self._column.pages
+        found = yield from gather([located(self._array(page).read(part), pages[page].where) for page, part in parts])
+        storage = storage_type(self.arrow_type)
+        arrays = [
+            pa.nulls(values.count, storage)
+            if values.block is None
+            else block_to_arrow(self._shown(values.block), storage, values.validity, self._where, self._stored_type)
+            for values in found
+        ]
+        return wrapped(_joined(arrays, storage), self.arrow_type)
+
+    def _shown(self, block: Block) -> Block:
+        return jsonb_to_text(block, self._where) if self._is_json else block
+
+    def _array(self, index: int) -> EncodedArray:
+        array = self._arrays[index]
+        if array is None:
+            page = self._column.pages[index]
+            buffers = PageBuffers(page, self._column.buffers, self._recent)
+            context = Context(buffers, page.num_rows, self._stored_type)
+            array = self._arrays[index] = array_from_proto(parse_encoding(page.encoding, buffers), context)
+        return array
+
+
+def page_bounds(column: ColumnMetadata, where: str) -> Ints:
+    """Return first row of each page and one past the last, int64.
+
+    Raises:
+        CorruptError: More rows than a file can have.
+    """
+    if column.num_rows > MAX_ROWS:
+        raise CorruptError("rows of a column", where=where, expected=f"at most {MAX_ROWS}", found=column.num_rows)
+    return np.cumsum([0, *(page.num_rows for page in column.pages)], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class MissingNode:
+    """A field that the file does not have: nulls."""
+
+    arrow_type: pa.DataType
+
+    @property
+    def num_rows(self) -> None:
+        """As many as one likes."""
+        return None
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether all pages hold distinct values and indices: no."""
+        return False
+
+    def read(self, runs: RowRuns) -> Request[pa.Array]:
+        """Return nulls."""
+        yield from ()
+        return pa.nulls(runs.count, self.arrow_type)
+
+
+@dataclass(frozen=True, slots=True)
+class StructNode:
+    """Structs, none of them null."""
+
+    arrow_type: pa.DataType
+    children: tuple[V20Node, ...]
+    num_rows: int | None
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether all pages hold distinct values and indices: no."""
+        return False
+
+    def read(self, runs: RowRuns) -> Request[pa.Array]:
+        """Return structs of what the children give."""
+        children = yield from gather([child.read(runs) for child in self.children])
+        storage = storage_type(self.arrow_type)
+        return wrapped(pa.Array.from_buffers(storage, runs.count, [None], children=children), self.arrow_type)
+
+
+def located(request: Request[T], where: str) -> Request[T]:
+    """Return the same request; errors about bytes that do not name the page say `where`."""
+    try:
+        return (yield from request)
+    except FormatError as error:
+        if not str(error.where).startswith(where):
+            error.where = where if error.where is None else f"{where}: {error.where}"
+        raise
+
+
+def storage_type(arrow_type: pa.DataType) -> pa.DataType:
+    """Return type that an extension type is stored as; other types are their own."""
+    while isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    return arrow_type
+
+
+def wrapped(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Return values of a storage type as its extension type."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(arrow_type, wrapped(values, arrow_type.storage_type))
+    return values
+
+
+def _joined(arrays: list[pa.Array], storage: pa.DataType) -> pa.Array:
+    if not arrays:
+        return pa.nulls(0, storage)
+    return concatenate(arrays)

@@ -1,0 +1,94 @@
+"""A pool of encoder threads: work of one column in order, of several columns in parallel."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from lance_duck import forks
+from lance_duck.encoding.write.layouts.page import EncodedPage
+from lance_duck.file.write.contract import Deferred, Pages
+from lance_duck.forks import Lock
+
+Work = Callable[[], Pages]
+Encoded = list[tuple[int, "Future[Sequence[EncodedPage]]"]]
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """Work that is done one after the other."""
+
+    waiting: deque[tuple[Work, Future[Encoded]]] = field(default_factory=deque)
+    is_running: bool = False
+    failed: BaseException | None = None
+
+
+class Lanes:
+    """A few threads; each takes the next work of a lane that nobody is at, or encodes a page that was deferred.
+
+    Args:
+        threads: How many.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, "lance_duck-encode")
+        self._lock = Lock()
+        self._is_closed = False
+        self._born = forks.count()
+
+    def submit(self, lane: Lane, work: Work) -> Future[Encoded]:
+        """Do work after that which the lane has; gives its pages, which may still be on their way.
+
+        Once work of a lane has failed, what follows in it fails alike.
+
+        Raises:
+            ForkedError: The lanes are those of a process that this one was forked from.
+        """
+        forks.check_not_forked(
+            self._born, "a write that the parent process began cannot go on in a forked child", remedy="write anew"
+        )
+        found: Future[Encoded] = Future()
+        with self._lock:
+            lane.waiting.append((work, found))
+            starts, lane.is_running = not lane.is_running, True
+        if starts:
+            self._pool.submit(self._run, lane)
+        return found
+
+    def close(self) -> None:
+        """Drop all work that has not begun, and wait for that which has."""
+        self._is_closed = True
+        if forks.count() == self._born:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, lane: Lane) -> None:
+        while True:
+            with self._lock:
+                if not lane.waiting or self._is_closed:
+                    lane.is_running = False
+                    return
+                work, found = lane.waiting.popleft()
+            try:
+                if lane.failed is not None:
+                    raise lane.failed
+                found.set_result([(index, self._encode(page)) for index, page in work()])
+            except BaseException as error:
+                lane.failed = error
+                found.set_exception(error)
+
+    def _encode(self, page: EncodedPage | Deferred) -> Future[Sequence[EncodedPage]]:
+        if not isinstance(page, EncodedPage):
+            return self._pool.submit(page)
+        done: Future[Sequence[EncodedPage]] = Future()
+        done.set_result((page,))
+        return done
+
+
+def all_done(encoded: Sequence[Future[Encoded]]) -> bool:
+    """Return whether nothing of it has to be waited for."""
+    return all(
+        future.done() and (future.exception() is not None or all(page.done() for _, page in future.result()))
+        for future in encoded
+    )

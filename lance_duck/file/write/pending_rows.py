@@ -1,0 +1,157 @@
+"""Rows of a physical column that wait to become a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.write.blocks import is_variable
+from lance_duck.encoding.write.shred import Outline
+from lance_duck.kernels.memory import Bytes
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRows:
+    """Some rows of a physical column.
+
+    Attributes:
+        values: One for each slot, of a storage type.
+        outline: Its entries, all layers unfolded.
+        num_rows: Rows.
+        stride: Entries of a row in columns without lists.
+    """
+
+    values: pa.Array
+    outline: Outline
+    num_rows: int
+    stride: int = 1
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of values and levels; rows without either count as a bit."""
+        return values_bytes(self.values) + self.outline.count * self._marks + self.num_rows // 8 + 1
+
+    @property
+    def _marks(self) -> int:
+        """Bytes of an entry's marks."""
+        return (self.outline.begins is not None) + (self.outline.holes is not None)
+
+    def cut(self, room: int, at_least: int) -> tuple[PendingRows | None, PendingRows | None]:
+        """Return the rows that take at most `room` bytes, but `at_least` so many, and the others."""
+        rows, entry, slot = self._fitting(room, at_least)
+        if rows <= 0:
+            return None, self
+        if rows >= self.num_rows:
+            return self, None
+        return self._slice(0, entry, 0, slot, rows), self._slice(
+            entry, self.outline.count, slot, len(self.values), self.num_rows - rows
+        )
+
+    def _fitting(self, room: int, at_least: int) -> tuple[int, int, int]:
+        """Return how many rows fit into `room` bytes, `at_least` so many, with their entries and slots."""
+        if self.outline.begins is None and not is_variable(self.values.type):
+            each = self.stride * (values_bytes(self.values) / max(1, len(self.values)) + self._marks) + 1 / 8
+            rows = min(max(int(room / each), at_least), self.num_rows)
+            return rows, rows * self.stride, rows * self.stride
+        entries, slots = self._bounds()
+        costs = slot_costs(self.values, slots) + entries * self._marks + np.arange(len(entries)) // 8
+        rows = min(max(int(costs.searchsorted(room, side="right")) - 1, at_least), self.num_rows)
+        return rows, int(entries[rows]), int(slots[rows])
+
+    def owned(self) -> PendingRows:
+        """Return the same rows, in memory of which they use most."""
+        outline = self.outline
+        kept = Outline(
+            outline.count, _own(outline.begins), _own(outline.holes), outline.hidden, outline.marks, outline.lists
+        )
+        values = self.values if _is_own(self.values) else pa.concat_arrays([self.values])
+        return PendingRows(values, kept, self.num_rows, self.stride)
+
+    def _bounds(self) -> tuple[Int64s, Int64s]:
+        """Return entries and slots before each row, and after all."""
+        begins, holes = self.outline.begins, self.outline.holes
+        if begins is None:
+            entries = np.arange(self.num_rows + 1, dtype=np.int64) * self.stride
+            return entries, entries
+        entries = np.append(np.flatnonzero(begins == 0), len(begins))
+        if holes is None:
+            return entries, entries
+        shown = (holes == 0) | (holes > self.outline.hidden)
+        return entries, np.append(0, np.cumsum(shown))[entries]
+
+    def _slice(self, start: int, stop: int, first: int, last: int, num_rows: int) -> PendingRows:
+        outline = self.outline
+        part = Outline(
+            stop - start,
+            None if outline.begins is None else outline.begins[start:stop],
+            None if outline.holes is None else outline.holes[start:stop],
+            outline.hidden,
+            outline.marks,
+            outline.lists,
+        )
+        return PendingRows(self.values.slice(first, last - first), part, num_rows, self.stride)
+
+
+def values_bytes(values: pa.Array) -> int:
+    """Return bytes of an array, without its dictionary."""
+    return int(values.indices.nbytes if pa.types.is_dictionary(values.type) else values.nbytes)
+
+
+def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
+    """Return bytes of the values before each of these slots."""
+    if is_variable(values.type) and len(values):
+        word = 8 if values.type in (pa.large_string(), pa.large_binary()) else 4
+        offsets = np.frombuffer(values.buffers()[1], dtype=f"<i{word}")[values.offset :]
+        return offsets[slots].astype(np.int64) - int(offsets[0]) + slots * word
+    return (slots * (values_bytes(values) / max(1, len(values)))).astype(np.int64)
+
+
+def join(parts: list[PendingRows]) -> list[PendingRows]:
+    """Return the rows of all parts as one, or as few where dictionaries together are too large for their indices."""
+    if len(parts) < 2:
+        return parts
+    try:
+        return [_join_all(parts)]
+    except pa.ArrowInvalid:
+        half = len(parts) // 2
+        return join(parts[:half]) + join(parts[half:])
+
+
+def _join_all(parts: list[PendingRows]) -> PendingRows:
+    first = parts[0].outline
+    outline = Outline(
+        sum(part.outline.count for part in parts),
+        _join([part.outline.begins for part in parts], parts),
+        _join([part.outline.holes for part in parts], parts),
+        first.hidden,
+        first.marks,
+        first.lists,
+    )
+    values = pa.concat_arrays([part.values for part in parts])
+    return PendingRows(values, outline, sum(part.num_rows for part in parts), parts[0].stride)
+
+
+def _join(marks: list[Bytes | None], parts: list[PendingRows]) -> Bytes | None:
+    if all(mark is None for mark in marks):
+        return None
+    return np.concatenate(
+        [
+            np.zeros(part.outline.count, dtype=np.uint8) if mark is None else mark
+            for mark, part in zip(marks, parts, strict=True)
+        ]
+    )
+
+
+def _is_own(values: pa.Array) -> bool:
+    """Return whether the buffers of an array hold little but its values."""
+    buffers = [buffer for buffer in values.buffers() if buffer is not None]
+    return all(buffer.parent is None for buffer in buffers) and sum(b.size for b in buffers) <= 2 * values.nbytes + 1024
+
+
+def _own(marks: Bytes | None) -> Bytes | None:
+    return marks if marks is None or marks.base is None else marks.copy()

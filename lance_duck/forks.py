@@ -1,0 +1,110 @@
+"""What a forked child has to make anew: a fork copies memory, but of all threads only the one that forked.
+
+A lock that another thread held stays locked in the child for ever, and whoever waits for work of another thread waits
+for ever. `count()` says how often this process was forked off; `Lock` and `RLock` are open in a child, whoever held
+them in its parent; `after_fork` runs what a library needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Final
+
+from lance_duck.errors import ForkedError
+
+_PACKAGE: Final = __name__.partition(".")[0]
+
+_count = 0
+_renewing = threading.Lock()
+
+
+def count() -> int:
+    """Number of forks between the process that imported this package and this one; 0 when it was never forked."""
+    return _count
+
+
+def after_fork(do: Callable[[], None]) -> None:
+    """Run something in each forked child before anything else of this package runs there."""
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=do)
+
+
+def check_not_forked(born: int, what: str, where: object = None, *, remedy: str) -> None:
+    """Check that something was begun by this process, and not by one that it was forked from.
+
+    Args:
+        born: What `count()` was then.
+        what: What cannot go on here.
+        where: What it is about.
+        remedy: What to do instead.
+
+    Raises:
+        ForkedError: It was begun before a fork.
+    """
+    if born != _count:
+        raise ForkedError(what, where=where, remedy=remedy)
+
+
+class Lock:
+    """A `threading.Lock` for `with`, which a forked child finds open.
+
+    Attributes:
+        was_held: A thread of the parent held it when this process was forked off: what it guards may be half changed.
+            Whoever mends that sets it to False.
+    """
+
+    __slots__ = ("_born", "_inner", "was_held")
+
+    _make: Callable[[], Any] = staticmethod(threading.Lock)
+
+    def __init__(self) -> None:
+        self._inner = self._make()
+        self._born = _count
+        self.was_held = False
+
+    def __enter__(self) -> None:
+        if self._born != _count:
+            with _renewing:
+                if self._born != _count:
+                    self.was_held |= not self._inner.acquire(blocking=False)
+                    self._inner = self._make()
+                    self._born = _count
+        self._inner.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._inner.release()
+
+
+class RLock(Lock):
+    """A `threading.RLock` for `with`, which a forked child finds open."""
+
+    __slots__ = ()
+
+    _make = staticmethod(threading.RLock)
+
+
+def _begin_child() -> None:
+    global _count, _renewing
+    _count += 1
+    _renewing = threading.Lock()
+    if sys.version_info < (3, 12):
+        _open_cached_properties()
+
+
+def _open_cached_properties() -> None:
+    """Open the locks of cached properties: up to Python 3.11 each has one, which is held while a value is made."""
+    modules = [module for name, module in sys.modules.copy().items() if name.partition(".")[0] == _PACKAGE]
+    for class_ in {each for module in modules for each in vars(module).values() if isinstance(each, type)}:
+        for member in vars(class_).values():
+            if isinstance(member, cached_property):
+                member.lock = threading.RLock()  # type: ignore[attr-defined]
+
+
+after_fork(_begin_child)

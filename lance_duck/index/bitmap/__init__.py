@@ -1,0 +1,1 @@
+"""Bitmap and label list indexes: for each distinct value, or item of a list, the set of its rows."""

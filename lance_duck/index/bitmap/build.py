@@ -1,0 +1,149 @@
+"""Bitmap files written: values are gathered into runs of entries, runs are merged, and entries go out in order.
+
+A run holds as many values as a quarter of the memory limit has room for, and not more than 256 MiB. Its entries, a few
+bytes a row, stay in memory up to another quarter; the others wait in temporary files, which are mapped, not read whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import StoreError
+from lance_duck.file.write.contract import num_bytes
+from lance_duck.index.bitmap.entries import BitmapEntries, cut, merged
+from lance_duck.index.bitmap.file import BITMAPS, FILE, KEYS
+from lance_duck.index.bitmap.values import entries_of
+from lance_duck.index.files import SegmentWriter
+from lance_duck.index.kind import BuildOptions
+
+_STATISTICS: Final = "lance:index_stats"
+_RUN_BYTES: Final = 256 << 20  # its bitmaps fit into one array then, whatever the values
+
+
+class SpilledRuns:
+    """Entries of values that come batch by batch; a context manager that removes its temporary files.
+
+    Args:
+        type_: Of the values.
+        options: Memory, and whom to tell.
+    """
+
+    def __init__(self, type_: pa.DataType, options: BuildOptions) -> None:
+        self._type = type_
+        self._limit = max(options.memory_limit // 4, 1)
+        self._run = min(self._limit, _RUN_BYTES)
+        self._progress = options.progress
+        self._files = ExitStack()
+        self._values: list[pa.Array] = []
+        self._rows: list[NDArray[np.uint64]] = []
+        self._waiting = self._held = self._taken = 0
+        self._runs: list[Iterable[BitmapEntries]] = []
+
+    def add(self, values: pa.Array, rows: NDArray[np.uint64], taken: int) -> None:
+        """Take values and the rows that have them; `taken` rows of the table are done with that."""
+        self._values.append(values)
+        self._rows.append(rows)
+        self._waiting += num_bytes(values) + rows.nbytes
+        if self._waiting >= self._run:
+            self._close()
+        self._taken += taken
+        if self._progress is not None:
+            self._progress(self._taken)
+
+    def sources(self) -> list[Iterator[BitmapEntries]]:
+        """Return the runs, each in order."""
+        self._close()
+        return [iter(run) for run in self._runs]
+
+    def _close(self) -> None:
+        if not self._rows:
+            return
+        entries = entries_of(pa.chunked_array(self._values, self._type), np.concatenate(self._rows))
+        self._values, self._rows, self._waiting = [], [], 0
+        if self._held + entries.nbytes > self._limit:
+            self._runs.append(self._files.enter_context(_Spilled(entries)))
+            return
+        self._held += entries.nbytes
+        self._runs.append(cut(entries))
+
+    def __enter__(self) -> SpilledRuns:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._files.close()
+
+
+def write_entries(
+    sources: list[Iterator[BitmapEntries]],
+    type_: pa.DataType,
+    writer: SegmentWriter,
+    buffers: Iterable[tuple[str, bytes]] = (),
+    metadata: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Write the file of an index.
+
+    Args:
+        sources: Entries, each source in order.
+        type_: Of the keys.
+        writer: Takes the file.
+        buffers: Global buffers, and the entries of the metadata that say where they are.
+        metadata: More entries of the metadata.
+
+    Raises:
+        CorruptError: Entries of another segment are broken.
+        StoreError: The disk or the service failed.
+    """
+    schema = pa.schema([pa.field(KEYS, type_), pa.field(BITMAPS, pa.binary())])
+    file = writer.create(FILE, schema)
+    for name, data in buffers:
+        file.add_schema_metadata(name, str(file.add_global_buffer(data)))
+    for entries in merged(sources, FILE) if sources else ():
+        file.write(pa.record_batch([entries.keys, entries.maps], schema))
+    for name, value in metadata:
+        file.add_schema_metadata(name, value)
+    file.add_schema_metadata(_STATISTICS, json.dumps({"num_bitmaps": file.num_rows}, separators=(",", ":")))
+    writer.add(FILE, file)
+
+
+class _Spilled:
+    """Entries in a temporary file."""
+
+    def __init__(self, entries: BitmapEntries) -> None:
+        handle, self._path = tempfile.mkstemp(prefix="lance_duck-bitmaps-", suffix=".arrow")
+        os.close(handle)
+        schema = pa.schema([(KEYS, entries.keys.type), (BITMAPS, pa.binary())])
+        try:
+            with pa.OSFile(self._path, "wb") as sink, pa.ipc.new_file(sink, schema) as file:
+                for part in cut(entries):
+                    file.write_batch(pa.record_batch([part.keys, part.maps], schema))
+        except BaseException as error:
+            os.unlink(self._path)
+            if isinstance(error, OSError):
+                raise StoreError("entries of an index cannot be kept", where=self._path, found=error) from error
+            raise
+
+    def __iter__(self) -> Iterator[BitmapEntries]:
+        with pa.memory_map(self._path) as source, pa.ipc.open_file(source) as file:
+            for i in range(file.num_record_batches):
+                batch = file.get_batch(i)
+                yield BitmapEntries(batch.column(0), batch.column(1))
+
+    def __enter__(self) -> _Spilled:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.unlink(self._path)

@@ -1,0 +1,176 @@
+"""Entries of a bitmap index: distinct keys in the order in which they are written, and the rows of each as bytes.
+
+Their rows get new names, and streams of them are merged into one, a block of many entries at a time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.index.bitmap.keys import sortable, written_order
+from lance_duck.index.bitmap.row_maps import Names, grouped, map_bytes, maps_of
+from lance_duck.rows.row_maps import read_array_maps
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set_bytes import read_row_address_map
+
+Follow = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
+
+_PIECE: Final = 1 << 22
+_BLOCK: Final = 1 << 14
+_BLOCK_BYTES: Final = 1 << 19
+
+
+@dataclass(frozen=True)
+class BitmapEntries:
+    """Some entries.
+
+    Attributes:
+        keys: Distinct, in order; the first may be null.
+        maps: binary, a row address map each, without nulls.
+    """
+
+    keys: pa.Array
+    maps: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about."""
+        return int(self.keys.nbytes + self.maps.nbytes)
+
+
+def cut(entries: BitmapEntries) -> Iterator[BitmapEntries]:
+    """Cut entries into blocks, each of which can be worked on at once."""
+    _, begins = map_bytes(entries.maps)
+    start = 0
+    while start < len(entries):
+        full = int(np.searchsorted(begins, begins[start] + _BLOCK_BYTES, "right")) - 1
+        stop = max(start + 1, min(full, start + _BLOCK, len(entries)))
+        yield BitmapEntries(entries.keys[start:stop], entries.maps[start:stop])
+        start = stop
+
+
+def followed(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntries:
+    """Give rows their new names; entries that lose all of them are left out.
+
+    Raises:
+        CorruptError: The rows of an entry are broken.
+    """
+    good, counts, rows = read_array_maps(*map_bytes(entries.maps))
+    names, lives = follow(rows)
+    group = np.repeat(np.arange(len(entries)), counts)
+    counts, rows = grouped(group[lives], names[lives], len(entries))
+    others = {
+        place: moved_rows(read_row_address_map(entries.maps[place].as_py(), where), follow)
+        for place in np.flatnonzero(~good).tolist()
+    }
+    maps = maps_of(counts, rows, others)
+    left = counts > 0
+    left[[place for place, found in others.items() if found]] = True
+    chosen = pa.array(np.flatnonzero(left))
+    return BitmapEntries(entries.keys.take(chosen), maps.take(chosen))
+
+
+def merged(sources: Sequence[Iterator[BitmapEntries]], where: str) -> Iterator[BitmapEntries]:
+    """Merge streams, each in order and without repeated keys: keys of several get the rows of all.
+
+    Raises:
+        CorruptError: The rows of an entry are broken.
+    """
+    if len(sources) == 1:
+        yield from sources[0]
+        return
+    heads = [_Head(source) for source in sources]
+    while True:
+        heads = [head for head in heads if head.fill()]
+        if not heads:
+            return
+        last = min((head.last for head in heads), key=_position)
+        pieces = [head.cut(last) for head in heads]
+        yield _united([piece for piece in pieces if len(piece)], where)
+
+
+def moved_rows(rows: RowSet, follow: Follow) -> RowSet:
+    """Return the new names of rows that are still entries."""
+    found = []
+    for fragment_id, offsets in rows.parts.items():
+        for start in range(offsets.min(), offsets.max() + 1, _PIECE):
+            names = (rows & RowSet.of_ranges([(fragment_id, start, start + _PIECE)])).rows()
+            new, lives = follow(names)
+            found.append(RowSet.of(new[lives]))
+    return RowSet.union(found)
+
+
+class _Head:
+    """Entries of a stream that come next."""
+
+    def __init__(self, source: Iterator[BitmapEntries]) -> None:
+        self._source = source
+        self._entries: BitmapEntries | None = None
+        self._order: pa.Array = pa.array([])
+
+    @property
+    def last(self) -> Any:
+        """Key of the last of them."""
+        return self._order[-1].as_py()
+
+    def fill(self) -> bool:
+        """Take more where there are none left; False at the end."""
+        while self._entries is None or not len(self._entries):
+            self._entries = next(self._source, None)
+            if self._entries is None:
+                return False
+            self._order = sortable(self._entries.keys)
+        return True
+
+    def cut(self, last: Any) -> BitmapEntries:
+        """Remove and return those up to a key."""
+        found = self._entries
+        if found is None:
+            return BitmapEntries(self._order[:0], pa.array([], pa.binary()))
+        count = bisect_right(range(len(found)), _position(last), key=lambda i: _position(self._order[i].as_py()))
+        self._entries = BitmapEntries(found.keys[count:], found.maps[count:])
+        self._order = self._order[count:]
+        return BitmapEntries(found.keys[:count], found.maps[:count])
+
+
+def _position(key: Any) -> tuple[bool, Any]:
+    return key is not None, 0 if key is None else key
+
+
+def _united(pieces: list[BitmapEntries], where: str) -> BitmapEntries:
+    """Return entries of several streams as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    found = pa.concat_arrays([piece.keys for piece in pieces])
+    maps = pa.concat_arrays([piece.maps for piece in pieces])
+    order = sortable(found).dictionary_encode(null_encoding="encode")
+    first = np.full(len(order.dictionary), len(found), np.int64)
+    codes = order.indices.to_numpy(zero_copy_only=False)
+    np.minimum.at(first, codes, np.arange(len(found)))
+    keys = found.take(pa.array(first))
+    in_order = written_order(keys)
+    rank = np.empty(len(keys), np.int64)
+    rank[in_order] = np.arange(len(keys))
+    return BitmapEntries(keys.take(pa.array(in_order)), _union(maps, rank[codes], len(keys), where))
+
+
+def _union(maps: pa.Array, group: NDArray[np.int64], groups: int, where: str) -> pa.Array:
+    """Unite the maps of each group."""
+    good, counts, rows = read_array_maps(*map_bytes(maps))
+    whole = np.bincount(group, ~good, groups) == 0
+    flat = np.repeat(whole[group], counts)
+    by_group, rows = grouped(np.repeat(group, counts)[flat], rows[flat], groups)
+    members: dict[int, list[RowSet]] = {int(i): [] for i in np.flatnonzero(~whole)}
+    for place in np.flatnonzero(~whole[group]).tolist():
+        members[int(group[place])].append(read_row_address_map(maps[place].as_py(), where))
+    return maps_of(by_group, rows, {i: RowSet.union(sets) for i, sets in members.items()})

@@ -1,0 +1,207 @@
+"""The file of a bitmap index, open: its keys in memory, its bitmaps read when they are asked for.
+
+bitmap_page_lookup.lance
+    keys      the distinct values, one of them perhaps null
+    bitmaps   binary: the rows of each, a row address map (see `rows.row_set_bytes`)
+    metadata  lance:index_stats = {"num_bitmaps": number of rows}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.bitmap.cache import KeptBitmaps, Present
+from lance_duck.index.bitmap.entries import BitmapEntries
+from lance_duck.index.bitmap.keys import BitmapKeys, Places, written_order
+from lance_duck.index.bitmap.row_maps import map_bytes
+from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.rows.row_maps import read_array_maps
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set_bytes import read_row_address_map
+
+FILE: Final = "bitmap_page_lookup.lance"
+KEYS: Final = "keys"
+BITMAPS: Final = "bitmaps"
+
+_KEPT_BYTES: Final = 64 << 20
+_FIRST_ROWS: Final = 64
+_FEW: Final = 4096
+_MOST_ROWS: Final = 1 << 18
+_BLOCK_BYTES: Final = 16 << 20
+_SMALL: Final = 512  # bytes of a bitmap, on average, below which many are read at once and none is kept
+
+
+class BitmapFile:
+    """A file of keys and their rows. Safe to use from several threads.
+
+    Attributes:
+        keys: Its keys.
+        metadata: Of its schema.
+
+    Args:
+        files: Of the segment.
+        type_: Of the keys.
+
+    Raises:
+        CorruptError, NotFoundError: There is no such file with keys of this type.
+    """
+
+    def __init__(self, files: SegmentReader, type_: pa.DataType) -> None:
+        self._file: SegmentFile = files.open(FILE)
+        self._file.column(KEYS, type_)
+        self._file.column(BITMAPS, pa.binary())
+        self.metadata = self._file.metadata
+        self.path = self._file.path
+        self.keys = BitmapKeys(self._file.read([KEYS])[0])
+        self._kept = KeptBitmaps(_KEPT_BYTES)
+        self._present: Present | None = None
+
+    def rows(self, places: Places) -> RowSet:
+        """Return rows of any of some keys.
+
+        Args:
+            places: Of the keys in the file, ascending.
+
+        Raises:
+            CorruptError: A bitmap is broken.
+        """
+        found, missing = self._look(places)
+        for part in self._read(missing):
+            found.extend(self._sets(part)[0])
+        return RowSet.union(found)
+
+    def each(self, places: Places) -> dict[int, RowSet]:
+        """Return rows of each of some keys, by place.
+
+        Raises:
+            CorruptError: A bitmap is broken.
+        """
+        found = {place: self._kept.get(place) for place in places.tolist()}
+        missing = np.array([place for place, rows in found.items() if rows is None], np.int64)
+        for part in self._read(missing):
+            found.update(zip(part.places.tolist(), self._each(part), strict=True))
+        return {place: rows for place, rows in found.items() if rows is not None}
+
+    def present(self) -> Present:
+        """Return rows of all keys but null; found once.
+
+        Raises:
+            CorruptError: A bitmap is broken.
+        """
+        if self._present is None:
+            rows, count = RowSet({}), 0
+            for part in self._read(np.sort(self.keys.places)):
+                sets, number = self._sets(part)
+                rows, count = RowSet.union([rows, *sets]), count + number
+            self._present = Present(rows.filtered(_compact), len(rows) == count)
+        return self._present
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no row is known to have several keys."""
+        return self._present is None or self._present.is_disjoint
+
+    def known(self, places: Places) -> int | None:
+        """Return number of rows of some keys at most, without reading anything; None where it is not known."""
+        if len(places) <= _FEW:
+            found, missing = self._look(places)
+            if not len(missing):
+                return sum(map(len, found))
+        if self._present is None or np.isin(self.keys.nulls, places).any():
+            return None
+        return len(self._present.rows)
+
+    def global_buffer(self, index: int) -> bytes:
+        """Return a global buffer.
+
+        Raises:
+            CorruptError: There is none.
+        """
+        return self._file.global_buffer(index)
+
+    def prewarm(self) -> None:
+        """Read all bitmaps, and keep as many as are kept."""
+        for part in self._read(np.arange(len(self.keys), dtype=np.int64)):
+            self._each(part)
+
+    def entries(self) -> Iterator[BitmapEntries]:
+        """Yield all entries in the order in which they are written, some at a time."""
+        keys = self._file.read([KEYS])[0]
+        order = written_order(keys)
+        in_order = bool((order[1:] > order[:-1]).all())
+        for part in self._read(order, sort=not in_order):
+            yield BitmapEntries(keys.take(pa.array(part.places)), part.maps)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.keys.nbytes + self._kept.nbytes
+
+    def _look(self, places: Places) -> tuple[list[RowSet], Places]:
+        found = [self._kept.get(place) for place in places.tolist()] if len(self._kept) else []
+        if not found:
+            return [], places
+        missing = np.array([rows is None for rows in found], np.bool_)
+        return [rows for rows in found if rows is not None], places[missing]
+
+    def _read(self, places: Places, *, sort: bool = False) -> Iterator[_BitmapBatch]:
+        """Read bitmaps in that order, as many at once as are a block."""
+        start, step = 0, _FIRST_ROWS
+        while start < len(places):
+            chosen = places[start : start + step]
+            if sort:
+                ascending = np.argsort(chosen)
+                maps = self._file.read([BITMAPS], chosen[ascending])[0].take(pa.array(np.argsort(ascending)))
+            else:
+                maps = self._file.read([BITMAPS], chosen)[0]
+            part = _BitmapBatch(chosen, maps, self.path)
+            yield part
+            start += step
+            step = max(1, min(_MOST_ROWS, 4 * step, len(chosen) * _BLOCK_BYTES // max(part.size, 1)))
+
+    def _each(self, part: _BitmapBatch) -> list[RowSet]:
+        found = []
+        for place, data in zip(part.places.tolist(), part.maps, strict=True):
+            rows = read_row_address_map(data.as_py(), self.path)
+            self._kept.put(place, rows, len(data.as_py()))
+            found.append(rows)
+        return found
+
+    def _sets(self, part: _BitmapBatch) -> tuple[list[RowSet], int]:
+        """Return the rows of bitmaps, in sets of one or more of them, and their number with repetitions."""
+        if len(part) == 1 or part.size >= _SMALL * len(part):
+            sets = self._each(part)
+            return sets, sum(map(len, sets))
+        good, _, rows = read_array_maps(*map_bytes(part.maps))
+        others = [read_row_address_map(part.maps[i].as_py(), self.path) for i in np.flatnonzero(~good).tolist()]
+        return [RowSet.of(rows), *others], len(rows) + sum(map(len, others))
+
+
+class _BitmapBatch:
+    """Bitmaps that were read together."""
+
+    def __init__(self, places: Places, maps: pa.Array, where: str) -> None:
+        if maps.null_count:
+            raise CorruptError("key without a bitmap", where=where)
+        self.places = places
+        self.maps = maps
+        self.size = _size(maps)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def _compact(_: int, part: Any) -> Any:
+    copied = part.copy()  # the set may be one that is kept
+    copied.run_optimize()
+    return copied
+
+
+def _size(maps: pa.Array) -> int:
+    _, offsets = map_bytes(maps)
+    return int(offsets[-1] - offsets[0])

@@ -1,0 +1,128 @@
+"""Bitmap indexes: for every distinct value of a column the set of its rows.
+
+_indices/{uuid}/bitmap_page_lookup.lance    see `index.bitmap.file`; null is a value like others, floats are told apart
+                                            by their bits
+
+Details are an empty message, the version is 0. Rows go by their stable ids where the table has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.index.bitmap.build import SpilledRuns, write_entries
+from lance_duck.index.bitmap.entries import BitmapEntries, cut, followed
+from lance_duck.index.bitmap.file import BitmapFile
+from lance_duck.index.bitmap.keys import can_be_key, can_find
+from lance_duck.index.files import SegmentReader, SegmentWriter
+from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergeInput
+from lance_duck.index.query import Except, Query
+from lance_duck.rows.row_set import RowSet
+
+
+class BitmapSegment:
+    """An open segment of bitmaps.
+
+    Attributes:
+        file: Its file.
+        type: Storage type of the column.
+    """
+
+    def __init__(self, file: BitmapFile, type_: pa.DataType) -> None:
+        self.file = file
+        self.type = type_
+
+    def statistics(self) -> dict[str, Any]:
+        """Return how many bitmaps there are."""
+        return {"num_bitmaps": len(self.file.keys)}
+
+    def prewarm(self) -> None:
+        """Read the bitmaps, and keep as many as are kept."""
+        self.file.prewarm()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.file.nbytes
+
+
+class BitmapIndex(BitmapSegment):
+    """An open segment, whose keys are the values of the column."""
+
+    def estimate(self, query: Query) -> int | None:
+        """Return an upper bound of the rows of an answer, if it is known without reading bitmaps."""
+        return self.file.known(self.file.keys.find(query))
+
+    def search(self, query: Query) -> Answer:
+        """Return rows for a query, all of them sure unless rows are known to have several keys."""
+        rows = self._all_but(query) if isinstance(query, Except) else self.file.rows(self.file.keys.find(query))
+        return Answer.exactly(rows) if self.file.is_sound else Answer.at_most(rows)
+
+    def _all_but(self, query: Except) -> RowSet:
+        """Return the rows of keys that fail a condition, or all rows less those that satisfy it, if cheaper."""
+        keys, chosen = self.file.keys, self.file.keys.find(query)
+        if 2 * len(chosen) > len(keys.places):
+            present = self.file.present()
+            if present.is_disjoint:
+                return present.rows - self.file.rows(np.setdiff1d(keys.places, chosen))
+        return self.file.rows(chosen)
+
+
+class BitmapKind:
+    """Bitmap indexes."""
+
+    name: str = "Bitmap"
+    type_url: str = "/lance.table.BitmapIndexDetails"
+    versions: range = range(1)
+    rows_by: str = "id"
+    needs_order: bool = False
+
+    def supports(self, type_: pa.DataType) -> bool:
+        """Return whether a column of a storage type can be indexed."""
+        return can_be_key(type_)
+
+    def answers(self, query: Query, type_: pa.DataType) -> bool:
+        """Return ranges, values, prefixes, null, and all but these."""
+        return can_find(query, type_)
+
+    def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BitmapIndex:
+        """Open a segment: reads the keys."""
+        return BitmapIndex(BitmapFile(files, type_), type_)
+
+    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
+        """Write a segment of rows."""
+        return self.merge((), rows, writer, options)
+
+    def merge(
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
+    ) -> Details:
+        """Write a segment of others and of new rows."""
+        type_ = parts[0].index.type if rows is None else rows.schema.field(VALUE).type
+        with SpilledRuns(type_, options) as runs:
+            for batch in rows or ():
+                runs.add(batch.column(VALUE), batch.column(ROW).to_numpy(), batch.num_rows)
+            old = [moved_entries(part.index.file, part) for part in parts]
+            write_entries([*old, *runs.sources()], type_, writer)
+        return Details(0)
+
+    def can_follow(self) -> bool:
+        """Return entries can get new row names."""
+        return True
+
+
+def moved_entries(file: BitmapFile, part: MergeInput) -> Iterator[BitmapEntries]:
+    """Yield entries of a segment that are still some, with their new names, some at a time."""
+    for entries in file.entries():
+        for block in cut(entries):
+            yield followed(block, part.follow, file.path)
+
+
+BITMAP: Final = BitmapKind()

@@ -1,0 +1,160 @@
+"""Label list indexes: for every distinct item of the lists of a column the set of rows whose list has it.
+
+_indices/{uuid}/bitmap_page_lookup.lance    see `index.bitmap.file`; the keys are items, a null item is one like others,
+                                            and a list without items has no entry at all
+    global buffer, metadata lance:label_list_nulls = its index    row address map of the rows whose list is null
+                                                                  (from version 1 on)
+    metadata lance_duck:exact = 1           nothing but current items is in it
+
+Details are an empty message, the version is 1. Rows go by their stable ids where the table has them.
+
+Other writers keep, when they merge segments, what rows had before they were updated: of their segments every row that
+is found is to be looked at. Files that were written here, of rows or of such files, say that they are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.bitmap.build import SpilledRuns, write_entries
+from lance_duck.index.bitmap.entries import moved_rows
+from lance_duck.index.bitmap.file import BitmapFile
+from lance_duck.index.bitmap.keys import Places, can_be_key
+from lance_duck.index.bitmap.kind import BitmapSegment, moved_entries
+from lance_duck.index.files import SegmentReader, SegmentWriter
+from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergeInput
+from lance_duck.index.query import ContainsAll, ContainsAny, Query
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set_bytes import read_row_address_map, row_address_map
+
+_NULLS: Final = "lance:label_list_nulls"
+_EXACT: Final = "lance_duck:exact"
+_VERSION: Final = 1
+
+
+class LabelListIndex(BitmapSegment):
+    """An open segment, whose keys are the items of lists.
+
+    Attributes:
+        nulls: Rows whose list is null; None where the segment does not tell.
+        is_exact: Every row that is found satisfies its query.
+    """
+
+    def __init__(self, file: BitmapFile, type_: pa.DataType) -> None:
+        super().__init__(file, type_)
+        self.nulls = _read_nulls(file)
+        self.is_exact = file.metadata.get(_EXACT) == "1"
+
+    def estimate(self, query: Query) -> int | None:
+        """Return rows of an answer at most, where its bitmaps are in memory."""
+        known = [self.file.known(places) for places in self._places(query)]
+        sizes = [size for size in known if size is not None]
+        if isinstance(query, ContainsAll):
+            return min(sizes, default=None)
+        return sum(sizes) if len(sizes) == len(known) else None
+
+    def search(self, query: Query) -> Answer:
+        """Return rows for a query, sure where the file is exact."""
+        places = self._places(query)
+        if isinstance(query, ContainsAll):
+            rows = self._all(places)
+        else:
+            rows = self.file.rows(np.unique(np.concatenate([np.empty(0, np.int64), *places])))
+        return Answer.exactly(rows) if self.is_exact else Answer.at_most(rows)
+
+    def _places(self, query: Query) -> list[Places]:
+        """Return places of the keys that equal each of the values that a query asks for."""
+        return self.file.keys.equal(query.values) if isinstance(query, ContainsAny | ContainsAll) else []
+
+    def _all(self, places: list[Places]) -> RowSet:
+        if not all(map(len, places)):
+            return RowSet({})
+        each = self.file.each(np.unique(np.concatenate(places)))
+        found = [RowSet.union(each[place] for place in some.tolist()) for some in places]
+        rows = found[0]
+        for other in found[1:]:
+            rows = rows & other
+        return rows
+
+
+class LabelListKind:
+    """Label list indexes."""
+
+    name: str = "LabelList"
+    type_url: str = "/lance.table.LabelListIndexDetails"
+    versions: range = range(2)
+    rows_by: str = "id"
+    needs_order: bool = False
+
+    def supports(self, type_: pa.DataType) -> bool:
+        """Return whether a column of a storage type can be indexed: lists of what has a bitmap index."""
+        return bool((pt.is_list(type_) or pt.is_large_list(type_)) and can_be_key(type_.value_type))
+
+    def answers(self, query: Query, type_: pa.DataType) -> bool:
+        """Answer for any or all of some values; an empty ALL asks for the list itself, which is unknown."""
+        if not self.supports(type_) or not isinstance(query, ContainsAny | ContainsAll):
+            return False
+        return isinstance(query, ContainsAny) or len(query.values) > 0
+
+    def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> LabelListIndex:
+        """Open a segment: reads the keys."""
+        return LabelListIndex(BitmapFile(files, type_.value_type), type_)
+
+    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
+        """Write a segment of rows."""
+        return self.merge((), rows, writer, options)
+
+    def merge(
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
+    ) -> Details:
+        """Write a segment of others and of new rows."""
+        type_ = parts[0].index.type if rows is None else rows.schema.field(VALUE).type
+        exact = all(part.index.is_exact for part in parts)
+        # Rows with null lists that a part does not tell are told by nobody: version 0, then.
+        tells = all(part.index.nulls is not None for part in parts)
+        nulls = [moved_rows(part.index.nulls, part.follow) for part in parts if part.index.nulls is not None]
+        with SpilledRuns(type_.value_type, options) as runs:
+            for batch in rows or ():
+                lists, names = batch.column(VALUE), batch.column(ROW).to_numpy()
+                nulls.append(RowSet.of(names[lists.is_null().to_numpy(zero_copy_only=False)]))
+                runs.add(*_items(lists, names), batch.num_rows)
+            sources = [*(moved_entries(part.index.file, part) for part in parts), *runs.sources()]
+            buffers = [(_NULLS, row_address_map(RowSet.union(nulls)))] if tells else []
+            write_entries(sources, type_.value_type, writer, buffers, [(_EXACT, "1")] if exact else [])
+        return Details(_VERSION if tells else 0)
+
+    def can_follow(self) -> bool:
+        """Return entries can get new row names."""
+        return True
+
+
+def _items(lists: pa.Array, names: NDArray[np.uint64]) -> tuple[pa.Array, NDArray[np.uint64]]:
+    """Return the items of lists, and for each the row whose list it is in."""
+    if lists.null_count:  # a null list may have items that are not its own
+        names = names[lists.is_valid().to_numpy(zero_copy_only=False)]
+        lists = lists.drop_null()
+    return pc.list_flatten(lists), names[pc.list_parent_indices(lists).to_numpy()]
+
+
+def _read_nulls(file: BitmapFile) -> RowSet | None:
+    place = file.metadata.get(_NULLS)
+    if place is None:
+        return None
+    if not place.isdecimal() or len(place) > 9:
+        raise CorruptError("place of the null lists", where=file.path, expected="a number", found=repr(place))
+    return read_row_address_map(file.global_buffer(int(place)), file.path)
+
+
+LABEL_LIST: Final = LabelListKind()

@@ -1,0 +1,83 @@
+"""Row address maps of groups of rows, as one binary array."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.rows.row_maps import LARGEST, array_maps
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set_bytes import row_address_map
+
+Names = NDArray[np.uint64]
+
+RADIX: Final = 1 << 16
+_AT_ONCE: Final = 1 << 14
+_ROWS_AT_ONCE: Final = 1 << 18
+
+
+def grouped(group: NDArray[Any], rows: Names, groups: int) -> tuple[NDArray[np.int64], Names]:
+    """Return rows by group, ascending in each, each once; and how many there are in each."""
+    if len(group) and not (group[1:] >= group[:-1]).all():
+        if groups <= RADIX:
+            order = np.argsort(group.astype(np.uint16), kind="stable")
+        else:  # sorting numbers is much faster than sorting their places
+            both = np.sort(group.astype(np.uint64) << np.uint64(32) | np.arange(len(group), dtype=np.uint64))
+            order = both.astype(np.uint32)
+        group, rows = group[order], rows[order]
+    steps = (rows[1:] > rows[:-1]) | (group[1:] != group[:-1])
+    if not steps.all():
+        order = np.lexsort((rows, group))
+        group, rows = group[order], rows[order]
+        once = np.ones(len(rows), np.bool_)
+        once[1:] = (rows[1:] != rows[:-1]) | (group[1:] != group[:-1])
+        group, rows = group[once], rows[once]
+    return np.bincount(group, minlength=groups).astype(np.int64), rows
+
+
+def maps_of(counts: NDArray[np.int64], rows: Names, others: dict[int, RowSet] | None = None) -> pa.Array:
+    """Serialize the rows of groups; those of `others`, which have none here, are given as sets."""
+    end = np.cumsum(counts)
+    large = {i: RowSet.of(rows[end[i] - counts[i] : end[i]]) for i in np.flatnonzero(counts > LARGEST).tolist()}
+    large |= others or {}
+    small = np.ones(len(counts), np.bool_)
+    small[list(large)] = False
+    if large:
+        rows, counts = rows[np.repeat(small, counts)], counts[small]
+    maps = pa.concat_arrays([pa.array([], pa.binary()), *_small_maps(counts, rows)])
+    if not large:
+        return maps
+    both = pa.concat_arrays([maps, pa.array([row_address_map(each) for each in large.values()], pa.binary())])
+    place = np.empty(len(small), np.int64)
+    place[small] = np.arange(len(maps))
+    place[list(large)] = np.arange(len(maps), len(both))
+    return both.take(pa.array(place))
+
+
+def map_bytes(maps: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the bytes of binary values without nulls, and where each begins in them, with their end."""
+    if not len(maps):
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    _, offsets, data = maps.buffers()
+    begins = np.frombuffer(offsets, np.int32)[maps.offset : maps.offset + len(maps) + 1].astype(np.int64)
+    return (np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)), begins
+
+
+def _small_maps(counts: NDArray[np.int64], rows: Names) -> Iterator[pa.Array]:
+    """Serialize the rows of groups, few at once: the work stays in the caches of the processor."""
+    end = np.cumsum(counts)
+    start = done = 0
+    while start < len(counts):
+        few = int(np.searchsorted(end, done + _ROWS_AT_ONCE, "right"))
+        stop = max(start + 1, min(start + _AT_ONCE, few))
+        yield _binary(*array_maps(counts[start:stop], rows[done : int(end[stop - 1])]))
+        start, done = stop, int(end[stop - 1])
+
+
+def _binary(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pa.Array:
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)

@@ -1,0 +1,65 @@
+"""Grouping of values: distinct ones as keys, and the rows of each."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from lance_duck.index.bitmap.entries import BitmapEntries
+from lance_duck.index.bitmap.keys import is_number, sortable, written_order
+from lance_duck.index.bitmap.row_maps import RADIX, Names, grouped, maps_of
+
+_SAMPLE: Final = 1 << 16
+
+
+def entries_of(values: pa.ChunkedArray, rows: Names) -> BitmapEntries:
+    """Make entries of values, and the rows that have them, which may come in any order, also repeatedly."""
+    if not len(values):
+        return BitmapEntries(pa.array([], values.type), pa.array([], pa.binary()))
+    plain = _as_bits(values)
+    keys, ranks = _sorted(values) if _sorts_well(plain) else _hashed(plain, values.type)
+    counts, rows = grouped(ranks, rows, len(keys))
+    return BitmapEntries(keys, maps_of(counts, rows))
+
+
+def _sorts_well(values: pa.ChunkedArray) -> bool:
+    """Return whether sorting is faster than looking up each value: they are numbers, and most come once."""
+    sample = values.slice(0, _SAMPLE)
+    return is_number(values.type) and not values.null_count and len(sample.unique()) > len(sample) // 2
+
+
+def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
+    """Return keys in order, and for each value the place of its key; by sorting them."""
+    array = values.combine_chunks()
+    found = sortable(array).to_numpy(zero_copy_only=False)
+    order = np.argsort(found)
+    found = found[order]
+    first = np.ones(len(found), np.bool_)
+    first[1:] = found[1:] != found[:-1]
+    rank = np.empty(len(found), np.uint32)
+    rank[order] = np.cumsum(first) - 1
+    return array.take(pa.array(order[first])), rank
+
+
+def _hashed(values: pa.ChunkedArray, type_: pa.DataType) -> tuple[pa.Array, NDArray[Any]]:
+    """Return keys in order, and for each value the place of its key; by looking up each value."""
+    encoded = values.dictionary_encode(null_encoding="encode").combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # what older versions give
+        encoded = encoded.unify_dictionaries().chunk(0)
+    keys = encoded.dictionary if values.type == type_ else encoded.dictionary.view(type_)
+    order = written_order(keys)
+    rank = np.empty(len(keys), np.uint16 if len(keys) <= RADIX else np.uint32)
+    rank[order] = np.arange(len(keys))
+    return keys.take(pa.array(order)), rank[encoded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _as_bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return integers in place of floats: every two bit patterns are keys of their own."""
+    if not pt.is_floating(values.type):
+        return values
+    bits = {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[values.type.byte_width]
+    return pa.chunked_array([chunk.view(bits) for chunk in values.chunks], bits)

@@ -1,0 +1,78 @@
+"""Bounds of key ranges as places of entries."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.btree.entries import Run
+from lance_duck.index.btree.key_ranges import Spans
+from lance_duck.index.btree.keys import BTreeKeys
+from lance_duck.index.btree.lookup import Lookup
+
+Int64s = NDArray[np.int64]
+
+
+class KeyBounds:
+    """Where ascending keys belong among the entries.
+
+    Args:
+        lookup: The pages.
+        keys: The keys.
+        after_equal: Behind entries that are equal to them; else before.
+
+    Attributes:
+        places: For each key its place; until `settle` has seen the pages of `groups`, the first value of its page.
+        groups: For each page that has to be looked into, the first of its keys and their end.
+    """
+
+    def __init__(self, lookup: Lookup, keys: BTreeKeys, after_equal: bool) -> None:
+        page, self.places, within = lookup.places(keys, after_equal)
+        inside = np.flatnonzero(within)
+        groups = groups_of(page[inside])
+        self.groups = {number: (int(inside[i]), int(inside[j - 1]) + 1) for number, (i, j) in groups.items()}
+        self._keys = keys
+        self._after_equal = after_equal
+
+    def settle(self, page: int, run: Run) -> None:
+        """Find the places of the keys in a page."""
+        group = self.groups.get(page)
+        if group is not None:
+            begin, end = group
+            found = run.keys.places(self._keys.part(begin, end), self._after_equal)
+            self.places[begin:end] = found + run.values_from
+
+    def skip(self, lookup: Lookup) -> None:
+        """Take page ends as the places of keys, without looking into pages."""
+        for page, (begin, end) in self.groups.items():
+            self.places[begin:end] = lookup.bounds[page + 1]
+
+
+class End:
+    """Where all entries with a value begin, or end. See `KeyBounds`."""
+
+    def __init__(self, place: int) -> None:
+        self.places = np.array([place], np.int64)
+        self.groups: dict[int, tuple[int, int]] = {}
+
+    def settle(self, page: int, run: Run) -> None:
+        """Do nothing."""
+
+    def skip(self, lookup: Lookup) -> None:
+        """Do nothing."""
+
+
+def ends_of(spans: Spans, lookup: Lookup) -> tuple[KeyBounds | End, KeyBounds | End]:
+    """Return the lower and the upper ends of spans."""
+    low = End(lookup.nulls) if spans.low is None else KeyBounds(lookup, spans.low, spans.low_open)
+    high = End(lookup.num_rows) if spans.high is None else KeyBounds(lookup, spans.high, not spans.high_open)
+    return low, high
+
+
+def groups_of(numbers: Int64s) -> dict[int, tuple[int, int]]:
+    """Return, for each distinct ascending number, where it begins and where it ends."""
+    if len(numbers) == 1:
+        return {int(numbers[0]): (0, 1)}
+    edges = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    begins, ends = [0, *edges.tolist()], [*edges.tolist(), len(numbers)]
+    return dict(zip(numbers[begins].tolist(), zip(begins, ends, strict=True), strict=True)) if len(numbers) else {}

@@ -1,0 +1,74 @@
+"""Ranges of entries, as two arrays of the same length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRanges:
+    """Spans of entries.
+
+    Attributes:
+        starts: Where each begins, ascending.
+        stops: Where each ends, behind its last entry; not after the next one begins, and not where it begins itself.
+    """
+
+    starts: Int64s
+    stops: Int64s
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return int((self.stops - self.starts).sum())
+
+    def rest(self, start: int, stop: int) -> EntryRanges:
+        """Return what lies between two places and in none of these spans, all of which lie between them."""
+        starts, stops = np.append(start, self.stops), np.append(self.starts, stop)
+        full = stops > starts
+        return EntryRanges(starts[full], stops[full])
+
+
+def one_span(start: int, stop: int) -> EntryRanges:
+    """Return the span of entries from one place to another; none where it is empty."""
+    count = int(stop > start)
+    return EntryRanges(np.full(count, start, np.int64), np.full(count, stop, np.int64))
+
+
+def united(starts: Int64s, stops: Int64s) -> EntryRanges:
+    """Return the entries of any of some spans, which may overlap, be empty, and stand in any order."""
+    full = stops > starts
+    if not full.all():
+        starts, stops = starts[full], stops[full]
+    if len(starts) < 2:
+        return EntryRanges(starts, stops)
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(stops[order])
+    apart = starts[1:] > reach[:-1]
+    return EntryRanges(starts[np.append(True, apart)], reach[np.append(apart, True)])
+
+
+def by_page(places: EntryRanges, bounds: Int64s) -> tuple[Int64s, EntryRanges]:
+    """Cut spans where pages begin.
+
+    Args:
+        places: The spans.
+        bounds: First entry of each page, ascending, and the number of entries.
+
+    Returns:
+        For each piece its page, and the pieces.
+    """
+    first = np.searchsorted(bounds, places.starts, side="right") - 1
+    last = np.searchsorted(bounds, places.stops, side="left") - 1
+    counts = last - first + 1
+    if (counts == 1).all():
+        return first, places
+    span = np.repeat(np.arange(len(counts)), counts)
+    page = np.arange(len(span)) - np.repeat(np.cumsum(counts) - counts, counts) + first[span]
+    starts = np.maximum(places.starts[span], bounds[page])
+    return page, EntryRanges(starts, np.minimum(places.stops[span], bounds[page + 1]))

@@ -1,0 +1,114 @@
+"""Queries as ranges of keys.
+
+Queries mean that NaN is NaN, whatever its bits and sign, and greater than all other floats, and that -0.0 is 0.0;
+keys tell all of them apart, with the NaNs at both ends. A query on floats is therefore up to three spans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.errors import InternalError
+from lance_duck.index.btree.keys import BTreeKeys, ByteKeys, FixedKeys, float_dtype, float_keys, key_maker
+from lance_duck.index.query import Among, Between, HasPrefix, Query
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Spans of keys, each from low[i] to high[i]. One whose low end lies behind its high end is empty.
+
+    Attributes:
+        low: Lower ends, ascending; None: the first key, of one span.
+        high: Upper ends, ascending; None: the last key, of one span.
+        low_open: The lower ends are outside.
+        high_open: The upper ends are outside.
+    """
+
+    low: BTreeKeys | None = None
+    high: BTreeKeys | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+
+def spans_of(query: Query, type_: pa.DataType) -> list[Spans]:
+    """Return the spans of the values that satisfy a query, in no order.
+
+    Args:
+        query: No `Null`, and no `Except`.
+        type_: Of the values.
+    """
+    make = key_maker(type_)
+    if make is None:
+        raise InternalError("a type without an order", found=type_)
+    if isinstance(query, Among):
+        keys = make(query.values).ascending()
+        if not len(keys):
+            return []
+        return (
+            _among_floats(keys, type_)
+            if isinstance(keys, FixedKeys) and pa.types.is_floating(type_)
+            else [Spans(keys, keys)]
+        )
+    if isinstance(query, HasPrefix):
+        return [_prefix(query.prefix)]
+    if isinstance(query, Between):
+        if pa.types.is_floating(type_):
+            return _between_floats(query, type_)
+        low, high = (None if s is None else make(pa.array([s], type_)) for s in (query.low, query.high))
+        return [Spans(low, high, query.low_open, query.high_open)]
+    raise InternalError("a query that a B-tree does not answer", found=query)
+
+
+def _prefix(prefix: pa.Scalar) -> Spans:
+    """Return the span from the prefix to the next bytes that do not begin with it."""
+    text = prefix.as_py()
+    data = text.encode() if isinstance(text, str) else bytes(text)
+    head = data.rstrip(b"\xff")
+    return Spans(_one(data), _one(head[:-1] + bytes([head[-1] + 1])) if head else None, high_open=True)
+
+
+def _one(data: bytes) -> ByteKeys:
+    return ByteKeys(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8))
+
+
+def _among_floats(keys: FixedKeys, type_: pa.DataType) -> list[Spans]:
+    array = keys.array
+    number = (array >= _key(-np.inf, type_).array) & (array <= _key(np.inf, type_).array)
+    found = [] if number.all() else _nans(type_)
+    array = array[number]
+    if len(array):  # -1 is -0.0, and 0 is 0.0
+        low, high = np.where(array == 0, -1, array), np.where(array == -1, 0, array)
+        found.append(Spans(FixedKeys(low.astype(array.dtype)), FixedKeys(high.astype(array.dtype))))
+    return found
+
+
+def _between_floats(query: Between, type_: pa.DataType) -> list[Spans]:
+    low = None if query.low is None else float(query.low.as_py())
+    high = None if query.high is None else float(query.high.as_py())
+    from_nan, to_nan = low is not None and np.isnan(low), high is None or np.isnan(high)
+    if (from_nan and query.low_open) or (from_nan and not to_nan):
+        return []
+    with_nan = to_nan and not (high is not None and query.high_open)
+    if from_nan:
+        return _nans(type_) if with_nan else []
+    if low is None:
+        start, start_open = _key(-np.inf, type_), False
+    else:
+        start, start_open = _key(low or (0.0 if query.low_open else -0.0), type_), query.low_open
+    if with_nan:
+        return [Spans(start, None, start_open), _nans(type_)[0]]
+    if high is None or np.isnan(high):
+        return [Spans(start, _key(np.inf, type_), start_open)]
+    return [Spans(start, _key(high or (-0.0 if query.high_open else 0.0), type_), start_open, query.high_open)]
+
+
+def _nans(type_: pa.DataType) -> list[Spans]:
+    """Return everything below -inf and above inf."""
+    return [Spans(None, _key(-np.inf, type_), high_open=True), Spans(_key(np.inf, type_), None, low_open=True)]
+
+
+def _key(value: float, type_: pa.DataType) -> FixedKeys:
+    return FixedKeys(float_keys(np.array([value], float_dtype(type_))))

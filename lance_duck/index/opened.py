@@ -1,0 +1,74 @@
+"""Segments, opened once for all versions of a table that followed each other in this process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from lance_duck.errors import CorruptError, LanceDuckError
+from lance_duck.index.files import SegmentReader
+from lance_duck.index.kind import Details, IndexKind
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire import paths
+from lance_duck.wire.index import IndexMetadata
+
+
+class Opened:
+    """A segment that was opened.
+
+    Attributes:
+        found: The `ScalarIndex` or `VectorIndex`, or what is wrong with it.
+    """
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        return 0 if isinstance(self.found, LanceDuckError) else self.found.nbytes
+
+
+def opened(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> Opened:
+    """Open a segment, or return it as it was opened before. Never raises what its bytes provoke.
+
+    Args:
+        snapshot: Version of the table.
+        metadata: Of the segment.
+        kind: Of its index.
+        type_: Storage type of the column.
+    """
+
+    def open_() -> Opened:
+        details = Details(metadata.version, metadata.details)
+        try:
+            return Opened(kind.open(segment_files(snapshot, metadata), type_, details))
+        except Exception as error:
+            return Opened(broken(metadata, error))
+
+    key = (metadata.uuid, metadata.base_id, kind.name, metadata.version, str(type_))
+    return snapshot.shared(key, open_)
+
+
+def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:
+    """Return what is wrong with a segment. Whatever its bytes provoke, its rows can be scanned."""
+    if isinstance(error, LanceDuckError):
+        return error
+    return CorruptError("cannot be read", where=segment_name(metadata), found=repr(error))
+
+
+def segment_name(metadata: IndexMetadata) -> str:
+    """Return name a segment in messages."""
+    return f"segment {metadata.uuid} of index {metadata.name!r}"
+
+
+def segment_files(snapshot: Snapshot, metadata: IndexMetadata) -> SegmentReader:
+    """Return the files of a segment, wherever they lie.
+
+    Raises:
+        CorruptError: They lie in a base path that the table does not have.
+    """
+    store, base = snapshot.place(metadata.base_id)
+    directory = paths.index_directory(metadata.uuid, is_dataset_root=base is None or base.is_dataset_root)
+    return SegmentReader(store, directory, dict(metadata.files))

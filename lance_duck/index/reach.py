@@ -1,0 +1,195 @@
+"""Which fragments the entries of a segment reach, where entries are addresses and the table has stable row ids.
+
+Other writers may list fragments of which a segment has no rows, those that rows moved to by updates and compactions, as
+if its entries were stable row ids. Cores before pylance 14 do so with the B-trees of pylance 14 (version 1), which they
+do not read; pylance 1 with zone maps and Bloom filters. Whoever believes the list loses rows. pylance 14 merges and
+rewrites such segments together with their lists, so neither the version that a segment was built on nor the age of a
+fragment tells which lists are right. A segment is believed to cover
+
+- fragments that no row can have moved to: the manifest shows that their row ids were new when they were written;
+- of the others those of which an entry, or a zone, has each living row. To know this, the rows of all entries are read,
+  without their values, once in a process, and only where a segment lists such fragments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import LanceDuckError
+from lance_duck.forks import Lock
+from lance_duck.index.kind import IndexKind, Rows
+from lance_duck.index.opened import opened
+from lance_duck.rows.row_positions import Slots
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.index import IndexMetadata
+
+FragmentIds = NDArray[np.uint32]
+Offsets = NDArray[np.uint32]
+
+_HIGH = np.uint64(32)
+
+
+@runtime_checkable
+class Naming(Protocol):
+    """An open segment that can name the rows of all its entries."""
+
+    def names(self) -> Iterator[Rows]:
+        """Yield the rows of all entries, some at a time."""
+
+
+@runtime_checkable
+class Stretching(Protocol):
+    """An open segment whose entries are stretches of rows."""
+
+    def stretches(self) -> tuple[Rows, NDArray[np.int64]]:
+        """Return the first row of each stretch, and how many offsets it spans, at least 1 and within a fragment."""
+
+
+def needs_reach(snapshot: Snapshot, kind: IndexKind, version: int) -> bool:
+    """Whether the list of fragments of a segment of a kind, in a version of its layout, may be wrong in this way."""
+    return snapshot.has_stable_row_ids and (kind.rows_by == "address" or (kind.rows_by == "version" and version > 0))
+
+
+def reached(
+    snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, fragments: FragmentIds
+) -> FragmentIds:
+    """Return the fragments that a segment covers, of those that it lists.
+
+    Args:
+        snapshot: Version of a table with stable row ids.
+        metadata: Of a segment whose entries are addresses.
+        kind: Of its index.
+        type_: Storage type of the column.
+        fragments: Ids of fragments that it lists, all of this version.
+
+    Returns:
+        Ids, ascending. Of a segment that cannot be read fragments that nothing moved to.
+    """
+    doubtful = np.setdiff1d(fragments, snapshot.derived("fragments as written", lambda: _as_written(snapshot)))
+    if not len(doubtful):
+        return fragments
+    return np.setdiff1d(fragments, _not_reached(snapshot, metadata, kind, type_, doubtful))
+
+
+def _as_written(snapshot: Snapshot) -> FragmentIds:
+    """Return ids of fragments whose row ids were new when they were written.
+
+    That is sure of a fragment whose ids are greater than all those of the fragments before it, while none of these is
+    gone: an id that is older than a fragment belongs to a row of one before it, deleted or not.
+    """
+    greatest = -1
+    ids: list[int] = []
+    for number, fragment in enumerate(sorted(snapshot.fragments, key=lambda f: f.id)):
+        if fragment.id != number:
+            break
+        try:
+            sequence = snapshot.row_ids(fragment)
+        except LanceDuckError:
+            break
+        segments = [s for s in sequence.segments if s.count] if sequence is not None else []
+        if segments and min(s.low for s in segments) > greatest:
+            ids.append(number)
+        greatest = max([greatest, *(s.high for s in segments)])
+    return np.array(ids, np.uint32)
+
+
+def _not_reached(
+    snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, doubtful: FragmentIds
+) -> FragmentIds:
+    index = opened(snapshot, metadata, kind, type_).found
+    if not isinstance(index, Naming | Stretching):  # or broken: whoever asks it will say so
+        return doubtful
+    named = snapshot.shared(("named rows", metadata.uuid, metadata.base_id), _NamedRows)
+    try:
+        fragments = [snapshot.fragment(i) for i in doubtful.tolist()]
+        sizes = [snapshot.physical_rows(f) for f in fragments]
+        missing = named.missing(index, list(zip(doubtful.tolist(), sizes, strict=True)))
+    except LanceDuckError:
+        return doubtful
+    lost = [not _is_deleted(snapshot, f, rows) for f, rows in zip(fragments, missing, strict=True)]
+    return doubtful[np.array(lost, np.bool_)]
+
+
+def _is_deleted(snapshot: Snapshot, fragment: Fragment, rows: Offsets | None) -> bool:
+    """Return whether rows of a fragment, all of them for None, are deleted."""
+    if rows is not None and not len(rows):
+        return True
+    if fragment.deletion_file is None or rows is None:
+        return False
+    try:
+        vector = snapshot.deletion_vector(fragment)
+    except LanceDuckError:  # a problem of the fragment
+        return False
+    return vector is not None and bool(vector.contains(rows).all())
+
+
+class _NamedRows:
+    """Which rows the entries of a segment name. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._fragments: frozenset[int] | None = None
+        self._missing: dict[tuple[int, int], Offsets] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        return sum(rows.nbytes for rows in self._missing.values()) + 64 * len(self._fragments or ())
+
+    def missing(self, index: Naming | Stretching, fragments: list[tuple[int, int]]) -> list[Offsets | None]:
+        """Return for each fragment the offsets of rows that no entry names; None for all of them.
+
+        Args:
+            index: The segment.
+            fragments: Id and physical rows of each, by ascending id.
+        """
+        with self._lock:
+            if self._fragments is None or any(self._is_unknown(each) for each in fragments):
+                self._count(index, fragments)
+            return [self._missing.get(each) for each in fragments]
+
+    def _is_unknown(self, fragment: tuple[int, int]) -> bool:
+        return fragment not in self._missing and fragment[0] in (self._fragments or ())
+
+    def _count(self, index: Naming | Stretching, fragments: list[tuple[int, int]]) -> None:
+        ids, sizes = (np.array(column, np.int64) for column in zip(*fragments, strict=True))
+        slots = Slots(ids, sizes)
+        if isinstance(index, Stretching):
+            is_named, found = _of_stretches(slots, sizes, *index.stretches())
+        else:
+            is_named, found = _of_names(slots, index.names())
+        for each, start in zip(fragments, slots.starts.tolist(), strict=True):
+            if each[0] in found:
+                self._missing[each] = np.flatnonzero(~is_named[start : start + each[1]]).astype(np.uint32)
+        self._fragments = frozenset(found)
+
+
+def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], set[int]]:
+    """Return whether each row of some fragments is named, and all fragments that are."""
+    is_named = np.zeros(slots.total + 1, np.bool_)
+    found: set[int] = set()
+    for rows in names:
+        place, within, _ = slots.find(rows)
+        is_named[place[within]] = True
+        found.update(np.unique(rows >> _HIGH).tolist())
+    return is_named, found
+
+
+def _of_stretches(
+    slots: Slots, sizes: NDArray[np.int64], first: Rows, length: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], set[int]]:
+    """Return likewise for the rows of stretches; what lies beyond the end of a fragment is left out."""
+    place, within, _ = slots.find(first)
+    begin, length = place[within], length[within]
+    ends = slots.starts + sizes
+    end = np.minimum(begin + length, ends[np.searchsorted(ends, begin, side="right")])
+    depth = np.zeros(slots.total + 1, np.int32)
+    np.add.at(depth, begin, 1)
+    np.add.at(depth, end, -1)
+    return np.cumsum(depth) > 0, set(np.unique(first >> _HIGH).tolist())

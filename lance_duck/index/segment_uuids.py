@@ -1,0 +1,32 @@
+"""Uuids of segments that many processes write for one change, so that orphans are found.
+
+_indices/{first half of the change}{second half of its own}/…
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+from uuid import UUID, uuid4
+
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire import paths
+
+_HALF: Final = 8
+_HALF_OF_TEXT: Final = 18
+
+
+def part_uuid(change: UUID) -> UUID:
+    """Return a new uuid of a segment of a change."""
+    return UUID(bytes=change.bytes[:_HALF] + uuid4().bytes[_HALF:])
+
+
+def sweep_parts(snapshot: Snapshot, change: UUID, kept: Iterable[UUID]) -> None:
+    """Remove what was written for a change, but for some segments. Never raises."""
+    begin = f"{paths.INDICES}/{str(change)[:_HALF_OF_TEXT]}"
+    stays = {paths.index_directory(uuid) for uuid in kept}
+    with suppress(Exception):  # what is left is what cleanup removes
+        gone = [path for path in snapshot.store.beginning(begin) if path.rpartition("/")[0] not in stays]
+        if gone:
+            snapshot.store.delete(gone)

@@ -1,0 +1,108 @@
+"""Removal of vectors from a graph: the others keep their neighbors.
+
+Who loses many of them gets the nearest neighbours of those that are gone in their places.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.graph.hnsw import Graph
+
+Neighbors = NDArray[np.int64]
+
+_MANY: Final = 0.25
+_FEW_GONE: Final = 4  # of a vector's lost neighbours so many are asked for theirs
+_AT_ONCE: Final = 32 << 20  # bytes of vectors that are compared at once
+
+
+def cut(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.bool_], metric: str) -> Graph:
+    """Return a graph over the vectors that live, numbered anew, in the same order.
+
+    Args:
+        graph: Over all vectors.
+        vectors: float32 (n, dim) of it; for cosine normalised.
+        lives: bool (n,): which stay; at least one does.
+        metric: "l2", "cosine" or "dot".
+    """
+    numbers = np.where(lives, np.cumsum(lives) - 1, -1)
+    levels = graph.levels[lives]
+    height = int(levels.max())
+    room = graph.room[: height + 1].astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(room[levels])])
+    neighbors = np.full(int(offsets[-1]), -1, np.int32)
+    for level in range(height):
+        members = np.flatnonzero((graph.levels > level) & lives)
+        found = _Level(graph, level, vectors, lives, metric).cut(members)
+        found = np.where(found >= 0, numbers[found], -1)
+        places = offsets[numbers[members]] + room[level]
+        neighbors[places[:, None] + np.arange(found.shape[1])] = found
+    entry = graph.entry_point
+    start = int(numbers[entry]) if lives[entry] and graph.levels[entry] == height else int(np.argmax(levels))
+    return Graph(levels, room.astype(np.int32), offsets.astype(np.uint64), neighbors, start)
+
+
+class _Level:
+    """Neighbours on one level."""
+
+    def __init__(
+        self, graph: Graph, level: int, vectors: NDArray[np.float32], lives: NDArray[np.bool_], metric: str
+    ) -> None:
+        self._graph = graph
+        self._room = slice(int(graph.room[level]), int(graph.room[level + 1]))
+        self._vectors = vectors
+        self._lives = np.append(lives, np.False_)  # no neighbour, -1, is none that lives
+        self._is_dot = metric == "dot"
+
+    def cut(self, members: Neighbors) -> Neighbors:
+        """Return the living neighbours of vectors, -1 after the last one."""
+        table = self._of(members)
+        alive = self._lives[table]
+        had = np.count_nonzero(table >= 0, axis=1)
+        lost = had - np.count_nonzero(alive, axis=1)
+        worth = np.flatnonzero((lost > 0) & (lost >= _MANY * had))
+        kept = np.where(alive, table, -1)
+        width = table.shape[1]
+        step = max(1, _AT_ONCE // (4 * self._vectors.shape[1] * width * _FEW_GONE))
+        for first in range(0, len(worth), step):
+            some = worth[first : first + step]
+            kept[some] = self._mended(members[some], table[some], kept[some])
+        return _left(kept)
+
+    def _of(self, members: Neighbors) -> Neighbors:
+        starts = self._graph.offsets[members].astype(np.int64)
+        places = starts[:, None] + np.arange(self._room.start, self._room.stop)
+        found: Neighbors = self._graph.neighbors[places].astype(np.int64)
+        return found
+
+    def _mended(self, members: Neighbors, table: Neighbors, kept: Neighbors) -> Neighbors:
+        gone = _left(np.where(self._lives[table], -1, table))[:, :_FEW_GONE]
+        offered = np.where(
+            gone[:, :, None] >= 0, self._of(np.maximum(gone, 0).reshape(-1)).reshape(*gone.shape, -1), -1
+        )
+        offered = offered.reshape(len(members), -1)
+        offered[~self._lives[offered] | (offered == members[:, None])] = -1
+        both = np.hstack([kept, offered])
+        order = np.argsort(both, axis=1, kind="stable")
+        ranked = np.take_along_axis(both, order, axis=1)
+        again = np.zeros(both.shape, np.bool_)
+        np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+        offered[again[:, kept.shape[1] :]] = -1
+        nearest = np.take_along_axis(offered, np.argsort(self._distances(members, offered), axis=1), axis=1)
+        return _left(np.hstack([_left(kept), nearest]))[:, : kept.shape[1]]
+
+    def _distances(self, members: Neighbors, others: Neighbors) -> NDArray[np.float32]:
+        mine, theirs = self._vectors[members], self._vectors[others]
+        if self._is_dot:
+            found = -np.einsum("nd,nkd->nk", mine, theirs)
+        else:
+            found = ((theirs - mine[:, None, :]) ** 2).sum(axis=2)
+        return np.where(others >= 0, found, np.float32(np.inf))
+
+
+def _left(table: Neighbors) -> Neighbors:
+    """Return neighbours first, in their order; then -1."""
+    return np.take_along_axis(table, np.argsort(table < 0, axis=1, kind="stable"), axis=1)

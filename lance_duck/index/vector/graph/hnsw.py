@@ -1,0 +1,143 @@
+"""HNSW graphs as arrays that faiss takes: built, and walked over.
+
+faiss keeps the neighbours of all levels of a vector side by side, each level with room for as many as there may be,
+filled up with -1. It checks nothing of what it gets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+
+M: Final = 20
+EF_CONSTRUCTION: Final = 150
+MAX_LEVEL: Final = 7
+MOST_LEVELS: Final = 64
+
+_MOST_NEIGHBORS: Final = 1024
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph over the vectors 0 … n - 1, as faiss takes it.
+
+    Attributes:
+        levels: int32 (n,): on how many levels each vector is.
+        room: int32 (levels + 1,): places for neighbours on all levels below.
+        offsets: uint64 (n + 1,): first place of each vector.
+        neighbors: int32: neighbours of each vector, level by level, filled up with -1.
+        entry_point: Where walks begin, on its highest level; -1 where there are no vectors.
+    """
+
+    levels: NDArray[np.int32]
+    room: NDArray[np.int32]
+    offsets: NDArray[np.uint64]
+    neighbors: NDArray[np.int32]
+    entry_point: int
+
+    @property
+    def num_vectors(self) -> int:
+        """Vectors."""
+        return len(self.levels)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.levels.nbytes + self.offsets.nbytes + self.neighbors.nbytes
+
+
+def build_graph(
+    vectors: NDArray[np.float32],
+    metric: str,
+    *,
+    m: int = M,
+    ef_construction: int = EF_CONSTRUCTION,
+    max_level: int = MAX_LEVEL,
+    storage: Any = None,
+) -> Graph:
+    """Build a graph; by all threads.
+
+    Args:
+        vectors: float32 (n, dim), C-contiguous and finite; for cosine normalised.
+        metric: "l2", "cosine" or "dot".
+        m: Neighbours of a vector at most, on level 0 twice as many; 2 or more.
+        ef_construction: Candidates that are kept while a vector looks for its neighbours.
+        max_level: Levels at most.
+        storage: A trained faiss index without vectors whose distances the graph is built by; it gets the vectors.
+            None: exact distances.
+
+    Raises:
+        InvalidInputError: A parameter makes no sense.
+    """
+    _check_parameter("m", m, 2, _MOST_NEIGHBORS)
+    _check_parameter("ef_construction", ef_construction, 1, 1 << 20)
+    _check_parameter("max_level", max_level, 1, MOST_LEVELS)
+    kept = storage if storage is not None else flat_storage(vectors.shape[1], metric)
+    index: Any = faiss.IndexHNSW(kept, m)
+    index.hnsw.efConstruction = ef_construction
+    index.keep_max_size_level0 = True  # as Lance does: narrow walks, of ef little more than k, find what they should
+    chances = faiss.vector_to_array(index.hnsw.assign_probas)[:max_level]
+    faiss.copy_array_to_vector(np.ascontiguousarray(chances), index.hnsw.assign_probas)
+    if len(vectors):
+        index.add(vectors)
+    return graph_of(index)
+
+
+def graph_of(index: Any) -> Graph:
+    """Return the graph of a faiss IndexHNSW, copied."""
+    hnsw = index.hnsw
+    levels = faiss.vector_to_array(hnsw.levels).astype(np.int32)
+    height = int(levels.max(initial=0))
+    return Graph(
+        levels,
+        faiss.vector_to_array(hnsw.cum_nneighbor_per_level).astype(np.int32)[: height + 1],
+        faiss.vector_to_array(hnsw.offsets).astype(np.uint64),
+        faiss.vector_to_array(hnsw.neighbors).astype(np.int32),
+        int(hnsw.entry_point),
+    )
+
+
+def index_of(storage: Any, graph: Graph) -> Any:
+    """Return a faiss IndexHNSW that walks over a graph. It does not keep `storage` alive: the caller does.
+
+    Args:
+        storage: faiss index that holds the vectors; its metric is that of the walks.
+        graph: Over just these vectors.
+    """
+    index: Any = faiss.IndexHNSW(storage, 16)
+    index.is_trained = True
+    index.ntotal = graph.num_vectors
+    hnsw: Any = index.hnsw
+    faiss.copy_array_to_vector(graph.room, hnsw.cum_nneighbor_per_level)
+    faiss.copy_array_to_vector(graph.levels, hnsw.levels)
+    faiss.copy_array_to_vector(graph.offsets, hnsw.offsets)
+    faiss.copy_array_to_vector(graph.neighbors, hnsw.neighbors)
+    hnsw.entry_point = graph.entry_point
+    hnsw.max_level = int(graph.levels[graph.entry_point]) - 1 if graph.num_vectors else -1
+    return index
+
+
+def points(vectors: NDArray[Any], metric: str) -> tuple[NDArray[np.float32], str]:
+    """Return vectors as graphs are built over them, and the metric there.
+
+    Bits become numbers, 0 and 1: their squared distance is the number of those that differ.
+    """
+    if metric != "hamming":
+        return np.ascontiguousarray(vectors, np.float32), metric
+    return np.unpackbits(np.ascontiguousarray(vectors), axis=1).astype(np.float32), "l2"
+
+
+def flat_storage(dim: int, metric: str) -> Any:
+    """Return a faiss index of vectors as they are; cosine is the Euclidean distance of normalised vectors."""
+    return faiss.IndexFlatIP(dim) if metric == "dot" else faiss.IndexFlatL2(dim)
+
+
+def _check_parameter(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise InvalidInputError(name, expected=f"{least} … {most}", found=value)

@@ -1,0 +1,207 @@
+"""Graphs joined from near neighbors: several times as fast as inserting one vector after another.
+
+Some vectors, chosen by chance, are put into a graph one after the other; all on higher levels are among them. It leads
+everywhere, from one cluster to another. Then each vector is joined with its nearest neighbours: with those of them that
+lie in different directions, with those that have it as a neighbour, and with the nearest in what room is left.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.graph.hnsw import Graph, graph_of, index_of
+from lance_duck.index.vector.graph.near import Far, Numbers, near
+
+LEAST_M: Final = 8
+MOST_M: Final = 64
+
+_FAISS: Final[Any] = faiss  # its stubs do not have all of it
+_SEED: Final = 1
+_PART: Final = 4  # one of so many vectors is put in by itself
+_AT_ONCE: Final = 1 << 16  # rows that are sorted at once
+_ASKED: Final = 512  # vectors that a graph is tried with
+_EF: Final = 64
+_REACHED: Final = 0.98
+_LARGEST: Final = 1e15
+
+
+def join_graph(vectors: NDArray[np.float32], m: int, ef_construction: int, max_level: int) -> Graph | None:
+    """Build a graph by squared Euclidean distance.
+
+    Args:
+        vectors: float32 (n, dim), finite; `_PART` at least.
+        m: Neighbours of a vector at most, on level 0 twice as many; `LEAST_M` … `MOST_M`.
+        ef_construction: Candidates that are kept while vectors are put in one after the other.
+        max_level: Levels at most.
+
+    Returns:
+        The graph; None where walks do not get everywhere in it, as among many equal vectors, and where squares of
+        numbers would be too large.
+    """
+    count = len(vectors)
+    if max(float(vectors.max()), -float(vectors.min())) > _LARGEST:
+        return None
+    order = np.random.default_rng(_SEED).permutation(count)
+    storage: Any = faiss.IndexFlatL2(vectors.shape[1])
+    storage.add(vectors[order] - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
+    shuffled = _FAISS.rev_swig_ptr(storage.get_xb(), vectors.size).reshape(vectors.shape)
+    sparse = _sparse(shuffled[: -(-count // _PART)], count, m, ef_construction, max_level)
+    joined = _Joined(storage, shuffled).table(_level_0(sparse), 2 * m)
+    graph = _whole(sparse, joined)
+    return _renumbered(graph, order) if _is_sound(storage, graph, shuffled) else None
+
+
+def _sparse(vectors: NDArray[np.float32], count: int, m: int, ef_construction: int, max_level: int) -> Graph:
+    """Return a graph of some of `count` vectors; the first ones of them are on the higher levels of all."""
+    levels = np.ones(len(vectors), np.int32)
+    for level in range(1, max_level):
+        levels[: int(count / m**level)] = level + 1
+    index: Any = faiss.IndexHNSWFlat(vectors.shape[1], m)
+    index.hnsw.efConstruction = ef_construction
+    faiss.copy_array_to_vector(levels, index.hnsw.levels)
+    index.add(vectors)
+    return graph_of(index)
+
+
+def _level_0(graph: Graph) -> Numbers:
+    places = graph.offsets[:-1].astype(np.int64)[:, None] + np.arange(int(graph.room[1]))
+    found: Numbers = graph.neighbors[places]
+    return found
+
+
+def _whole(sparse: Graph, joined: Numbers) -> Graph:
+    """Return the higher levels of a graph over neighbours of all vectors."""
+    count, width = joined.shape
+    some = sparse.num_vectors
+    levels = np.concatenate([sparse.levels, np.ones(count - some, np.int32)])
+    offsets = np.concatenate([[0], np.cumsum(sparse.room[levels].astype(np.int64))])
+    neighbors = np.full(int(offsets[-1]), -1, np.int32)
+    neighbors[: len(sparse.neighbors)] = sparse.neighbors
+    neighbors[offsets[:-1, None] + np.arange(width)] = joined
+    return Graph(levels, sparse.room, offsets.astype(np.uint64), neighbors, sparse.entry_point)
+
+
+def _renumbered(graph: Graph, order: NDArray[np.int64]) -> Graph:
+    """Return the graph with the numbers of vectors that `order` says."""
+    levels = np.empty_like(graph.levels)
+    levels[order] = graph.levels
+    sizes = graph.room[levels].astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    here, there = np.empty(len(order), np.int64), graph.offsets[:-1].astype(np.int64)
+    here[order] = there
+    places = np.repeat(here - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
+    found = graph.neighbors[places]
+    neighbors = np.where(found >= 0, order[found], -1).astype(np.int32)
+    return Graph(levels, graph.room, offsets.astype(np.uint64), neighbors, int(order[graph.entry_point]))
+
+
+def _is_sound(storage: Any, graph: Graph, vectors: NDArray[np.float32]) -> bool:
+    """Return whether walks find vectors that they look for."""
+    index = index_of(storage, graph)
+    asked = np.ascontiguousarray(vectors[np.linspace(0, len(vectors) - 1, _ASKED).astype(np.int64)])
+    found = index.search(asked, 1, params=_FAISS.SearchParametersHNSW(efSearch=_EF))[1][:, 0]
+    there = (found >= 0) & (vectors[found] == asked).all(axis=1)
+    return bool(there.mean() >= _REACHED)
+
+
+class _Joined:
+    """Neighbours of vectors.
+
+    Args:
+        storage: faiss index of the vectors.
+        vectors: The same.
+    """
+
+    def __init__(self, storage: Any, vectors: NDArray[np.float32]) -> None:
+        self._storage = storage
+        self._vectors = vectors
+
+    def table(self, sparse: Numbers, width: int) -> Numbers:
+        """Return neighbours of all vectors, (n, width), -1 after the last one; the first vectors have some already."""
+        nearest = near(self._vectors, width)
+        chosen = self._diverse(*nearest, width=width // 2 + 4)
+        far, both = self._sorted(np.hstack([chosen, self._back(chosen, width)]))
+        full = np.count_nonzero(both >= 0, axis=1) > width
+        kept = both[:, :width].copy()
+        if full.any():
+            both[~full] = -1
+            kept[full] = self._diverse(far, both, width=width)[full]
+        some = len(sparse)
+        kept[:some] = _filled(_compact(sparse)[:, : 3 * width // 4], kept[:some], width)
+        return _filled(kept, nearest[1], width)
+
+    def _diverse(self, far: Far, numbers: Numbers, *, width: int) -> Numbers:
+        """Select neighbours that are nearer to the vector than to each other, nearest first, at most `width`."""
+        count = len(numbers)
+        bounds = np.arange(count + 1, dtype=np.uint64) * np.uint64(width)
+        empty = np.full(count * width, -1, np.int32)
+        graph = Graph(np.ones(count, np.int32), np.array([0, width], np.int32), bounds, empty, 0)
+        index = index_of(self._storage, graph)
+        wide, far = np.ascontiguousarray(numbers, np.int64), np.ascontiguousarray(far)
+        index.init_level_0_from_knngraph(wide.shape[1], faiss.swig_ptr(far), faiss.swig_ptr(wide))
+        chosen: Numbers = faiss.vector_to_array(index.hnsw.neighbors).reshape(count, width)
+        return chosen
+
+    def _sorted(self, numbers: Numbers) -> tuple[Far, Numbers]:
+        """Return neighbours by distance, each once; -1 at the end."""
+        far = np.empty(numbers.shape, np.float32)
+        for first in range(0, len(numbers), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            rows = np.where(_again(numbers[some]), -1, numbers[some])
+            distances = self._far(first, rows)
+            order = np.argsort(distances, axis=1, kind="stable")
+            numbers[some] = np.take_along_axis(rows, order, axis=1)
+            far[some] = np.take_along_axis(distances, order, axis=1)
+        return far, numbers
+
+    def _far(self, first: int, numbers: Numbers) -> Far:
+        """Return how far neighbours of the vectors from `first` are; inf where there is none."""
+        far = np.zeros(numbers.shape, np.float32)
+        mine, ids = self._vectors[first : first + len(numbers)], np.ascontiguousarray(numbers, np.int64)
+        pointers = (faiss.swig_ptr(each) for each in (far, mine, self._vectors, ids))
+        _FAISS.fvec_L2sqr_by_idx(*pointers, mine.shape[1], *numbers.shape)
+        return np.where(numbers >= 0, far, np.float32(np.inf))
+
+    def _back(self, chosen: Numbers, most: int) -> Numbers:
+        """Return, for each vector, the nearest that have it as a neighbour, (n, most)."""
+        count = len(chosen)
+        steps = range(0, count, _AT_ONCE)
+        there = chosen >= 0
+        far = np.concatenate([self._far(i, chosen[i : i + _AT_ONCE])[there[i : i + _AT_ONCE]] for i in steps])
+        ends = chosen[there]
+        keys = ends.astype(np.uint64) << np.uint64(32) | far.view(np.uint32)
+        order = np.argsort(keys)
+        starts = np.repeat(np.arange(count, dtype=np.int32), np.count_nonzero(there, axis=1))[order]
+        ends = ends[order]
+        rank = np.arange(len(ends)) - np.searchsorted(ends, np.arange(count))[ends]
+        found = np.full((count, most), -1, np.int32)
+        found[ends[rank < most], rank[rank < most]] = starts[rank < most]
+        return found
+
+
+def _compact(numbers: Numbers) -> Numbers:
+    """Return neighbours first, in their order."""
+    return np.take_along_axis(numbers, np.argsort(numbers < 0, axis=1, kind="stable"), axis=1)
+
+
+def _again(numbers: Numbers) -> NDArray[np.bool_]:
+    """Return where a number stands in its row for another time."""
+    order = np.argsort(numbers, axis=1, kind="stable")
+    ranked = np.take_along_axis(numbers, order, axis=1)
+    again = np.zeros(numbers.shape, np.bool_)
+    np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+    return again
+
+
+def _filled(kept: Numbers, others: Numbers, width: int) -> Numbers:
+    """Return neighbours, and in the room that is left others; each once, -1 at the end."""
+    found = np.full((len(kept), width), -1, np.int32)
+    for first in range(0, len(kept), _AT_ONCE):
+        both = np.hstack([kept[first : first + _AT_ONCE], others[first : first + _AT_ONCE]])
+        both[_again(both)] = -1
+        found[first : first + _AT_ONCE, : both.shape[1]] = _compact(both)[:, :width]
+    return found

@@ -1,0 +1,108 @@
+"""Near neighbors of all vectors among themselves, by products of matrices, block by block.
+
+Blocks are vectors around a centroid. The vectors of a block are compared with those of the blocks that are near to most
+of them; who lies at the border of a block may miss some of its neighbours.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.threads import side_by_side
+
+Far = NDArray[np.float32]
+Numbers = NDArray[np.int32]
+
+_SEED: Final = 7
+_ALL: Final = 2048  # so many vectors are one block
+_BLOCK: Final = 256
+_AT_ONCE: Final = 1024  # vectors of a block that are compared at once
+_PROBES: Final = 6  # of a vector so many blocks are near
+_MOST_BLOCKS: Final = 16
+_MOST: Final = 32 * _BLOCK  # vectors that one is compared with, where blocks are of very different sizes
+_ENOUGH: Final = 0.9  # of all near blocks of the vectors of a block
+_ROUNDS: Final = 4
+_SAMPLE: Final = 32  # vectors for each centroid
+
+
+def near(vectors: NDArray[np.float32], k: int) -> tuple[Far, Numbers]:
+    """Return neighbours of each vector, nearest first, without itself; about the k nearest.
+
+    Args:
+        vectors: float32 (n, dim), C-contiguous, finite, around the origin.
+        k: Neighbours of each, at least 1.
+
+    Returns:
+        Squared distances (n, k), inf where there is no neighbour, and numbers of vectors (n, k), -1 there.
+    """
+    count = len(vectors)
+    found = _Neighbors(vectors, k)
+    if count <= _ALL:
+        found.compare(np.arange(count), np.arange(count))
+        return found.far, found.numbers
+    blocks = count // _BLOCK
+    probes = _probes(vectors, blocks)
+    order = np.argsort(probes[:, 0], kind="stable")
+    ends = np.searchsorted(probes[order, 0], np.arange(1, blocks))
+    members = np.split(order, ends)
+    side_by_side(partial(_look, found, members, probes), range(blocks))
+    return found.far, found.numbers
+
+
+def _probes(vectors: NDArray[np.float32], blocks: int) -> Numbers:
+    """Return the blocks that are nearest to each vector, (n, probes); the first one is its own."""
+    clustering: Any = faiss.Clustering(vectors.shape[1], blocks)
+    clustering.niter, clustering.seed = _ROUNDS, _SEED
+    clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, _SAMPLE
+    index: Any = faiss.IndexFlatL2(vectors.shape[1])
+    clustering.train(vectors, index)
+    found: Numbers = index.search(vectors, min(_PROBES, blocks))[1].astype(np.int32)
+    return found
+
+
+def _look(found: _Neighbors, members: list[NDArray[np.int64]], probes: Numbers, block: int) -> None:
+    """Find the neighbours of a block."""
+    mine = members[block]
+    if not len(mine):
+        return
+    counts = np.bincount(np.maximum(probes[mine], 0).ravel(), minlength=len(members))
+    counts[block] = len(mine)
+    order = np.argsort(-counts, kind="stable")
+    order = np.concatenate([[block], order[order != block]])[:_MOST_BLOCKS]
+    enough = int(np.searchsorted(np.cumsum(counts[order]), _ENOUGH * probes[mine].size)) + 1
+    others = np.concatenate([members[other] for other in order[:enough]])
+    if len(others) > _MOST:
+        others = np.random.default_rng(block).choice(others, _MOST, replace=False)
+    for first in range(0, len(mine), _AT_ONCE):
+        found.compare(mine[first : first + _AT_ONCE], others)
+
+
+class _Neighbors:
+    """Neighbours that were found.
+
+    Args:
+        vectors: That are compared.
+        k: Neighbours of each.
+    """
+
+    def __init__(self, vectors: NDArray[np.float32], k: int) -> None:
+        self._vectors = vectors
+        self.far = np.full((len(vectors), k), np.inf, np.float32)
+        self.numbers = np.full((len(vectors), k), -1, np.int32)
+
+    def compare(self, mine: NDArray[np.int64], others: NDArray[np.int64]) -> None:
+        """Find neighbours of some vectors among others."""
+        most = min(self.numbers.shape[1] + 1, len(others))
+        far, places = faiss.knn(self._vectors[mine], self._vectors[others], most)
+        numbers = others[places]
+        itself = (numbers == mine[:, None]) | (places < 0)
+        itself[~itself.any(axis=1), -1] = True
+        order = np.argsort(itself, axis=1, kind="stable")[:, : most - 1]
+        gone = np.take_along_axis(itself, order, axis=1)
+        self.far[mine, : most - 1] = np.where(gone, np.inf, np.take_along_axis(far, order, axis=1))
+        self.numbers[mine, : most - 1] = np.where(gone, -1, np.take_along_axis(numbers, order, axis=1))

@@ -1,0 +1,92 @@
+"""What a vector segment offers, and how it is asked.
+
+Vectors of a segment are numbered by position, 0 … num_rows - 1, in the order of its storage; `rows` names their rows.
+Distances are those of Lance's `_distance`: squared Euclidean for l2, 1 - cosine similarity, 1 - inner product for dot,
+number of different bits for hamming.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Queries = NDArray[np.float32]
+
+METRICS: Final = ("l2", "cosine", "dot", "hamming")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How far to look.
+
+    Attributes:
+        nprobes: Partitions to look into first.
+        max_nprobes: Partitions to look into at most while fewer than k rows are found; None: all.
+        ef: Candidates that a walk over a graph keeps; None: as suits k.
+        lower: Distances below are left out; None: none is.
+        upper: Distances from here on are left out; None: none is.
+    """
+
+    nprobes: int = 20
+    max_nprobes: int | None = None
+    ef: int | None = None
+    lower: float | None = None
+    upper: float | None = None
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Neighbours of some queries, nearest first.
+
+    Attributes:
+        distances: float32 (queries, k); inf where there is no neighbour.
+        positions: int64 (queries, k); -1 where there is no neighbour.
+    """
+
+    distances: NDArray[np.float32]
+    positions: NDArray[np.int64]
+
+
+class VectorIndex(Protocol):
+    """An open vector segment. Safe to use from several threads; what it reads it keeps, within limits.
+
+    What it raises for broken files is a LanceDuckError, at open or at a search.
+
+    Attributes:
+        metric: One of `METRICS`.
+        dim: Numbers of a vector.
+        num_rows: Vectors.
+        is_exact: Its distances are those of the vectors themselves (flat storage); else re-ranking makes them better.
+    """
+
+    metric: str
+    dim: int
+    num_rows: int
+    is_exact: bool
+
+    def rows(self) -> NDArray[np.uint64]:
+        """Return names of the rows, by position; read once, kept, not to be changed."""
+
+    def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
+        """Return nearest neighbours.
+
+        Args:
+            queries: (queries, dim), finite; C-contiguous.
+            k: Neighbours of each, at least 1; may be more than there are vectors.
+            allowed: For each position whether it may be found; None: all may. Looking goes on, over more partitions,
+                until k of them are found or `probe.max_nprobes` is reached.
+            probe: How far to look.
+        """
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what pylance's index_statistics says of a segment of this kind."""
+
+    def prewarm(self) -> None:
+        """Read everything that searches read, and keep it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""

@@ -1,0 +1,38 @@
+"""What pylance's index_statistics says of a vector segment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lance_duck.index.vector.graph.rows import GraphMetadata
+from lance_duck.index.vector.storage.files import INDEX_FILE, VectorFiles
+
+
+def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[str, Any]:
+    """Return statistics of a segment: index_type, metric_type, num_partitions, partition sizes, loss.
+
+    Of the graphs of its partitions the first one that is not empty is shown.
+    """
+    sub_index: dict[str, Any] = {}
+    first = next((graph for graph in graphs if graph.num_rows), None)
+    if first is not None:
+        sub_index = {"entry_point": first.entry_point, "params": dict(first.params)}
+        sub_index["level_offsets"] = list(first.level_offsets)
+    sub_index |= files.metadata
+    for left_out in ("codebook_position", "codebook_tensor"):
+        sub_index.pop(left_out, None)
+    # Codes of PQ are compared by l2 for cosine, too.
+    metric = "l2" if (files.storage, files.metric) == ("PQ", "cosine") else files.metric
+    sub_index |= {"index_type": "HNSW" if files.has_graphs else files.storage, "metric_type": metric}
+    return {
+        "index_type": files.kind,
+        "uuid": files.directory.rpartition("/")[2],
+        "uri": f"{files.directory}/{INDEX_FILE}",
+        "metric_type": files.metric,
+        "num_partitions": files.num_partitions,
+        "sub_index": sub_index,
+        "partitions": [{"size": size} for size in files.partitions.lengths.tolist()],
+        "loss": files.loss,
+        "index_file_version": "V3",
+    }

@@ -1,0 +1,224 @@
+"""Searching graphs: of each query the nearest partitions, and in each of them a walk, by faiss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.cache import KeptBySize
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.vector.graph.hnsw import Graph
+from lance_duck.index.vector.graph.rows import graphs_of, read_graph
+from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.search.contract import Hits, Probe, Queries
+from lance_duck.index.vector.search.figures import figures
+from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Places
+from lance_duck.index.vector.search.lists import LIMIT
+from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.storage.pq import has_residual
+from lance_duck.index.vector.threads import safe_after_fork
+
+LEAST_EF: Final = 64
+
+
+class GraphIndex:
+    """An open segment with graphs: a `VectorIndex`.
+
+    Attributes:
+        metric: "l2", "cosine" or "dot".
+        dim: Numbers of a vector.
+        num_rows: Vectors.
+        is_exact: Its storage is flat.
+        files: Of the segment.
+        graphs: What the file says of the graph of each partition.
+
+    Args:
+        files: Of the segment.
+        limit: Bytes of partitions that are kept; the one used last is kept even when it is larger.
+
+    Raises:
+        CorruptError: What the file says of its graphs does not fit to its rows.
+        UnsupportedError: The metric is hamming.
+    """
+
+    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
+        if files.metric == "hamming" or files.graph_partitions is None:
+            raise UnsupportedError("graphs of bits", where=files.index.path, expected="l2, cosine, dot")
+        self.files = files
+        self.metric = files.metric
+        self.dim = files.dim
+        self.num_rows = files.num_rows
+        self.is_exact = files.storage == "FLAT"
+        self.graphs = graphs_of(files)
+        self._kept: KeptBySize[GraphPartition] = KeptBySize(limit, lambda partition: partition.nbytes)
+        self._alive: WeakValueDictionary[int, GraphPartition] = WeakValueDictionary()
+        self._centroids = faiss.IndexFlat(files.dim, faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2)
+        self._centroids.add(np.ascontiguousarray(files.centroids))
+
+    def rows(self) -> NDArray[np.uint64]:
+        """Return names of the rows, by position; read once, kept, not to be changed."""
+        return self.files.rows()
+
+    @safe_after_fork
+    def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
+        """Return nearest neighbours; see `contract.VectorIndex.search`."""
+        vectors = self._checked(queries, k, allowed)
+        if self.metric == "cosine":
+            vectors = np.ascontiguousarray(normalized(vectors))
+        best = _Best(len(vectors), k, self.num_rows)
+        if not self.num_rows or not len(vectors):
+            return best.hits()
+        if self.files.num_partitions == 1:
+            best.put(*self._look(0, vectors, best.k, allowed, probe))
+            return best.hits()
+        for partition, mine in self._visits(vectors, best, probe):
+            if allowed is None or allowed[self.files.partitions.rows(partition)].any():
+                found = self._look(partition, np.ascontiguousarray(vectors[mine]), best.k, allowed, probe)
+                best.merge(mine, *found)
+        return best.hits()
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what pylance's index_statistics says of a segment of this kind."""
+        return figures(self.files, self.graphs)
+
+    @safe_after_fork
+    def prewarm(self) -> None:
+        """Read everything that searches read, and keep what is kept."""
+        self.rows()
+        for partition in np.flatnonzero(self.files.partitions.lengths).tolist():
+            self._partition(partition).walker()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        kept = sum(partition.nbytes for partition in list(self._alive.values()))
+        return self.files.nbytes + int(self.files.centroids.nbytes) + kept
+
+    @property
+    def _is_dot(self) -> bool:
+        return self.metric == "dot"
+
+    def _checked(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None) -> Queries:
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+        if k < 1:
+            raise InvalidInputError("k", expected="at least 1", found=k)
+        if allowed is not None and (allowed.shape != (self.num_rows,) or allowed.dtype != np.bool_):
+            raise InvalidInputError("allowed positions", expected=self.num_rows, found=allowed.shape)
+        return np.ascontiguousarray(queries, np.float32)
+
+    def _visits(self, vectors: Queries, best: _Best, probe: Probe) -> Iterator[tuple[int, Places]]:
+        """Yield partitions with the queries to search there, further ones for queries that lack k rows."""
+        count = self.files.num_partitions
+        most = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
+        first, last = 0, min(max(probe.nprobes, 1), most)
+        looking = np.arange(len(vectors))
+        while len(looking) and first < last:
+            _, order = self._centroids.search(np.ascontiguousarray(vectors[looking]), last)
+            wanted = order[:, first:last]
+            for partition in np.unique(wanted[wanted >= 0]).tolist():
+                if self.files.partitions.lengths[partition]:
+                    yield partition, looking[(wanted == partition).any(axis=1)]
+            looking = looking[best.are_short(looking)]
+            first, last = last, min(2 * last, most)
+
+    def _look(
+        self, partition: int, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
+    ) -> tuple[Distances, Places]:
+        """Return the nearest in a partition: distances, and positions, -1 at the end where there are no more."""
+        rows = self.files.partitions.rows(partition)
+        mine = None if allowed is None else allowed[rows]
+        if self.files.storage == "PQ" and has_residual(self.metric):
+            vectors = vectors - self.files.centroids[partition]
+        ef = probe.ef or max(k + k // 2, LEAST_EF)
+        opened, wanted = self._partition(partition), k
+        while True:
+            distances, positions = opened.search(vectors, wanted, mine, ef)
+            self._measure(distances)
+            if probe.lower is None or distances.shape[1] < wanted:
+                break
+            if (np.count_nonzero(distances >= np.float32(probe.lower), axis=1) >= k).all():
+                break
+            wanted *= 4
+        if rows.start:
+            positions[positions >= 0] += rows.start
+        if probe.lower is not None:
+            positions[distances < np.float32(probe.lower)] = -1
+        if probe.upper is not None:
+            positions[distances >= np.float32(probe.upper)] = -1
+        return distances, positions
+
+    def _measure(self, distances: Distances) -> None:
+        """Make Lance's distances of faiss's."""
+        if self._is_dot:
+            np.subtract(1, distances, out=distances)
+        elif self.metric == "cosine":
+            distances *= np.float32(0.5)
+
+    def _partition(self, partition: int) -> GraphPartition:
+        return self._kept.get(partition, partial(self._open, partition))
+
+    def _open(self, partition: int) -> GraphPartition:
+        (codes,) = self.files.codes([partition])
+        opened = GraphPartition(self.files, codes, partial(self._graph, partition))
+        self._alive[partition] = opened
+        return opened
+
+    def _graph(self, partition: int) -> Graph:
+        index, partitions = self.files.index, self.files.graph_partitions
+        assert partitions is not None
+        ids, neighbors = index.read(["__vector_id", "__neighbors"], partitions.rows(partition))
+        size = int(self.files.partitions.lengths[partition])
+        return read_graph(self.graphs[partition], ids, neighbors, size, where=f"{index.path}: partition {partition}")
+
+
+class _Best:
+    """The nearest that were found so far.
+
+    Args:
+        queries: How many.
+        wanted: Neighbours of each.
+        num_rows: Vectors that there are.
+    """
+
+    def __init__(self, queries: int, wanted: int, num_rows: int) -> None:
+        self.k = min(wanted, num_rows)
+        self._wanted = wanted
+        self._distances = np.full((queries, self.k), np.inf, np.float32)
+        self._positions = np.full((queries, self.k), -1, np.int64)
+
+    def put(self, distances: Distances, positions: Places) -> None:
+        """Take the nearest of all queries from one place."""
+        if distances.shape[1] == self.k and (not self.k or positions.min() >= 0):
+            self._distances, self._positions = distances, positions
+        else:
+            self.merge(np.arange(len(distances)), distances, positions)
+
+    def merge(self, mine: Places, distances: Distances, positions: Places) -> None:
+        """Add neighbours of some queries; a position of -1 is none."""
+        distances = np.hstack([self._distances[mine], np.where(positions < 0, np.float32(np.inf), distances)])
+        positions = np.hstack([self._positions[mine], positions])
+        order = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
+        self._distances[mine] = np.take_along_axis(distances, order, axis=1)
+        self._positions[mine] = np.take_along_axis(positions, order, axis=1)
+
+    def are_short(self, mine: Places) -> NDArray[np.bool_]:
+        """Return which of some queries have not found k."""
+        short: NDArray[np.bool_] = self._positions[mine, -1] < 0
+        return short
+
+    def hits(self) -> Hits:
+        """Return what was found."""
+        missing = self._wanted - self.k
+        if not missing:
+            return Hits(self._distances, self._positions)
+        return Hits(
+            np.pad(self._distances, ((0, 0), (0, missing)), constant_values=np.float32(np.inf)),
+            np.pad(self._positions, ((0, 0), (0, missing)), constant_values=-1),
+        )

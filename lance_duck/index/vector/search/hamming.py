@@ -1,0 +1,131 @@
+"""Searching vectors of bits: the nearest partitions of each query, and all vectors in them, by numpy.
+
+flat    fixed_size_list<uint8, dim>, partition after partition; centroids are of the same type
+
+Graphs of bits are left aside: all vectors of a partition are compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.cache import KeptBySize
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.graph.rows import graphs_of
+from lance_duck.index.vector.search.contract import Hits, Probe, Queries
+from lance_duck.index.vector.search.figures import figures
+from lance_duck.index.vector.search.lists import LIMIT
+from lance_duck.index.vector.storage.files import VectorFiles
+
+
+class HammingIndex:
+    """An open segment of vectors of unsigned bytes: a `VectorIndex`; distances are numbers of different bits.
+
+    Attributes:
+        metric: "hamming".
+        dim: Bytes of a vector.
+        num_rows: Vectors.
+        is_exact: True.
+        files: Of the segment.
+        graphs: What the file says of the graph of each partition; [] where there are none.
+
+    Args:
+        files: Of the segment.
+        limit: Bytes of partitions that are kept.
+
+    Raises:
+        CorruptError: What the file says of its graphs does not fit to its rows.
+    """
+
+    metric = "hamming"
+    is_exact = True
+
+    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
+        self.files = files
+        self.graphs = graphs_of(files)
+        self.dim = files.dim
+        self.num_rows = files.num_rows
+        self._codes: KeptBySize[NDArray[np.uint8]] = KeptBySize(limit, lambda codes: codes.nbytes)
+
+    def rows(self) -> NDArray[np.uint64]:
+        """Return names of the rows, by position; read once, kept, not to be changed."""
+        return self.files.rows()
+
+    def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
+        """Return nearest neighbours; see `contract.VectorIndex.search`. Queries are whole numbers, 0 … 255."""
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+        if k < 1:
+            raise InvalidInputError("k", expected="at least 1", found=k)
+        if allowed is not None and allowed.shape != (self.num_rows,):
+            raise InvalidInputError("allowed positions", expected=self.num_rows, found=allowed.shape)
+        with np.errstate(invalid="ignore"):
+            asked = queries.astype(np.uint8)
+        if not np.array_equal(asked, queries):
+            raise InvalidInputError("query", expected="whole numbers, 0 … 255")
+        hits = Hits(np.full((len(asked), k), np.inf, np.float32), np.full((len(asked), k), -1, np.int64))
+        for row, query in enumerate(asked):
+            self._search(query, allowed, probe, hits.distances[row], hits.positions[row])
+        return hits
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what pylance's index_statistics says of a segment of this kind."""
+        return figures(self.files, self.graphs)
+
+    def prewarm(self) -> None:
+        """Read everything that searches read, and keep it."""
+        self.rows()
+        for partition in range(self.files.num_partitions):
+            self._partition(partition)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        return self.files.nbytes + self._codes.nbytes
+
+    def _search(
+        self,
+        query: NDArray[np.uint8],
+        allowed: NDArray[np.bool_] | None,
+        probe: Probe,
+        distances: NDArray[np.float32],
+        positions: NDArray[np.int64],
+    ) -> None:
+        """Fill in the neighbours of one query."""
+        k = len(distances)
+        order = np.argsort(_bits(self.files.centroids, query), kind="stable").tolist()
+        most = len(order) if probe.max_nprobes is None else max(probe.max_nprobes, 1)
+        pieces: list[NDArray[np.int64]] = []
+        found: list[NDArray[np.float32]] = []
+        count = 0
+        for turn, partition in enumerate(order[:most]):
+            if turn >= probe.nprobes and count >= k:
+                break
+            rows = self.files.partitions.rows(partition)
+            far = _bits(self._partition(partition), query)
+            good = np.ones(len(far), np.bool_) if allowed is None else allowed[rows].copy()
+            if probe.lower is not None:
+                good &= far >= np.float32(probe.lower)
+            if probe.upper is not None:
+                good &= far < np.float32(probe.upper)
+            places = np.flatnonzero(good)
+            pieces.append(places + rows.start)
+            found.append(far[places])
+            count += len(places)
+        if count:
+            all_, places = np.concatenate(found), np.concatenate(pieces)
+            best = np.lexsort((places, all_))[:k]
+            distances[: len(best)] = all_[best]
+            positions[: len(best)] = places[best]
+
+    def _partition(self, partition: int) -> NDArray[np.uint8]:
+        return self._codes.get(partition, lambda: self.files.codes([partition])[0])
+
+
+def _bits(vectors: NDArray[np.uint8], query: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return number of different bits of each vector."""
+    found: NDArray[np.float32] = np.bitwise_count(vectors ^ query).sum(axis=1, dtype=np.float32)
+    return found

@@ -1,0 +1,271 @@
+"""Searching lists: the nearest partitions of each query, and the nearest vectors in them, by faiss."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.search.contract import Hits, Probe, Queries
+from lance_duck.index.vector.search.figures import figures
+from lance_duck.index.vector.search.lists import LIMIT, Lists
+from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.threads import safe_after_fork
+
+_Distances = NDArray[np.float32]
+_Places = NDArray[np.int64]
+
+_MOST_AT_ONCE: Final = 1 << 22
+_MANY: Final = 32
+"""So many queries are searched for partition by partition: one finds in the processor's cache what another has read."""
+
+
+class IvfIndex:
+    """An open segment without graphs: a `VectorIndex`.
+
+    Attributes:
+        metric: "l2", "cosine" or "dot".
+        dim: Numbers of a vector.
+        num_rows: Vectors.
+        is_exact: Its storage is flat.
+        files: Of the segment.
+
+    Args:
+        files: Of the segment.
+        limit: Bytes of lists that are kept.
+    """
+
+    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
+        self.files = files
+        self.metric = files.metric
+        self.dim = files.dim
+        self.num_rows = files.num_rows
+        self.is_exact = files.storage == "FLAT"
+        self._lists = Lists(files, limit)
+        self._last_selector: Selector | None = None
+
+    def rows(self) -> NDArray[np.uint64]:
+        """Return names of the rows, by position; read once, kept, not to be changed."""
+        return self.files.rows()
+
+    @safe_after_fork
+    def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
+        """Return nearest neighbours; see `contract.VectorIndex.search`."""
+        vectors = self._checked(queries, k)
+        found = min(k, self.num_rows)
+        if not found or not len(vectors):
+            return _nothing(len(vectors), k)
+        if probe.lower is None:
+            distances, positions = self._search(vectors, found, allowed, probe)
+        else:
+            distances, positions = self._search_above(vectors, found, allowed, probe)
+        if found < k:
+            empty = _nothing(len(vectors), k - found)
+            distances = np.hstack([distances, empty.distances])
+            positions = np.hstack([positions, empty.positions])
+        return Hits(distances, positions)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what pylance's index_statistics says of a segment of this kind."""
+        return figures(self.files)
+
+    @safe_after_fork
+    def prewarm(self) -> None:
+        """Read everything that searches read, and keep what is kept."""
+        self.rows()
+        self._lists.with_lists(np.arange(self.files.num_partitions))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        return self.files.nbytes + self._lists.nbytes
+
+    def _checked(self, queries: Queries, k: int) -> Queries:
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+        if k < 1:
+            raise InvalidInputError("k", expected="at least 1", found=k)
+        vectors = np.ascontiguousarray(queries, np.float32)
+        return np.ascontiguousarray(normalized(vectors)) if self.metric == "cosine" else vectors
+
+    def _search_above(
+        self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
+    ) -> tuple[_Distances, _Places]:
+        """Search with a lower bound: for more and more until k rows of each query reach it."""
+        found = [self._one_above(vectors[i : i + 1], k, allowed, probe) for i in range(len(vectors))]
+        return np.vstack([d for d, _ in found]), np.vstack([p for _, p in found])
+
+    def _one_above(
+        self, vector: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
+    ) -> tuple[_Distances, _Places]:
+        wanted = k
+        while True:
+            wanted = min(4 * wanted, self.num_rows)
+            distances, positions = self._search(vector, wanted, allowed, probe)
+            good = np.flatnonzero((positions[0] >= 0) & (distances[0] >= np.float32(probe.lower or 0)))[:k]
+            if len(good) == k or positions[0, -1] < 0 or wanted == self.num_rows:
+                empty = _nothing(1, k)
+                empty.distances[0, : len(good)] = distances[0, good]
+                empty.positions[0, : len(good)] = positions[0, good]
+                return empty.distances, empty.positions
+
+    def _search(
+        self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
+    ) -> tuple[_Distances, _Places]:
+        count = self.files.num_partitions
+        most = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
+        width = min(max(probe.nprobes, 1), most)
+        selector = None if allowed is None else self._selector(allowed)
+        coarse, partitions = self._nearest_partitions(vectors, width)
+        if len(vectors) < _MANY:
+            distances, positions = self._scan(vectors, k, coarse, partitions, selector, probe)
+        else:
+            order = np.argsort(partitions[:, 0], kind="stable")
+            distances, positions = np.empty((len(vectors), k), np.float32), np.empty((len(vectors), k), np.int64)
+            found = self._scan(vectors[order], k, coarse[order], partitions[order], selector, probe)
+            distances[order], positions[order] = found
+        if width < most and is_short(positions):
+            short = np.flatnonzero(positions[:, -1] < 0)
+            self._widen(vectors, k, short, allowed, selector, probe, width, most, distances, positions)
+        return distances, positions
+
+    def _selector(self, allowed: NDArray[np.bool_]) -> Selector:
+        """Return a faiss selector of allowed positions, reusing that of the last search if they are the same."""
+        last = self._last_selector
+        if last is not None and last.allowed is allowed and not allowed.flags.writeable:
+            return last
+        made = self._last_selector = Selector(allowed, self.num_rows)
+        return made
+
+    def _widen(
+        self,
+        vectors: Queries,
+        k: int,
+        short: _Places,
+        allowed: NDArray[np.bool_] | None,
+        selector: Selector | None,
+        probe: Probe,
+        width: int,
+        most: int,
+        distances: _Distances,
+        positions: _Places,
+    ) -> None:
+        """Search for some queries in as many partitions as hold k rows that may be found."""
+        counts = self.files.partitions.lengths if allowed is None else self._allowed_in_partitions(allowed)
+        step = max(_MOST_AT_ONCE // most, 1)
+        for some in (short[i : i + step] for i in range(0, len(short), step)):
+            mine = np.ascontiguousarray(vectors[some])
+            coarse, partitions = self._nearest_partitions(mine, most)
+            inside = np.where(partitions >= 0, counts[partitions], 0)
+            enough = np.cumsum(inside, axis=1) >= k
+            needed = np.where(enough[:, -1], enough.argmax(axis=1) + 1, most)
+            if probe.upper is not None:  # rows that count may lie too far away
+                needed[:] = most
+            last = max(int(needed.max()), width)
+            partitions = np.ascontiguousarray(partitions[:, :last])
+            partitions[inside[:, :last] == 0] = -1
+            partitions[np.arange(last) >= np.maximum(needed, width)[:, None]] = -1
+            found = self._scan(mine, k, np.ascontiguousarray(coarse[:, :last]), partitions, selector, probe)
+            distances[some], positions[some] = found
+
+    def _allowed_in_partitions(self, allowed: NDArray[np.bool_]) -> _Places:
+        """Return how many of the rows of each partition may be found."""
+        partitions = self.files.partitions
+        counts = np.zeros(len(partitions), np.int64)
+        filled = np.flatnonzero(partitions.lengths)
+        counts[filled] = np.add.reduceat(allowed, partitions.offsets[filled], dtype=np.int64)
+        return counts
+
+    def _nearest_partitions(self, vectors: Queries, width: int) -> tuple[_Distances, _Places]:
+        coarse = np.empty((len(vectors), width), np.float32)
+        partitions = np.empty((len(vectors), width), np.int64)
+        self._lists.quantizer.search_c(
+            len(vectors), faiss.swig_ptr(vectors), width, faiss.swig_ptr(coarse), faiss.swig_ptr(partitions)
+        )
+        return coarse, partitions
+
+    def _scan(
+        self,
+        vectors: Queries,
+        k: int,
+        coarse: _Distances,
+        partitions: _Places,
+        selector: Selector | None,
+        probe: Probe,
+    ) -> tuple[_Distances, _Places]:
+        """Return the nearest of each query in some partitions, by their `_distance`."""
+        loaded = self._lists.with_lists(partitions)
+        distances = np.empty((len(vectors), k), np.float32)
+        positions = np.empty((len(vectors), k), np.int64)
+        parameters = _parameters(partitions.shape[1]) if selector is None else selector.parameters(partitions.shape[1])
+        loaded.index.search_preassigned_c(
+            len(vectors),
+            faiss.swig_ptr(vectors),
+            k,
+            faiss.swig_ptr(partitions),
+            faiss.swig_ptr(coarse),
+            faiss.swig_ptr(distances),
+            faiss.swig_ptr(positions),
+            False,
+            parameters,
+        )
+        if self.metric == "dot":
+            np.subtract(1, distances, out=distances)
+        elif self.metric == "cosine":
+            distances *= np.float32(0.5)
+        if probe.upper is not None:
+            positions[distances >= np.float32(probe.upper)] = -1
+        if is_short(positions):
+            distances[positions < 0] = np.inf
+        return distances, positions
+
+
+class Selector:
+    """Which positions may be found, for faiss; holds what faiss looks at.
+
+    Attributes:
+        allowed: bool, for each position.
+
+    Args:
+        allowed: bool, for each position.
+        num_rows: Positions.
+
+    Raises:
+        InvalidInputError: Of another length.
+    """
+
+    def __init__(self, allowed: NDArray[np.bool_], num_rows: int) -> None:
+        if allowed.shape != (num_rows,):
+            raise InvalidInputError("allowed positions", expected=num_rows, found=allowed.shape)
+        self.allowed = allowed
+        self._bits = np.packbits(allowed, bitorder="little")
+        self._selector = faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))
+
+    def parameters(self, nprobe: int) -> Any:
+        """Return the faiss parameters of a search in so many partitions."""
+        made = faiss.SearchParametersIVF()
+        made.nprobe = nprobe
+        made.sel = self._selector
+        return made
+
+
+@lru_cache(256)
+def _parameters(nprobe: int) -> Any:
+    """Return the faiss parameters of an unfiltered search in so many partitions; made once, read-only."""
+    made = faiss.SearchParametersIVF()
+    made.nprobe = nprobe
+    return made
+
+
+def is_short(positions: _Places) -> bool:
+    """Return whether some query has less than k neighbours."""
+    return bool(np.minimum.reduce(positions[:, -1]) < 0)
+
+
+def _nothing(queries: int, k: int) -> Hits:
+    return Hits(np.full((queries, k), np.inf, np.float32), np.full((queries, k), -1, np.int64))

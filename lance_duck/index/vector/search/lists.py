@@ -1,0 +1,172 @@
+"""Inverted lists in memory: filled when they are first probed, by several partitions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.forks import Lock
+from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.storage.flat import flat_bytes, flat_lists
+from lance_duck.index.vector.storage.pq import make_tables, product_lists, table_bytes
+from lance_duck.index.vector.storage.sq import scalar_lists
+
+LIMIT: Final = 2 << 30
+_READ_AT_ONCE: Final = 64 << 20
+_ID_BYTES: Final = 8
+_WORTH_TABLES: Final = 64
+_MAKERS: Final = {"FLAT": flat_lists, "SQ": scalar_lists, "PQ": product_lists}
+
+
+class Loaded:
+    """A faiss index with some of the lists of a segment; the ids in them are positions. Lists are only added to it.
+
+    Attributes:
+        index: faiss's IndexIVF, not to be searched without `search_preassigned`.
+        present: bool (partitions + 1,): which lists are there; the last one, for -1, always is.
+        used: int64 (partitions + 1,): when each was probed last.
+        nbytes: Of the lists.
+        tables: Bytes of tables that make searches faster.
+    """
+
+    def __init__(self, index: Any, files: VectorFiles) -> None:
+        self.index = index
+        self.tables = 0
+        self.present = np.zeros(files.num_partitions + 1, np.bool_)
+        self.present[:-1] = files.partitions.lengths == 0
+        self.present[-1] = True
+        self.used = np.zeros(files.num_partitions + 1, np.int64)
+        self.nbytes = 0
+        self.lists = faiss.ArrayInvertedLists(files.num_partitions, index.code_size)
+        index.replace_invlists(self.lists, False)
+
+    def with_index(self, index: Any, tables: int) -> Loaded:
+        """Return the same lists, to be searched through another index."""
+        other = copy(self)
+        other.index, other.tables = index, tables
+        index.replace_invlists(self.lists, False)
+        return other
+
+    def add(self, partition: int, codes: NDArray[np.uint8], first: int) -> None:
+        """Fill a list with codes (n, code size) of positions from `first` on."""
+        ids = np.arange(first, first + len(codes), dtype=np.int64)
+        self.lists.add_entries(partition, len(codes), faiss.swig_ptr(ids), faiss.swig_ptr(codes))
+        self.nbytes += codes.nbytes + ids.nbytes
+        self.present[partition] = True
+
+
+class Lists:
+    """The lists of a segment. Safe to use from several threads.
+
+    Within the limit all lists that were ever probed stay; beyond it those go that were not probed for longest.
+
+    Args:
+        files: Of the segment.
+        limit: Bytes of lists that are kept, but for what one search needs.
+    """
+
+    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
+        self.files = files
+        self.metric = faiss.METRIC_INNER_PRODUCT if files.metric == "dot" else faiss.METRIC_L2
+        self.quantizer: Any = faiss.IndexFlat(files.dim, self.metric)
+        self.quantizer.add(np.ascontiguousarray(files.centroids))
+        self._limit = limit
+        self._lock = Lock()
+        self._ticks = 0
+        self._searched = 0
+        self._tables = table_bytes(files) if files.storage == "PQ" else 0
+        self._loaded = Loaded(self._index(), files)
+        self._sizes = files.partitions.lengths * (self._loaded.index.code_size + _ID_BYTES)
+        self._may_overflow = int(self._sizes.sum()) > limit
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the lists that are there, and of the centroids."""
+        return int(self._loaded.nbytes + self._loaded.tables + self.files.centroids.nbytes)
+
+    def with_lists(self, partitions: NDArray[np.int64]) -> Loaded:
+        """Return lists that have some partitions, and maybe others; -1 stands for none.
+
+        Raises:
+            CorruptError: The file is broken.
+        """
+        if self._searched < _WORTH_TABLES and self._tables:
+            self._searched += len(partitions)
+            if self._searched >= _WORTH_TABLES:
+                self._make_tables()
+        loaded = self._loaded
+        if self._may_overflow:
+            self._ticks += 1
+            loaded.used[partitions] = self._ticks
+        if loaded.present[partitions].all():
+            return loaded
+        with self._lock:
+            if self._lock.was_held:  # by a thread that a fork left behind, perhaps halfway through a list
+                self._loaded = Loaded(self._index(), self.files)
+                self._searched, self._lock.was_held = 0, False
+            loaded = self._loaded
+            missing = np.unique(partitions[~loaded.present[partitions]])
+            if self._may_overflow and loaded.nbytes + int(self._sizes[missing].sum()) > self._limit:
+                wanted = np.unique(partitions[partitions >= 0])
+                loaded = self._renewed(loaded, wanted)
+                missing = wanted[~loaded.present[wanted]]
+            self._fill(loaded, missing.tolist())
+            self._loaded = loaded
+            return loaded
+
+    def _make_tables(self) -> None:
+        index = self._index()
+        make_tables(index)
+        with self._lock:
+            self._loaded = self._loaded.with_index(index, self._tables)
+
+    def _fill(self, loaded: Loaded, missing: Sequence[int]) -> None:
+        """Read lists and add them."""
+        offsets = self.files.partitions.offsets
+        for group in self._groups(missing):
+            for partition, codes in zip(group, self.files.codes(group), strict=True):
+                stored = flat_bytes(codes) if self.files.storage == "FLAT" else codes
+                loaded.add(partition, stored, int(offsets[partition]))
+
+    def _groups(self, missing: Sequence[int]) -> list[list[int]]:
+        """Return partitions to be read at once."""
+        groups: list[list[int]] = []
+        size = _READ_AT_ONCE
+        for partition in missing:
+            if size >= _READ_AT_ONCE:
+                groups.append([])
+                size = 0
+            groups[-1].append(partition)
+            size += int(self._sizes[partition])
+        return groups
+
+    def _renewed(self, old: Loaded, wanted: NDArray[np.int64]) -> Loaded:
+        """Rebuild lists: wanted ones, and those used last, up to half of the limit."""
+        new = Loaded(self._index(), self.files)
+        if old.tables:
+            make_tables(new.index)
+            new.tables = old.tables
+        new.used[:] = old.used
+        there = np.flatnonzero(old.present[:-1] & (self._sizes > 0))
+        others = np.setdiff1d(there, wanted)
+        others = others[np.argsort(-old.used[others], kind="stable")]
+        others = others[np.cumsum(self._sizes[others]) <= self._limit // 2 - int(self._sizes[wanted].sum())]
+        for partition in np.concatenate([np.intersect1d(there, wanted), others]).tolist():
+            size = int(self.files.partitions.lengths[partition])
+            new.lists.add_entries(partition, size, old.lists.get_ids(partition), old.lists.get_codes(partition))
+            new.present[partition] = True
+            new.nbytes += int(self._sizes[partition])
+        return new
+
+    def _index(self) -> Any:
+        """Return a faiss index, without lists."""
+        index = _MAKERS[self.files.storage](self.files, self.quantizer, self.metric)
+        index.own_fields = False
+        index.ntotal = self.files.num_rows
+        index.is_trained = True
+        return index

@@ -1,0 +1,1 @@
+"""The files of a vector segment: index.idx and auxiliary.idx, their metadata, and vectors as codes."""

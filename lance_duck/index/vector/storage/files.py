@@ -1,0 +1,261 @@
+"""The files of a vector segment.
+
+index.idx       schema metadata    lance:index = {"type": "IVF_PQ", "distance_type": "l2"}
+                global buffer 1    IVF message: centroids_tensor (partitions, dim), loss, and where the rows of each
+                                   partition lie in this file
+                rows               none, but for graphs: see `index.vector.graph.rows`; lance:hnsw says of each
+                                   partition how
+auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON array of one JSON text
+                global buffer 1    IVF message: offsets and lengths of the partitions in this file
+                global buffer 2    of PQ: the codebook, a Tensor message
+                rows               _rowid (uint64), and the vectors or their codes, partition after partition
+                                   flat       fixed_size_list<float, dim>
+                                   __sq_code  fixed_size_list<uint8, dim>
+                                   __pq_code  fixed_size_list<uint8, bytes of a code>, of each partition transposed
+
+Segments of one file, as writers before 0.22 left them, are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
+from lance_duck.forks import Lock
+from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.index.vector.metric import METRICS
+from lance_duck.index.vector.storage.metadata import (
+    MOST_DIMENSIONS,
+    array_of,
+    ivf_of,
+    json_of,
+    parsed,
+    partitions_of,
+    real,
+    tensor_of,
+    whole,
+)
+from lance_duck.index.vector.vectors import is_vector, matrix_of
+from lance_duck.store import gather, run
+
+INDEX_FILE: Final = "index.idx"
+STORAGE_FILE: Final = "auxiliary.idx"
+ROW_ID: Final = "_rowid"
+COLUMNS: Final = {"FLAT": "flat", "SQ": "__sq_code", "PQ": "__pq_code"}
+"""The column of codes, by the kind of storage."""
+KINDS: Final = tuple(f"IVF_{graph}{storage}" for graph in ("", "HNSW_") for storage in COLUMNS)
+"""Kinds of segments that are read."""
+
+
+class VectorFiles:
+    """A vector segment, open: what its metadata says is read and checked, its rows are read when they are asked for.
+
+    Safe to use from several threads.
+
+    Attributes:
+        kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", or one with HNSW, "IVF_HNSW_FLAT", ….
+        storage: "FLAT", "SQ" or "PQ".
+        metric: "l2", "cosine", "dot" or "hamming".
+        dim: Numbers of a vector.
+        centroids: float32 (partitions, dim), finite; uint8 for hamming. Of cosine not normalised.
+        loss: Of training; None: not known.
+        partitions: Rows of the storage by partition.
+        graph_partitions: Rows of the graphs by partition; None: the kind has no graphs.
+        metadata: What the storage says of its codes, as it stands there.
+        bounds: Of SQ: the numbers that codes 0 and 255 stand for; (0, 0) for others.
+        bits: Of PQ: bits of the code of a sub-vector, 4 or 8; 0 for others.
+        codebook: Of PQ: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite; empty for others.
+        is_transposed: Of PQ: the codes of a partition lie by their bytes; `codes` gives them by rows all the same.
+        index: The file of the graphs.
+        auxiliary: The file of the storage.
+
+    Args:
+        files: Of the segment.
+
+    Raises:
+        CorruptError: The files contradict themselves or each other.
+        NotFoundError: A file is missing.
+        UnsupportedError: They are of a kind or a layout that is not read.
+    """
+
+    def __init__(self, files: SegmentReader) -> None:
+        self.auxiliary = _storage_file(files)
+        self.index = files.open(INDEX_FILE)
+        self.directory = files.directory
+        where = self.index.path
+        about = json_of(self.index.metadata, "lance:index", dict, where)
+        self.kind = _known_kind(about.get("type"), where)
+        self.storage = self.kind.rpartition("_")[2]
+        self.metric = _known_metric(about.get("distance_type"), where)
+        stored = _known_metric(self.auxiliary.metadata.get("distance_type"), self.auxiliary.path)
+        if stored != self.metric:
+            raise CorruptError("metric", where=self.auxiliary.path, expected=self.metric, found=stored)
+        self._read_index()
+        self._read_storage()
+        self._rows: NDArray[np.uint64] | None = None
+        self._lock = Lock()
+
+    @property
+    def num_rows(self) -> int:
+        """Vectors."""
+        return self.auxiliary.num_rows
+
+    @property
+    def num_partitions(self) -> int:
+        """Partitions."""
+        return len(self.partitions)
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether its partitions are graphs."""
+        return "HNSW" in self.kind
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        rows = 0 if self._rows is None else self._rows.nbytes
+        return int(self.centroids.nbytes + self.codebook.nbytes + 32 * self.num_partitions + rows + 4096)
+
+    def rows(self) -> NDArray[np.uint64]:
+        """Return names of all rows by position; read once, kept, not to be changed."""
+        with self._lock:
+            if self._rows is None:
+                (found,) = self.auxiliary.read([ROW_ID])
+                if found.null_count:
+                    raise CorruptError(f"nulls in {ROW_ID}", where=self.auxiliary.path, found=found.null_count)
+                self._rows = found.to_numpy()
+            return self._rows
+
+    def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
+        """Return codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
+
+        Those of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`.
+        """
+        column = self.auxiliary.column(COLUMNS[self.storage])
+        found = run(gather([column.read(self.partitions.rows(p)) for p in partitions]))
+        return [self._matrix(array) for array in found]
+
+    @property
+    def code_width(self) -> int:
+        """Numbers of a code: dim for FLAT and SQ, bytes for PQ."""
+        return self.dim if self.storage != "PQ" else len(self.codebook) * self.bits // 8
+
+    def _matrix(self, array: pa.Array) -> NDArray[Any]:
+        values, present = matrix_of(array, self.code_width)
+        if present is not None:
+            raise CorruptError(f"nulls in {COLUMNS[self.storage]}", where=self.auxiliary.path)
+        if self.storage == "PQ" and self.is_transposed and len(array):
+            return np.ascontiguousarray(values.reshape(self.code_width, len(array)).T)
+        return values
+
+    def _read_index(self) -> None:
+        where = self.index.path
+        ivf = ivf_of(self.index.global_buffer(_position(self.index, "lance:ivf")), where)
+        if not ivf.HasField("centroids_tensor"):
+            raise UnsupportedError("segment without a tensor of centroids", where=where)
+        self.centroids = array_of(ivf.centroids_tensor, where)
+        self.dim = self.centroids.shape[1]
+        self.loss = ivf.loss if ivf.HasField("loss") else None
+        if not 0 < self.dim <= MOST_DIMENSIONS:
+            raise CorruptError("dimension of centroids", where=where, found=self.dim)
+        if (self.centroids.dtype == np.uint8) != (self.metric == "hamming"):
+            raise CorruptError(f"centroids of metric {self.metric}", where=where, found=self.centroids.dtype)
+        if self.metric != "hamming" and not np.isfinite(self.centroids).all():
+            raise CorruptError("centroids", where=where, expected="finite numbers")
+        self.graph_partitions = (
+            partitions_of(ivf, self.index.num_rows, where, all_rows=True) if self.has_graphs else None
+        )
+
+    def _read_storage(self) -> None:
+        where = self.auxiliary.path
+        ivf = ivf_of(self.auxiliary.global_buffer(_position(self.auxiliary, "lance:ivf")), where)
+        self.partitions = partitions_of(ivf, self.num_rows, where, all_rows=True)
+        for partitions in (self.partitions, self.graph_partitions):
+            if partitions is not None and len(partitions) != len(self.centroids):
+                raise CorruptError("partitions", where=where, expected=len(self.centroids), found=len(partitions))
+        texts = json_of(self.auxiliary.metadata, "storage_metadata", list, where)
+        if len(texts) != 1:
+            raise CorruptError("storage_metadata", where=where, expected="one text", found=len(texts))
+        self.metadata: dict[str, Any] = parsed(texts[0], dict, where)
+        dimension = whole(self.metadata, "dimension" if self.storage == "PQ" else "dim", 1, MOST_DIMENSIONS, where)
+        if dimension != self.dim:
+            raise CorruptError("dimension", where=where, expected=self.dim, found=dimension)
+        self.bits, self.bounds, self.is_transposed = 0, (0.0, 0.0), False
+        self.codebook: NDArray[np.float32] = np.empty((0, 0, 0), np.float32)
+        if self.storage == "PQ":
+            self._read_codebook(where)
+        elif self.storage == "SQ":
+            whole(self.metadata, "num_bits", 8, 8, where)
+            bounds = self.metadata.get("bounds")
+            if not isinstance(bounds, dict):
+                raise CorruptError("bounds", where=where, found=repr(bounds))
+            self.bounds = (real(bounds, "start", where), real(bounds, "end", where))
+        self.auxiliary.column(ROW_ID, pa.uint64())
+        self._check_column(where)
+
+    def _read_codebook(self, where: str) -> None:
+        self.bits = whole(self.metadata, "nbits", 4, 8, where)
+        count = whole(self.metadata, "num_sub_vectors", 1, self.dim, where)
+        if self.bits not in (4, 8) or self.dim % count or count * self.bits % 8:
+            raise CorruptError("codes", where=where, expected="4 or 8 bits of parts of equal size", found=self.metadata)
+        transposed = self.metadata.get("transposed", False)
+        if not isinstance(transposed, bool):
+            raise CorruptError("transposed", where=where, found=repr(transposed))
+        self.is_transposed = transposed
+        position = whole(self.metadata, "codebook_position", 1, 1 << 31, where)
+        tensor = array_of(tensor_of(self.auxiliary.global_buffer(position), where), where)
+        if tensor.dtype != np.float32 or tensor.size != self.dim << self.bits:
+            raise CorruptError("codebook", where=where, expected=(1 << self.bits, self.dim), found=tensor.shape)
+        if not np.isfinite(tensor).all():
+            raise CorruptError("codebook", where=where, expected="finite numbers")
+        self.codebook = tensor.reshape(count, 1 << self.bits, self.dim // count)
+
+    def _check_column(self, where: str) -> None:
+        name = COLUMNS[self.storage]
+        type_ = self.auxiliary.column(name).arrow_type
+        in_bytes = self.storage != "FLAT" or self.metric == "hamming"
+        if not is_vector(type_) or type_.list_size != self.code_width or (type_.value_type == pa.uint8()) != in_bytes:
+            raise CorruptError(
+                f"type of column {name!r}", where=where, expected=f"{self.code_width} numbers of a code", found=type_
+            )
+
+
+def _storage_file(files: SegmentReader) -> SegmentFile:
+    try:
+        return files.open(STORAGE_FILE)
+    except NotFoundError as error:
+        try:
+            files.size(INDEX_FILE)
+        except NotFoundError:
+            raise error from None
+        raise UnsupportedError(
+            f"vector segment without {STORAGE_FILE}", where=files.directory, remedy="create the index again"
+        ) from error
+
+
+def _position(file: SegmentFile, key: str) -> int:
+    """Return which global buffer a metadata text names."""
+    text = file.metadata.get(key, "")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise CorruptError(f"metadata {key!r}", where=file.path, expected="a global buffer", found=repr(text))
+    return int(text)
+
+
+def _known_kind(name: Any, where: str) -> str:
+    if not isinstance(name, str):
+        raise CorruptError("type of the index", where=where, found=repr(name))
+    if name not in KINDS:
+        raise UnsupportedError("vector index", where=where, expected=", ".join(KINDS), found=repr(name))
+    return name
+
+
+def _known_metric(name: Any, where: str) -> str:
+    found = METRICS.get(name.lower()) if isinstance(name, str) else None
+    if found is None:
+        raise CorruptError("metric", where=where, expected=", ".join(METRICS), found=repr(name))
+    return found

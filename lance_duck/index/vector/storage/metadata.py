@@ -1,0 +1,167 @@
+"""What the metadata of vector files says, checked: JSON texts, IVF messages, tensors."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.index.vector.vectors import bfloat16_to_float32
+from lance_duck.wire.pb import index_pb2
+
+MOST_DIMENSIONS: Final = 1 << 20
+MOST_PARTITIONS: Final = 1 << 24
+
+_DTYPES: Final[Mapping[int, np.dtype[Any]]] = MappingProxyType(
+    {
+        index_pb2.Tensor.BFLOAT16: np.dtype("<u2"),
+        index_pb2.Tensor.FLOAT16: np.dtype("<f2"),
+        index_pb2.Tensor.FLOAT32: np.dtype("<f4"),
+        index_pb2.Tensor.FLOAT64: np.dtype("<f8"),
+        index_pb2.Tensor.UINT8: np.dtype("u1"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Which rows of a file belong to which partition.
+
+    Attributes:
+        offsets: int64 (partitions,): first row of each; those of empty ones say nothing.
+        lengths: int64 (partitions,): how many.
+    """
+
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def rows(self, partition: int) -> slice:
+        """Return rows of a partition."""
+        first = int(self.offsets[partition])
+        return slice(first, first + int(self.lengths[partition]))
+
+
+def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> Any:
+    """Return the JSON value of a key.
+
+    Raises:
+        CorruptError: It is missing, no JSON, or of another type.
+    """
+    if key not in metadata:
+        raise CorruptError(f"no metadata {key!r}", where=where, found=", ".join(metadata))
+    return parsed(metadata[key], type_, f"{where}: {key}")
+
+
+def parsed(text: Any, type_: type, where: str) -> Any:
+    """Return the value of a JSON text, of a type. Raises CorruptError."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptError("is no JSON", where=where, found=str(error)[:200]) from error
+    if not isinstance(found, type_):
+        raise CorruptError("JSON", where=where, expected=type_.__name__, found=type(found).__name__)
+    return found
+
+
+def whole(of: Mapping[str, Any], key: str, low: int, high: int, where: str) -> int:
+    """Return a whole number of a JSON object, low … high. Raises CorruptError."""
+    found = of.get(key)
+    if not isinstance(found, int) or isinstance(found, bool) or not low <= found <= high:
+        raise CorruptError(key, where=where, expected=f"{low} … {high}", found=repr(found))
+    return found
+
+
+def real(of: Mapping[str, Any], key: str, where: str) -> float:
+    """Return a finite number of a JSON object. Raises CorruptError."""
+    found = of.get(key)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise CorruptError(key, where=where, expected="a number", found=repr(found))
+    try:
+        number = float(found)
+    except OverflowError as error:
+        raise CorruptError(key, where=where, expected="a finite number", found=repr(found)) from error
+    if not math.isfinite(number):
+        raise CorruptError(key, where=where, expected="a finite number", found=repr(found))
+    return number
+
+
+def ivf_of(data: bytes, where: str) -> index_pb2.IVF:
+    """Return the IVF message. Raises CorruptError."""
+    try:
+        return index_pb2.IVF.FromString(data)
+    except DecodeError as error:
+        raise CorruptError("IVF message", where=where, found=str(error)) from error
+
+
+def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
+    """Return the Tensor message. Raises CorruptError."""
+    try:
+        return index_pb2.Tensor.FromString(data)
+    except DecodeError as error:
+        raise CorruptError("Tensor message", where=where, found=str(error)) from error
+
+
+def partitions_of(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
+    """Return where the partitions of a file lie: one after the other, inside its rows.
+
+    Args:
+        ivf: Message.
+        num_rows: Rows of the file.
+        where: For messages.
+        all_rows: Every row must be in a partition.
+
+    Raises:
+        CorruptError: They do not.
+    """
+    if len(ivf.offsets) != len(ivf.lengths) or len(ivf.lengths) > MOST_PARTITIONS:
+        raise CorruptError(
+            "partitions", where=where, expected=f"{len(ivf.offsets)} lengths", found=f"{len(ivf.lengths)}"
+        )
+    offsets, lengths = np.array(ivf.offsets, np.uint64), np.array(ivf.lengths, np.int64)
+    filled = np.flatnonzero(lengths)
+    if len(filled):
+        if int(offsets[filled].max()) > num_rows:
+            raise CorruptError("first row of a partition", where=where, expected=f"≤ {num_rows}", found=offsets.max())
+        firsts = offsets[filled].astype(np.int64)
+        ends = firsts + lengths[filled]
+        if (firsts[1:] < ends[:-1]).any() or ends[-1] > num_rows:
+            raise CorruptError("partitions overlap, or end after the rows", where=where, expected=f"{num_rows} rows")
+    if all_rows and int(lengths.sum()) != num_rows:
+        raise CorruptError("rows of all partitions", where=where, expected=num_rows, found=int(lengths.sum()))
+    offsets[lengths == 0] = 0
+    return Partitions(offsets.astype(np.int64), lengths)
+
+
+def array_of(tensor: index_pb2.Tensor, where: str) -> NDArray[Any]:
+    """Return a matrix of a tensor: float32, or uint8 where it holds bytes; not to be changed.
+
+    Raises:
+        CorruptError: Its shape does not fit to its bytes.
+        UnsupportedError: Of a type that is not read.
+    """
+    dtype = _DTYPES.get(tensor.data_type)
+    if dtype is None:
+        raise UnsupportedError("type of a tensor", where=where, expected="floats or uint8", found=tensor.data_type)
+    shape = tuple(tensor.shape)
+    size = math.prod(shape) * dtype.itemsize
+    if len(shape) != 2 or size != len(tensor.data):
+        raise CorruptError("shape of a tensor", where=where, expected=f"{len(tensor.data)} bytes", found=shape)
+    raw = np.frombuffer(tensor.data, dtype).reshape(shape)
+    if tensor.data_type == index_pb2.Tensor.BFLOAT16:
+        return bfloat16_to_float32(raw)
+    if dtype == np.uint8:
+        return raw
+    with np.errstate(over="ignore"):
+        floats: NDArray[np.float32] = np.ascontiguousarray(raw, np.float32)
+    return floats

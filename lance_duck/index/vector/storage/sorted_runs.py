@@ -1,0 +1,81 @@
+"""Codes of rows, gathered by partition: sorted piece by piece, the pieces merged when a partition is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.storage.spill import Rows, Spill
+
+
+class SortedRuns:
+    """Rows and their codes by partition, as they are written: inside a partition by ascending name.
+
+    Args:
+        num_partitions: Of the segment.
+        limit: Bytes that stay in memory, about.
+        spill: Takes the others.
+        by_name: False: inside a partition rows stay in the order in which they came.
+    """
+
+    def __init__(self, num_partitions: int, limit: int, spill: Spill, *, by_name: bool = True) -> None:
+        self._count = num_partitions
+        self._limit = limit
+        self._spill = spill
+        self._by_name = by_name
+        self._waiting: list[tuple[NDArray[np.int64], Rows, NDArray[Any]]] = []
+        self._bytes = 0
+        self._runs: list[_PartitionRun] = []
+
+    def add(self, partitions: NDArray[np.int64], rows: Rows, codes: NDArray[Any]) -> None:
+        """Take rows: their partitions, names and codes (n, width)."""
+        if not len(rows):
+            return
+        self._waiting.append((partitions, rows, codes))
+        self._bytes += codes.nbytes + 16 * len(rows)
+        if self._bytes >= self._limit:
+            run = self._sorted()
+            self._runs.append(_PartitionRun(run.starts, run.rows, None, self._spill.put(run.gathered())))
+
+    def take(self, partition: int) -> tuple[Rows, NDArray[Any]] | None:
+        """Return rows of a partition and their codes; None: it has none. No more is added then."""
+        if self._waiting:
+            self._runs.append(self._sorted())
+        found = [run.take(partition) for run in self._runs if run.starts[partition] < run.starts[partition + 1]]
+        if len(found) < 2:
+            return found[0] if found else None
+        rows, codes = np.concatenate([r for r, _ in found]), np.concatenate([c for _, c in found])
+        if not self._by_name:
+            return rows, codes
+        order = np.argsort(rows, kind="stable")
+        return rows[order], codes[order]
+
+    def _sorted(self) -> _PartitionRun:
+        partitions, rows, codes = (np.concatenate(parts) for parts in zip(*self._waiting, strict=True))
+        self._waiting, self._bytes = [], 0
+        order = np.lexsort((rows, partitions)) if self._by_name else np.argsort(partitions, kind="stable")
+        starts = np.searchsorted(partitions[order], np.arange(self._count + 1))
+        return _PartitionRun(starts, rows[order], order, codes)
+
+
+@dataclass(frozen=True)
+class _PartitionRun:
+    """Rows by partition.
+
+    `codes` are in their order, or, where there is an `order`, theirs is at these places.
+    """
+
+    starts: NDArray[np.int64]
+    rows: Rows
+    order: NDArray[np.int64] | None
+    codes: NDArray[Any]
+
+    def take(self, partition: int) -> tuple[Rows, NDArray[Any]]:
+        chosen = slice(self.starts[partition], self.starts[partition + 1])
+        return self.rows[chosen], self.codes[chosen] if self.order is None else self.codes[self.order[chosen]]
+
+    def gathered(self) -> NDArray[Any]:
+        return self.codes if self.order is None else self.codes[self.order]

@@ -1,0 +1,296 @@
+"""The specification of a vector index: its parameters, checked, and their form in the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
+from lance_duck.index.vector.metric import metric_of
+from lance_duck.index.vector.storage.details import with_trained_rows
+from lance_duck.index.vector.storage.files import KINDS
+from lance_duck.index.vector.storage.metadata import MOST_PARTITIONS
+from lance_duck.index.vector.vectors import is_bytes, is_vector
+from lance_duck.wire.pb import index_pb2
+
+SAMPLE_RATE: Final = 256
+MAX_ITERS: Final = 50
+
+_TARGETS: Final = MappingProxyType({"IVF_FLAT": 4096, "IVF_SQ": 8192, "IVF_PQ": 8192})
+_GRAPH_TARGET: Final = 1 << 20
+_MOST_BY_DEFAULT: Final = 4096
+_METRICS: Final = MappingProxyType({"l2": 0, "cosine": 1, "dot": 2, "hamming": 3})
+_KNOWN: Final = (
+    "index_type",
+    "metric",
+    "num_partitions",
+    "target_partition_size",
+    "ivf_centroids",
+    "num_sub_vectors",
+    "num_bits",
+    "pq_codebook",
+    "sq_bounds",
+    "m",
+    "ef_construction",
+    "max_level",
+    "sample_rate",
+    "max_iters",
+    "asked_partitions",
+    "trained_rows",
+)
+
+
+@dataclass(frozen=True)
+class VectorWish:
+    """A vector index that a user asks for.
+
+    Attributes:
+        kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
+        metric: "l2", "cosine", "dot"; "hamming" for vectors of bytes.
+        dim: Numbers of a vector.
+        num_partitions: None: as many as suit the rows.
+        target_partition_size: Rows of a partition that are aimed at; None: as suits the kind.
+        num_sub_vectors: Of PQ: parts that a vector is cut into; 0 for others.
+        bits: Of PQ: bits of the code of a part, 4 or 8; 8 for others.
+        centroids: float32 (partitions, dim), uint8 for hamming; None: trained.
+        codebook: float32 (parts, 2 ** bits, dim / parts); None: trained.
+        bounds: Of SQ: the numbers that codes 0 and 255 stand for; None: those of the vectors.
+        m: Neighbours of a vector in a graph, at most.
+        ef_construction: Candidates that are kept while a graph is built.
+        max_level: Levels of a graph at most.
+        sample_rate: Vectors to train with, for each centroid.
+        max_iters: Rounds of training at most.
+        asked_partitions: What the index remembers as num_partitions; 0: nothing.
+        trained_rows: Vectors of the table when centroids that are brought were trained for it; 0: they were not.
+    """
+
+    kind: str
+    metric: str
+    dim: int
+    num_partitions: int | None = None
+    target_partition_size: int | None = None
+    num_sub_vectors: int = 0
+    bits: int = 8
+    centroids: NDArray[Any] | None = None
+    codebook: NDArray[np.float32] | None = None
+    bounds: tuple[float, float] | None = None
+    m: int = M
+    ef_construction: int = EF_CONSTRUCTION
+    max_level: int = MAX_LEVEL
+    sample_rate: int = SAMPLE_RATE
+    max_iters: int = MAX_ITERS
+    asked_partitions: int = 0
+    trained_rows: int = 0
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any], type_: pa.DataType) -> VectorWish:
+        """Check what a user asks for.
+
+        Args:
+            parameters: By pylance's names; `index_type` is in any case "IVF_PQ" and the like.
+            type_: Storage type of the column.
+
+        Raises:
+            InvalidInputError: A parameter is not known, or makes no sense for this column.
+            UnsupportedError: A kind of index, or of column, that is not built.
+        """
+        given = {name: value for name, value in parameters.items() if value is not None}
+        unknown = sorted(map(str, given.keys() - set(_KNOWN)))
+        if unknown:
+            raise InvalidInputError(
+                "parameters of a vector index", expected=", ".join(_KNOWN), found=", ".join(unknown)
+            )
+        if not is_vector(type_):
+            raise UnsupportedError("column of a vector index", expected="fixed_size_list of floats", found=type_)
+        kind, metric = _kind(given.get("index_type")), metric_of(given.get("metric", "l2"))
+        if is_bytes(type_) != (metric == "hamming"):
+            raise InvalidInputError(
+                f"metric {metric!r}", where=type_, remedy="hamming is for vectors of uint8, and only"
+            )
+        if metric == "hamming" and not kind.endswith("FLAT"):
+            raise UnsupportedError(f"{kind} with hamming", expected="IVF_FLAT, IVF_HNSW_FLAT")
+        dim = int(type_.list_size)
+        centroids = None if "ivf_centroids" not in given else _centroids(given["ivf_centroids"], dim, metric)
+        count = _number(given, "num_partitions", 1, MOST_PARTITIONS)
+        if centroids is not None:
+            if count is not None and count != len(centroids):
+                raise InvalidInputError("num_partitions", expected=f"{len(centroids)}, as ivf_centroids", found=count)
+            count = len(centroids)
+        chosen: dict[str, Any] = {}
+        if kind.endswith("PQ"):
+            chosen = _product(given, dim)
+        elif _number(given, "num_bits", 1, 8) not in (None, 8):
+            raise InvalidInputError("num_bits", where=kind, expected=8, found=given["num_bits"])
+        for name, most in (("m", 1024), ("ef_construction", 1 << 20), ("max_level", 64)):
+            if name in given:
+                chosen[name] = _number(given, name, 2 if name == "m" else 1, most)
+        for name in ("sample_rate", "max_iters"):
+            if name in given:
+                chosen[name] = _number(given, name, 2 if name == "sample_rate" else 1, 1 << 20)
+        if "sq_bounds" in given and kind.endswith("SQ"):
+            chosen["bounds"] = _bounds(given["sq_bounds"])
+        chosen["asked_partitions"] = _number({"asked_partitions": count or 0, **given}, "asked_partitions", 0, 1 << 32)
+        chosen["trained_rows"] = _number(given, "trained_rows", 0, 1 << 62) or 0
+        target = _number(given, "target_partition_size", 1, 1 << 40)
+        return cls(kind, metric, dim, count, target, centroids=centroids, **chosen)
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether partitions are graphs."""
+        return "HNSW" in self.kind
+
+    @property
+    def storage(self) -> str:
+        """What is stored of a vector: "FLAT", "SQ" or "PQ"."""
+        return self.kind.rpartition("_")[2]
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it brings all that vectors are encoded with."""
+        brought = {"PQ": self.codebook, "SQ": self.bounds, "FLAT": ()}[self.storage]
+        return self.centroids is not None and brought is not None
+
+    def partitions_for(self, num_rows: int) -> int:
+        """Return number of partitions for so many vectors: one at least, and never more than vectors."""
+        if self.centroids is not None:
+            return len(self.centroids)
+        count = self.num_partitions
+        if count is None:
+            target = self.target_partition_size
+            count = num_rows // (target or _TARGETS.get(self.kind, _GRAPH_TARGET))
+            count = min(count, _MOST_BY_DEFAULT)
+        return max(1, min(count, num_rows))
+
+    def details(self) -> bytes:
+        """Return the message for the manifest."""
+        message = index_pb2.VectorIndexDetails(metric_type=_METRICS[self.metric])  # type: ignore[arg-type]
+        message.target_partition_size = self.target_partition_size or 0
+        if self.asked_partitions:
+            message.target_num_partitions = self.asked_partitions
+        hints = {"lance.ivf.sample_rate": self.sample_rate, "lance.ivf.max_iters": self.max_iters}
+        if self.has_graphs:
+            message.hnsw_index_config.max_connections = self.m
+            message.hnsw_index_config.construction_ef = self.ef_construction
+            message.hnsw_index_config.max_level = self.max_level
+        if self.storage == "PQ":
+            message.pq.num_bits, message.pq.num_sub_vectors = self.bits, self.num_sub_vectors
+            hints |= {"lance.pq.sample_rate": self.sample_rate, "lance.pq.max_iters": self.max_iters}
+        elif self.storage == "SQ":
+            message.sq.num_bits = 8
+            hints["lance.sq.sample_rate"] = self.sample_rate
+        else:
+            message.flat.SetInParent()
+        for key, value in hints.items():
+            message.runtime_hints[key] = str(value)
+        return with_trained_rows(message.SerializeToString(deterministic=True), self.trained_rows)
+
+
+def _kind(name: Any) -> str:
+    wanted = name.upper() if isinstance(name, str) else ""
+    if wanted not in KINDS:
+        raise UnsupportedError("kind of vector index", expected=", ".join(KINDS), found=repr(name))
+    return wanted
+
+
+def _number(given: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
+    found = given.get(name)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | np.integer) or not least <= found <= most:
+        raise InvalidInputError(name, expected=f"a whole number, {least} … {most}", found=repr(found))
+    return int(found)
+
+
+def _product(given: Mapping[str, Any], dim: int) -> dict[str, Any]:
+    """Return parameters of product quantisation."""
+    bits = _number(given, "num_bits", 1, 8) or 8
+    if bits not in (4, 8):
+        raise InvalidInputError("num_bits", expected="4 or 8", found=bits)
+    parts = _number(given, "num_sub_vectors", 1, dim)
+    codebook = None
+    if "pq_codebook" in given:
+        codebook = _codebook(given["pq_codebook"], dim, bits, parts)
+        parts = len(codebook)
+    if parts is None:
+        parts = next(dim // size for size in (16, 8, 4, 2, 1) if dim % size == 0 and dim // size * bits % 8 == 0)
+    if dim % parts or parts * bits % 8:
+        raise InvalidInputError(
+            "num_sub_vectors",
+            expected=f"a divisor of the dimension {dim}" + (", even" if bits == 4 else ""),
+            found=parts,
+        )
+    return {"num_sub_vectors": parts, "bits": bits, "codebook": codebook}
+
+
+def _centroids(given: Any, dim: int, metric: str) -> NDArray[Any]:
+    """Return own centroids: an array (partitions, dim), or an Arrow array of vectors."""
+    numbers = _numbers(given, "ivf_centroids")
+    if numbers.ndim == 1 and len(numbers) == dim:
+        numbers = numbers.reshape(1, dim)
+    if numbers.ndim != 2 or numbers.shape[1] != dim or not 0 < len(numbers) <= MOST_PARTITIONS:
+        raise InvalidInputError("ivf_centroids", expected=f"(partitions, {dim}) numbers", found=numbers.shape)
+    if metric != "hamming":
+        return np.ascontiguousarray(numbers, np.float32)
+    if not np.array_equal(numbers, np.clip(numbers, 0, 255).astype(np.uint8)):
+        raise InvalidInputError("ivf_centroids", where="hamming", expected="whole numbers from 0 to 255")
+    return np.ascontiguousarray(numbers, np.uint8)
+
+
+def _codebook(given: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.float32]:
+    """Return an own codebook: (parts, 2 ** bits, dim / parts), or its rows one after the other."""
+    numbers = _numbers(given, "pq_codebook")
+    found = parts
+    if found is None and numbers.ndim > 1 and numbers.shape[-1]:
+        found = dim // numbers.shape[-1]
+    expected = None if not found or dim % found else (found, 1 << bits, dim // found)
+    fits = expected is not None and numbers.size == dim << bits
+    if not fits or expected is None or (numbers.ndim > 1 and numbers.shape[-1] != expected[2]):
+        raise InvalidInputError("pq_codebook", expected=expected or f"{dim << bits} numbers", found=numbers.shape)
+    if numbers.ndim == 3 and numbers.shape != expected:
+        raise InvalidInputError("pq_codebook", expected=expected, found=numbers.shape)
+    return np.ascontiguousarray(numbers, np.float32).reshape(expected)
+
+
+def _bounds(given: Any) -> tuple[float, float]:
+    """Return own bounds of SQ: two finite numbers, the lower one first."""
+    numbers = _numbers(given, "sq_bounds")
+    if numbers.shape != (2,) or not numbers[0] < numbers[1]:
+        raise InvalidInputError("sq_bounds", expected="a number, and a greater one", found=repr(given))
+    return float(numbers[0]), float(numbers[1])
+
+
+def _numbers(given: Any, name: str) -> NDArray[Any]:
+    """Return finite numbers of numpy, Arrow (lists, tensors) or nested lists."""
+    try:
+        numbers = np.asarray(_from_arrow(given))
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(numbers.astype(np.float32)).all()
+    except (TypeError, ValueError, pa.ArrowInvalid) as error:
+        raise InvalidInputError(name, expected="an array of numbers", found=str(error)) from error
+    if numbers.dtype.kind not in "fiu" or not finite:
+        raise InvalidInputError(name, expected="finite numbers", found=numbers.dtype if finite else "NaN or infinity")
+    return numbers
+
+
+def _from_arrow(given: Any) -> Any:
+    """Return what numpy takes, of an Arrow array; other things as they are."""
+    if isinstance(given, pa.ChunkedArray):
+        given = given.combine_chunks()
+    if isinstance(given, pa.FixedShapeTensorArray):
+        return given.to_numpy_ndarray()
+    if not isinstance(given, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        return given
+    items = given.flatten()
+    if given.null_count or items.null_count:
+        raise ValueError("null")
+    lengths = np.unique(given.value_lengths())
+    if len(lengths) > 1:
+        raise ValueError("vectors of several lengths")
+    return items.to_numpy(zero_copy_only=False).reshape(len(given), -1 if len(given) else 0)

@@ -1,0 +1,75 @@
+"""Lloyd's k-means over distributed vectors: each process sums up its own, the sums are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.threads import safe_after_fork
+from lance_duck.index.vector.training.model import nearest_centroids, quantizer
+
+_APART: Final = 1 / 1024  # of a centroid and its twin
+_ENOUGH: Final = 1e-4  # of the sum of distances; less gain in a round is none
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What the vectors of one place say of a round; pickles.
+
+    Attributes:
+        sums: float64 (centroids, dim), of the vectors nearest to each.
+        counts: int64 (centroids,), of these vectors.
+        loss: Sum of faiss's distances; for dot of 1 less the products.
+    """
+
+    sums: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    loss: float
+
+
+@safe_after_fork
+def sums_of(vectors: NDArray[np.float32], centroids: NDArray[np.float32], metric: str) -> Sums:
+    """Return sum up vectors (n, dim), normalised for cosine, by their nearest centroids (k, dim)."""
+    sums = np.zeros(centroids.shape, np.float64)
+    if not len(vectors):
+        return Sums(sums, np.zeros(len(centroids), np.int64), 0.0)
+    nearest, distances = nearest_centroids(quantizer(centroids, metric), np.ascontiguousarray(vectors))
+    order = np.argsort(nearest, kind="stable")
+    counts = np.bincount(nearest, minlength=len(centroids))
+    filled = np.flatnonzero(counts)
+    starts = (np.cumsum(counts) - counts)[filled]
+    sums[filled] = np.add.reduceat(vectors[order], starts, axis=0, dtype=np.float64)
+    total = float(distances.sum(dtype=np.float64))
+    return Sums(sums, counts, len(vectors) - total if metric == "dot" else total)
+
+
+def moved(parts: Sequence[Sums], centroids: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
+    """Return the centroids of the next round, and the loss of this one; those without vectors halve the fullest."""
+    counts = np.sum([part.counts for part in parts], axis=0)
+    sums = np.sum([part.sums for part in parts], axis=0)
+    means = centroids.astype(np.float64)
+    filled = counts > 0
+    means[filled] = sums[filled] / counts[filled, None]
+    for empty in np.flatnonzero(~filled).tolist():
+        full = int(counts.argmax())
+        sign = np.where(np.arange(means.shape[1]) % 2, 1 - _APART, 1 + _APART)
+        means[empty], means[full] = means[full] * sign, means[full] * (2 - sign)
+        counts[empty] = counts[full] // 2
+        counts[full] -= counts[empty]
+    return means.astype(np.float32), sum(part.loss for part in parts)
+
+
+def is_settled(before: float | None, loss: float) -> bool:
+    """Return whether another round would hardly gain."""
+    return before is not None and abs(before - loss) <= _ENOUGH * max(abs(before), np.finfo(np.float64).tiny)
+
+
+def some_of(vectors: NDArray[Any], count: int, seed: int) -> NDArray[Any]:
+    """Return some of the vectors, chosen by chance, in their order; there are as many."""
+    chosen = np.random.default_rng(seed).choice(len(vectors), count, replace=False)
+    found: NDArray[Any] = vectors[np.sort(chosen)]
+    return found

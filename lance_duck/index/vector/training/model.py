@@ -1,0 +1,145 @@
+"""What vectors are encoded with: centroids, bounds or codebooks; and the codes of Lance's files, made by faiss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.storage.pq import has_residual
+from lance_duck.index.vector.threads import safe_after_fork
+
+Partitions = NDArray[np.int64]
+
+_STEPS: Final = 255
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a segment is made with.
+
+    Attributes:
+        kind: As "IVF_PQ".
+        metric: As "l2".
+        item: Type of stored numbers: that of the column, float32 for bfloat16.
+        centroids: float32 (partitions, dim), uint8 for hamming.
+        loss: Sum of distances of the vectors that were trained with, scaled to all; None: not known.
+        bounds: Of SQ: the numbers that codes 0 and 255 stand for.
+        codebook: Of PQ: float32 (parts, 2 ** bits, dim / parts).
+        m: Of graphs.
+        ef_construction: Of graphs.
+        max_level: Of graphs.
+    """
+
+    kind: str
+    metric: str
+    item: np.dtype[Any]
+    centroids: NDArray[Any]
+    loss: float | None = None
+    bounds: tuple[float, float] = (0.0, 0.0)
+    codebook: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
+    m: int = 20
+    ef_construction: int = 150
+    max_level: int = 7
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return int(self.centroids.shape[1])
+
+    @property
+    def storage(self) -> str:
+        """What is stored of a vector: "FLAT", "SQ" or "PQ"."""
+        return self.kind.rpartition("_")[2]
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether partitions are graphs."""
+        return "HNSW" in self.kind
+
+    @property
+    def bits(self) -> int:
+        """Of PQ: bits of the code of a part."""
+        return int(self.codebook.shape[1] - 1).bit_length()
+
+    @property
+    def code_width(self) -> int:
+        """Numbers of a code."""
+        return len(self.codebook) * self.bits // 8 if self.storage == "PQ" else self.dim
+
+    @property
+    def code_type(self) -> np.dtype[Any]:
+        """Type of these numbers."""
+        return self.item if self.storage == "FLAT" else np.dtype(np.uint8)
+
+    def assign(self, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
+        """Return nearest partition of each vector (normalised for cosine), and how far it is, by faiss's distance."""
+        return nearest_centroids(self._quantizer, vectors)
+
+    @safe_after_fork
+    def encode(self, vectors: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
+        """Return codes (n, code_width), by rows, of vectors (n, dim) in partitions; for cosine they are normalised."""
+        if self.storage == "FLAT":
+            with np.errstate(over="ignore"):
+                stored: NDArray[Any] = vectors.astype(self.item, copy=False)
+                return stored
+        if self.storage == "SQ":
+            start, end = self.bounds
+            steps = (vectors - np.float32(start)) * np.float32(_STEPS / (end - start))
+            bytes_: NDArray[np.uint8] = np.clip(steps, 0, _STEPS).astype(np.uint8)
+            return bytes_
+        left: NDArray[np.float32] = vectors
+        if has_residual(self.metric):
+            left = vectors - self.centroids[partitions]
+        codes: NDArray[np.uint8] = self._product.compute_codes(np.ascontiguousarray(left, np.float32))
+        return codes
+
+    @safe_after_fork
+    def decode(self, codes: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
+        """Return vectors, about: float32 (n, dim), whose codes are these again."""
+        if self.storage == "FLAT":
+            return codes
+        if self.storage == "SQ":
+            start, end = self.bounds
+            step = np.float32((end - start) / _STEPS)
+            return (codes.astype(np.float32) + np.float32(0.5)) * step + np.float32(start)
+        vectors: NDArray[np.float32] = self._product.decode(np.ascontiguousarray(codes, np.uint8))
+        return vectors + self.centroids[partitions] if has_residual(self.metric) else vectors
+
+    @cached_property
+    def _quantizer(self) -> Any:
+        return quantizer(self.centroids, self.metric)
+
+    @cached_property
+    def _product(self) -> Any:
+        product: Any = faiss.ProductQuantizer(self.dim, len(self.codebook), self.bits)
+        faiss.copy_array_to_vector(np.ascontiguousarray(self.codebook.reshape(-1)), product.centroids)
+        return product
+
+
+@safe_after_fork
+def nearest_centroids(quantizer: Any, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
+    """Return the nearest centroid of each vector and its distance, made finite; the first if all are infinite.
+
+    Args:
+        quantizer: See `quantizer`.
+        vectors: (n, dim), normalised for cosine.
+    """
+    distances, found = quantizer.search(vectors, 1)
+    return np.maximum(found[:, 0], 0), np.nan_to_num(distances[:, 0].astype(np.float32))
+
+
+def quantizer(centroids: NDArray[Any], metric: str) -> Any:
+    """Return a faiss index of centroids; cosine is the Euclidean distance of normalised vectors."""
+    dim = centroids.shape[1]
+    index: Any
+    if metric == "hamming":
+        index = faiss.IndexBinaryFlat(8 * dim)
+    else:
+        index = faiss.IndexFlatIP(dim) if metric == "dot" else faiss.IndexFlatL2(dim)
+    index.add(np.ascontiguousarray(centroids))
+    return index

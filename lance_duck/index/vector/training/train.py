@@ -1,0 +1,197 @@
+"""Training: centroids, bounds and codebooks of a sample of vectors, by faiss. The same vectors give the same model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.storage.pq import has_residual
+from lance_duck.index.vector.storage.spill import Rows
+from lance_duck.index.vector.threads import safe_after_fork, side_by_side
+from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.model import Model, nearest_centroids, quantizer
+
+SEED: Final = 1234
+"""Of the sample that centroids are trained with; that of codebooks has the next one."""
+
+ROUNDS: Final = 20
+"""Of training; more change hardly anything."""
+
+_CODES_OF_4_BITS: Final = 16
+_LEAST_RANGE: Final = 1e-6
+_LONGEST: Final = 1e18
+_SMALL: Final = 1 << 30  # products of numbers in a round: threads would wait for each other longer
+
+
+class Trainable(Protocol):
+    """Vectors to train with: all that are indexed, as `Kept` has them, or what stands for them."""
+
+    def __len__(self) -> int:
+        """Return number of all of them."""
+
+    def __iter__(self) -> Iterator[tuple[Rows, NDArray[Any]]]:
+        """Return all of them, for their bounds."""
+
+    def sample(self, count: int, seed: int) -> NDArray[Any]:
+        """Return some vectors (n, dim), all where there are no more."""
+
+
+@safe_after_fork
+def train(wish: VectorWish, vectors: Trainable, item: np.dtype[Any]) -> Model:
+    """Make the model of an index.
+
+    Args:
+        wish: What is asked for; centroids, bounds and a codebook that it brings are taken as they are.
+        vectors: All that are indexed, at least one unless nothing is to be trained.
+        item: Type of stored numbers.
+
+    Raises:
+        InvalidInputError: Too few vectors.
+    """
+    check_enough(wish, len(vectors))
+    centroids, loss = wish.centroids, None
+    if centroids is None:
+        count = wish.partitions_for(len(vectors))
+        sample = of_metric(vectors.sample(wish.sample_rate * count, SEED), wish.metric)
+        centroids, loss = _centroids(sample, count, wish)
+        loss *= len(vectors) / len(sample)
+    model = replace(brought(replace(wish, centroids=centroids), item), loss=loss)
+    if wish.storage == "SQ" and wish.bounds is None:
+        return replace(model, bounds=apart(*numbers_between(of_metric(chunk, wish.metric) for _, chunk in vectors)))
+    if wish.storage == "PQ" and wish.codebook is None:
+        sample = of_metric(vectors.sample(wish.sample_rate << wish.bits, SEED + 1), wish.metric)
+        return replace(model, codebook=as_stored(_codebook(sample, model, wish), item))
+    return model
+
+
+def brought(wish: VectorWish, item: np.dtype[Any]) -> Model:
+    """Return the model of what a wish brings; it has centroids at least."""
+    assert wish.centroids is not None
+    model = Model(
+        wish.kind,
+        wish.metric,
+        item,
+        as_stored(wish.centroids, item),
+        m=wish.m,
+        ef_construction=wish.ef_construction,
+        max_level=wish.max_level,
+    )
+    if wish.bounds is not None:
+        model = replace(model, bounds=wish.bounds)
+    return model if wish.codebook is None else replace(model, codebook=as_stored(wish.codebook, item))
+
+
+def check_enough(wish: VectorWish, num_vectors: int) -> None:
+    """Refuse too few vectors to train with, with InvalidInputError."""
+    needed = 1 if wish.centroids is None else 0
+    if wish.storage == "SQ" and wish.bounds is None:
+        needed = 1
+    elif wish.storage == "PQ" and wish.codebook is None:
+        needed = 1 << wish.bits
+    if num_vectors < needed:
+        raise InvalidInputError(
+            f"too few vectors to train {wish.kind}",
+            expected=f"{needed} at least that are not null, not NaN"
+            + (", not zero" if wish.metric == "cosine" else ""),
+            found=num_vectors,
+            remedy=_remedy(wish, num_vectors, needed),
+        )
+
+
+def _remedy(wish: VectorWish, num_vectors: int, needed: int) -> str:
+    later = "train=False makes an index that optimize_indices() builds once there are more"
+    if needed == 1:
+        return later
+    flat = f"{wish.kind.replace('PQ', 'SQ')} needs one; {later}"
+    few_bits = wish.bits == 8 and num_vectors >= _CODES_OF_4_BITS and wish.num_sub_vectors % 2 == 0
+    return f"num_bits=4 needs {_CODES_OF_4_BITS}; {flat}" if few_bits else flat
+
+
+def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
+    """Return numbers as a reader finds them, float32, that were stored in a narrower type."""
+    if item.itemsize >= numbers.itemsize:
+        return numbers
+    largest = np.finfo(item).max
+    narrow: NDArray[Any] = np.clip(numbers, -largest, largest).astype(item).astype(numbers.dtype)
+    return narrow
+
+
+def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
+    """Return vectors as the metric compares them: normalised for cosine."""
+    return np.ascontiguousarray(normalized(vectors)) if metric == "cosine" else np.ascontiguousarray(vectors)
+
+
+def _centroids(sample: NDArray[Any], count: int, wish: VectorWish) -> tuple[NDArray[Any], float]:
+    """Return centroids of a sample, and the sum of its distances to them."""
+    if wish.metric == "hamming":
+        bits = np.unpackbits(sample, axis=1).astype(np.float32)
+        means = _clusters(bits, count, faiss.IndexFlatL2(bits.shape[1]), wish)
+        centroids: NDArray[Any] = np.packbits(means > 0.5, axis=1)
+        _, distances = nearest_centroids(quantizer(centroids, wish.metric), sample)
+        return centroids, float(distances.sum())
+    index: Any = faiss.IndexFlatIP(wish.dim) if wish.metric == "dot" else faiss.IndexFlatL2(wish.dim)
+    centroids = _clusters(sample, count, index, wish)
+    _, distances = nearest_centroids(quantizer(centroids, wish.metric), sample)
+    total = float(distances.sum(dtype=np.float64))
+    return centroids, len(sample) - total if wish.metric == "dot" else total
+
+
+def _clusters(sample: NDArray[np.float32], count: int, index: Any, wish: VectorWish) -> NDArray[np.float32]:
+    short = _short(sample)
+    if len(short) < count:
+        return np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
+    clustering: Any = faiss.Clustering(short.shape[1], count)
+    _settle(clustering, wish, len(short))
+    if short.size * count < _SMALL:
+        side_by_side(lambda _: clustering.train(short, index), range(1))
+    else:
+        clustering.train(short, index)
+    centroids: NDArray[np.float32] = faiss.vector_to_array(clustering.centroids).reshape(count, -1)
+    return centroids
+
+
+def _short(sample: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the vectors whose distances fit float32; faiss ends the process on others."""
+    numbers = np.abs(sample).max(axis=1, initial=0)
+    found = numbers <= _LONGEST / np.sqrt(sample.shape[1])
+    return sample if found.all() else np.ascontiguousarray(sample[found])
+
+
+def apart(low: float, high: float) -> tuple[float, float]:
+    """Return bounds of SQ: the least and the greatest number of vectors, made different where they are not."""
+    return low, max(high, low + max(abs(low), 1.0) * _LEAST_RANGE)
+
+
+def numbers_between(chunks: Iterable[NDArray[np.float32]]) -> tuple[float, float]:
+    """Return the least and the greatest number of vectors."""
+    low, high = np.inf, -np.inf
+    for chunk in chunks:
+        if chunk.size:
+            low, high = min(low, float(chunk.min())), max(high, float(chunk.max()))
+    return low, high
+
+
+def _codebook(sample: NDArray[np.float32], model: Model, wish: VectorWish) -> NDArray[np.float32]:
+    if has_residual(model.metric):
+        sample = np.ascontiguousarray(sample - model.centroids[model.assign(sample)[0]])
+    width = wish.dim // wish.num_sub_vectors
+
+    def part(first: int) -> NDArray[np.float32]:
+        piece = np.ascontiguousarray(sample[:, first : first + width])
+        return _clusters(piece, 1 << wish.bits, faiss.IndexFlatL2(width), wish)
+
+    return np.stack(side_by_side(part, range(0, wish.dim, width)))
+
+
+def _settle(parameters: Any, wish: VectorWish, num_vectors: int) -> None:
+    parameters.niter = min(wish.max_iters, ROUNDS)
+    parameters.seed = SEED
+    parameters.min_points_per_centroid = 1
+    parameters.max_points_per_centroid = max(num_vectors, 1)

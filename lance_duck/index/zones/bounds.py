@@ -1,0 +1,178 @@
+"""What least and greatest values say about a query: zones of which some rows may satisfy it, or surely all do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, InternalError
+from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
+from lance_duck.index.zones.ordering import Values, comparable, is_nan
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ZoneBounds:
+    """What is known of the values of each zone.
+
+    Attributes:
+        type: Storage type of the values.
+        low: A value that none but NaN is below; where `values` is set.
+        high: One that none but NaN is above.
+        values: There may be values that are neither null nor NaN.
+        nans: There may be NaN.
+        known: `low` and `high` mean something.
+    """
+
+    type: pa.DataType
+    low: Values
+    high: Values
+    values: Mask
+    nans: Mask
+    known: Mask
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory, about."""
+        fixed = sum(array.nbytes for array in (self.low, self.high, self.values, self.nans, self.known))
+        objects = self.low.dtype == object
+        return fixed + (sum(map(len, self.low)) + sum(map(len, self.high)) + 66 * len(self.low) if objects else 0)
+
+
+def read_bounds(
+    low: pa.Array,
+    high: pa.Array,
+    nulls: NDArray[np.int64],
+    nans: NDArray[np.int64],
+    length: NDArray[np.int64],
+    where: str,
+) -> ZoneBounds:
+    """Build bounds of what a file says of each zone.
+
+    Args:
+        low: Least values; null or NaN: there is none but NaN, or it is not known.
+        high: Greatest values; NaN: the greatest other one is not known.
+        nulls: Number of nulls.
+        nans: Number of NaN.
+        length: Offsets that a zone spans.
+        where: For messages.
+
+    Raises:
+        CorruptError: A least value is above the greatest one.
+    """
+    no_low, no_high = _missing(low), _missing(high)
+    values = ~(no_low & no_high & (nulls + nans >= length))
+    least, greatest = comparable(low), comparable(high)
+    known = ~(no_low | no_high)
+    if pa.types.is_floating(low.type):
+        least, greatest = np.where(no_low, -np.inf, least), np.where(no_high, np.inf, greatest)
+        least, greatest = least.astype(comparable(low).dtype), greatest.astype(comparable(high).dtype)
+        known = np.ones(len(low), np.bool_)
+    if (known & (least > greatest)).any():
+        raise CorruptError("least value of a zone above its greatest", where=where)
+    return ZoneBounds(low.type, least, greatest, values, (nans > 0) | is_nan(low) | is_nan(high), known)
+
+
+def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
+    """Return zones of which some row may satisfy a query, and those of which every row that is not null does.
+
+    Args:
+        bounds: Of the zones.
+        query: Any that `answered_by_bounds` but for `Null`, also inside `Except`.
+    """
+    if isinstance(query, Except):
+        some, every = zone_masks(bounds, query.query)
+        present = bounds.values | bounds.nans
+        return present & ~every, present & ~some
+    if isinstance(query, Among):
+        (some, every), nan_inside = _among(bounds, query)
+    elif isinstance(query, Between):
+        (some, every), nan_inside = _between(bounds, query)
+    elif isinstance(query, HasPrefix):
+        (some, every), nan_inside = _starts_with(bounds, query), False
+    else:
+        raise InternalError("query that bounds do not answer", found=query)
+    some, every = some | ~bounds.known, every & bounds.known
+    may = (bounds.values & some) | (bounds.nans if nan_inside else False)
+    surely = (~bounds.values | every) & (True if nan_inside else ~bounds.nans)
+    return may, may & surely
+
+
+def answered_by_bounds(query: Query, is_text: bool) -> bool:
+    """Return whether bounds say something about a query."""
+    if isinstance(query, Except):
+        return answered_by_bounds(query.query, is_text)
+    return isinstance(query, Between | Among | Null) or (isinstance(query, HasPrefix) and is_text)
+
+
+def _missing(bound: pa.Array) -> Mask:
+    missing: Mask = bound.is_null().to_numpy(zero_copy_only=False)
+    return missing | is_nan(bound)
+
+
+def _between(bounds: ZoneBounds, query: Between) -> tuple[tuple[Mask, Mask], bool]:
+    """Return NaN is above all else: a range that begins with it holds nothing else, one that ends with it all else."""
+    low, low_nan = _bound(bounds, query.low)
+    high, high_nan = _bound(bounds, query.high)
+    nan_inside = (high is None and not (high_nan and query.high_open)) and not (low_nan and query.low_open)
+    if low_nan:
+        nothing = np.zeros(len(bounds.low), np.bool_)
+        return (nothing, nothing), nan_inside
+    return _range(bounds, low, query.low_open, high, query.high_open), nan_inside
+
+
+def _range(
+    bounds: ZoneBounds, low: Values | None, low_open: bool, high: Values | None, high_open: bool
+) -> tuple[Mask, Mask]:
+    some = np.ones(len(bounds.low), np.bool_)
+    every = some
+    if low is not None:
+        above = np.greater if low_open else np.greater_equal
+        some, every = some & above(bounds.high, low), every & above(bounds.low, low)
+    if high is not None:
+        below = np.less if high_open else np.less_equal
+        some, every = some & below(bounds.low, high), every & below(bounds.high, high)
+    return some.astype(np.bool_), every.astype(np.bool_)
+
+
+def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
+    values = _fitting(bounds, query.values)
+    nan = is_nan(values)
+    wanted = np.unique(comparable(values)[~nan])
+    begin = np.searchsorted(wanted, bounds.low, side="left")
+    some = np.searchsorted(wanted, bounds.high, side="right") > begin
+    return (some, some & (bounds.low == bounds.high).astype(np.bool_)), bool(nan.any())
+
+
+def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
+    """Return texts with a prefix are those from it up to, and without, the next one that does not have it."""
+    prefix = comparable(_fitting(bounds, pa.array([query.prefix])))
+    stem = bytes(prefix[0]).rstrip(b"\xff")
+    after = None
+    if stem:
+        after = np.empty(1, object)
+        after[0] = stem[:-1] + bytes([stem[-1] + 1])
+    return _range(bounds, prefix, False, after, True)
+
+
+def _bound(bounds: ZoneBounds, value: pa.Scalar | None) -> tuple[Values | None, bool]:
+    """Return a bound as an array of one value, None for none; and whether it is NaN."""
+    if value is None:
+        return None, False
+    array = _fitting(bounds, pa.array([value]))
+    return (None, True) if is_nan(array)[0] else (comparable(array), False)
+
+
+def _fitting(bounds: ZoneBounds, values: pa.Array) -> pa.Array:
+    if values.type == bounds.type:
+        return values
+    try:
+        return pc.cast(values, bounds.type)
+    except pa.ArrowException as error:
+        raise InternalError("values of a query", expected=bounds.type, found=values.type) from error

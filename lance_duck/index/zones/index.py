@@ -1,0 +1,136 @@
+"""The common part of zone maps and Bloom filters: zones, and null rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.arguments import refuse_unknown
+from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.index.files import SegmentFile
+from lance_duck.index.kind import Answer, BuildOptions, Rows
+from lance_duck.index.query import Except, Null, Query
+from lance_duck.index.zones.zones import Ints, Mask, Zones
+from lance_duck.rows.row_set import RowSet
+
+_MAX_ROWS = (1 << 63) - 1
+
+
+class ZonedIndex(ABC):
+    """An open segment; `index.kind.ScalarIndex` has what it promises.
+
+    Attributes:
+        zones: Of its rows.
+        nulls: Rows whose value is null.
+        type: Storage type of the column.
+    """
+
+    def __init__(self, zones: Zones, nulls: RowSet, type_: pa.DataType) -> None:
+        self.type = type_
+        self.zones = zones
+        self.nulls = nulls
+        self._last: tuple[Query, Mask, Mask] | None = None
+
+    def estimate(self, query: Query) -> int:
+        """Return rows of the zones that may have some that satisfy a query."""
+        if isinstance(query, Null):
+            return len(self.nulls)
+        return self.zones.count(self._asked(query)[0])
+
+    def search(self, query: Query) -> Answer:
+        """Return rows for a query; exact where it asks for nulls."""
+        if isinstance(query, Null):
+            return self._trusted(self.nulls, self.nulls)
+        may, surely = self._asked(query)
+        maybe = self.zones.rows(may)
+        if isinstance(query, Except) and isinstance(query.query, Null):
+            maybe = maybe - self._plain(self.nulls)
+            return self._trusted(maybe, maybe)
+        sure = self.zones.rows(surely)
+        without_nulls = sure - self.nulls
+        if without_nulls == maybe:
+            return self._trusted(maybe, maybe)
+        return self._trusted(without_nulls, maybe)
+
+    def stretches(self) -> tuple[Rows, Ints]:
+        """See `Stretching`: the zones."""
+        return self.zones.first, self.zones.length
+
+    @property
+    def nulls_nbytes(self) -> int:
+        """Bytes of the set of nulls, about."""
+        return sum(min(2 * len(part), 8192 + len(part) // 8) for part in self.nulls.parts.values())
+
+    @abstractmethod
+    def masks(self, query: Query) -> tuple[Mask, Mask]:
+        """Return zones of which some row may satisfy a query, and those of which every row that is not null does."""
+
+    def _asked(self, query: Query) -> tuple[Mask, Mask]:
+        """Return masks for a query, kept for the one that was asked last: an estimate comes before its search."""
+        last = self._last
+        if last is None or last[0] is not query:
+            if isinstance(query, Except) and isinstance(query.query, Null):
+                all_ = np.ones(len(self.zones), np.bool_)
+                last = (query, all_, all_)
+            else:
+                last = (query, *self.masks(query))
+            self._last = last
+        return last[1], last[2]
+
+    def _trusted(self, sure: RowSet, maybe: RowSet) -> Answer:
+        if sure is maybe and not self.zones.overlapping:
+            return Answer.exactly(sure)
+        return Answer(self._plain(sure), maybe)
+
+    def _plain(self, rows: RowSet) -> RowSet:
+        """Drop fragments in which zones overlap: one of them may be older than the column."""
+        overlapping = self.zones.overlapping
+        return rows.only(set(rows.fragment_ids) - overlapping) if overlapping else rows
+
+
+def row_number(file: SegmentFile, key: str, default: int) -> int:
+    """Return an entry of the metadata that is a number of rows.
+
+    Raises:
+        CorruptError: It is no positive integer.
+    """
+    text = file.metadata.get(key, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text)):
+        raise CorruptError(f"metadata {key!r}", where=file.path, expected="a positive integer", found=repr(text))
+    return int(text)
+
+
+def whole_number(options: BuildOptions, name: str, default: int) -> int:
+    """Return a parameter that is a number of rows.
+
+    Raises:
+        InvalidInputError: It is no positive integer.
+    """
+    value: Any = options.parameters.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _MAX_ROWS:
+        raise InvalidInputError(f"parameter {name}", expected="a positive integer", found=repr(value))
+    return value
+
+
+def check_parameters(options: BuildOptions, kind: str, known: tuple[str, ...]) -> None:
+    """Refuse parameters that a kind does not have.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    refuse_unknown(options.parameters, known, f"a {kind} index", "parameter")
+
+
+def null_counts(nulls: RowSet, zones: Zones) -> Ints:
+    """Return number of nulls in each zone; of zones that overlap, of each."""
+    counts = np.zeros(len(zones), np.int64)
+    starts = zones.offsets.astype(np.int64)
+    for fragment_id, part in nulls.parts.items():
+        mine = np.flatnonzero(zones.fragments == np.uint64(fragment_id))
+        stops = starts[mine] + zones.length[mine]
+        found = map(part.range_cardinality, starts[mine].tolist(), stops.tolist())
+        counts[mine] = np.fromiter(found, np.int64, len(mine))
+    return counts

@@ -1,0 +1,86 @@
+"""Values as numpy arrays that compare as predicates do, but for NaN, which nothing here compares with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Values = NDArray[Any]
+
+_INT64_LIKE = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
+_INT32_LIKE = (pa.types.is_date32, pa.types.is_time32)
+
+
+def is_comparable(type_: pa.DataType) -> bool:
+    """Return whether values of a storage type can be compared so."""
+    return (
+        pa.types.is_boolean(type_)
+        or pa.types.is_integer(type_)
+        or pa.types.is_floating(type_)
+        or is_text(type_)
+        or pa.types.is_decimal(type_)
+        or (pa.types.is_fixed_size_binary(type_) and type_.byte_width > 0)
+        or any(is_like(type_) for is_like in (*_INT64_LIKE, *_INT32_LIKE))
+    )
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Return whether values are texts or bytes of any length."""
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(type_) for is_kind in kinds)
+
+
+def comparable(array: pa.Array) -> Values:
+    """Return values in an array of numbers, of bytes of one width, or of bytes objects.
+
+    Args:
+        array: Of a type that is comparable. What stands for a null means nothing.
+    """
+    type_ = array.type
+    if is_text(type_):
+        found = np.empty(len(array), object)
+        found[:] = pc.fill_null(array.cast(pa.large_binary()), b"").to_pylist()
+        return found
+    if pa.types.is_decimal(type_):
+        return _big_endian(array)
+    if pa.types.is_fixed_size_binary(type_):
+        return _slots(array).view(f"S{type_.byte_width}").ravel()
+    if any(is_like(type_) for is_like in _INT64_LIKE):
+        array = array.view(pa.int64())
+    elif any(is_like(type_) for is_like in _INT32_LIKE):
+        array = array.view(pa.int32())
+    zero = pa.scalar(False) if pa.types.is_boolean(type_) else pa.scalar(0).cast(array.type)
+    if array.null_count:
+        array = array.fill_null(zero)
+    values: Values = array.to_numpy(zero_copy_only=False)
+    return values
+
+
+def is_nan(array: pa.Array) -> NDArray[np.bool_]:
+    """Say of each value whether it is NaN, of either sign; of a null it is not."""
+    if not pa.types.is_floating(array.type):
+        return np.zeros(len(array), np.bool_)
+    return np.isnan(comparable(array))
+
+
+def _big_endian(array: pa.Array) -> Values:
+    """Return decimals as bytes that compare as they do: largest byte first, the sign turned."""
+    slots = np.ascontiguousarray(_slots(array)[:, ::-1])
+    slots[:, 0] ^= 0x80
+    return slots.view(f"S{slots.shape[1]}").ravel()
+
+
+def _slots(array: pa.Array) -> NDArray[np.uint8]:
+    """Return bytes of each value, (n, width); zeros for a null."""
+    width = array.type.byte_width
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros((len(array), width), np.uint8)
+    all_ = np.frombuffer(data, np.uint8, count=width * len(array), offset=width * array.offset)
+    slots = all_.reshape(len(array), width).copy()
+    slots[array.is_null().to_numpy(zero_copy_only=False)] = 0
+    return slots

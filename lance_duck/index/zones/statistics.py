@@ -1,0 +1,214 @@
+"""Least and greatest values of zones, and how they come about: from rows, from pieces, from zones that moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.index.kind import VALUE, Rows
+from lance_duck.index.zones.index import null_counts
+from lance_duck.index.zones.moved import follow_rows, follow_zones
+from lance_duck.index.zones.ordering import is_nan
+from lance_duck.index.zones.zones import Ints, Mask, Zones, cut_batches
+from lance_duck.rows.row_set import RowSet
+
+_PIECES = 1 << 14
+_LONG = 512
+
+
+@dataclass(frozen=True, eq=False)
+class ZoneStatistics:
+    """What is known of zones, as files have it.
+
+    Attributes:
+        zones: Where they are.
+        low: Least value of each; null: none, or not known. NaN: there are no others.
+        high: Greatest one; NaN where there is a NaN.
+        nulls: Number of nulls.
+        nans: Number of NaN.
+    """
+
+    zones: Zones
+    low: pa.Array
+    high: pa.Array
+    nulls: Ints
+    nans: Ints
+
+    @classmethod
+    def concat(cls, pieces: Sequence[ZoneStatistics]) -> ZoneStatistics:
+        """Return all zones of some, one after another."""
+        first = np.concatenate([piece.zones.first for piece in pieces])
+        length = np.concatenate([piece.zones.length for piece in pieces])
+        return cls(
+            Zones(first, length),
+            pa.concat_arrays([piece.low for piece in pieces]),
+            pa.concat_arrays([piece.high for piece in pieces]),
+            np.concatenate([piece.nulls for piece in pieces]),
+            np.concatenate([piece.nans for piece in pieces]),
+        )
+
+    def take(self, places: Ints) -> ZoneStatistics:
+        """Return some of the zones."""
+        zones = Zones(self.zones.first[places], self.zones.length[places])
+        chosen = pa.array(places)
+        return ZoneStatistics(
+            zones, self.low.take(chosen), self.high.take(chosen), self.nulls[places], self.nans[places]
+        )
+
+
+def collect(
+    rows: pa.RecordBatchReader, rows_per_zone: int, progress: Callable[[int], None] | None = None
+) -> tuple[ZoneStatistics, RowSet]:
+    """Return the statistics of zones of rows in table order, and which rows are null."""
+    type_ = rows.schema.field(VALUE).type
+    found = _PieceStatistics(type_)
+    nulls: list[RowSet] = []
+    for piece in cut_batches(rows, rows_per_zone, nulls, progress):
+        found.add(*_pieces(*piece))
+    return found.finish(), RowSet.union(nulls)
+
+
+def moved_zones(
+    statistics: ZoneStatistics,
+    nulls: RowSet,
+    follow: Callable[[Rows], tuple[Rows, Mask]],
+    rows_per_zone: int,
+) -> tuple[ZoneStatistics, RowSet]:
+    """Return the statistics of zones, and the nulls, after their rows got new names.
+
+    Zones that moved become one where they lie together in a stretch of the usual length: small ones would stay small
+    for ever.
+    """
+    moved = follow_zones(statistics.zones, follow)
+    new_nulls = follow_rows(nulls, follow)
+    taken = statistics.take(moved.source)
+    counts = null_counts(new_nulls, moved.zones)
+    nans = np.minimum(taken.nans, moved.zones.length)
+    found = ZoneStatistics(moved.zones, taken.low, taken.high, counts, nans)
+    is_clear = ~(found.low.is_null().to_numpy(zero_copy_only=False) & (counts + nans < moved.zones.length))
+    return _joined(found, moved.zones.groups(moved.is_new & is_clear, rows_per_zone)), new_nulls
+
+
+class _PieceStatistics:
+    """Statistics of pieces, in the order of their rows: pieces of one zone become one."""
+
+    def __init__(self, type_: pa.DataType) -> None:
+        self._type = type_
+        self._pieces: list[ZoneStatistics] = []
+        self._groups: list[Ints] = []
+        self._waiting = 0
+
+    def add(self, pieces: ZoneStatistics, groups: Ints) -> None:
+        self._pieces.append(pieces)
+        self._groups.append(groups)
+        self._waiting += len(groups)
+        if self._waiting > _PIECES and len(self._pieces) > 1:
+            self._join()
+
+    def finish(self) -> ZoneStatistics:
+        if not self._pieces:
+            nothing = pa.array([], self._type)
+            none = np.empty(0, np.int64)
+            return ZoneStatistics(Zones(np.empty(0, np.uint64), none), nothing, nothing, none, none)
+        self._join()
+        return self._pieces[0]
+
+    def _join(self) -> None:
+        groups = np.concatenate(self._groups)
+        self._pieces = [_joined(ZoneStatistics.concat(self._pieces), groups)]
+        self._groups = [np.unique(groups)]
+        self._waiting = 0
+
+
+def _pieces(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple[ZoneStatistics, Ints]:
+    """Return statistics of pieces of rows that follow each other."""
+    last = np.append(starts[1:], len(rows)) - 1
+    zones = Zones(rows[starts], (rows[last] - rows[starts]).astype(np.int64) + 1)
+    nans = is_nan(values)
+    numbers = _without(values, nans)
+    low, high = _extremes(numbers, numbers, starts)
+    missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else np.empty(0, np.bool_)
+    return _finished(zones, low, high, _counted(missing, starts), _counted(nans, starts)), groups
+
+
+def _joined(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
+    """Return one zone for the pieces of each group; groups ascend."""
+    begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1) if len(groups) else groups
+    if len(begins) == len(groups):
+        return pieces
+    zones = pieces.zones
+    last = np.append(begins[1:], len(groups)) - 1
+    ends = (zones.first[last] - zones.first[begins]).astype(np.int64) + zones.length[last]
+    low, high = (_without(bound, is_nan(bound)) for bound in (pieces.low, pieces.high))
+    low, high = _extremes(low, high, begins)
+    nulls, nans = (np.add.reduceat(each, begins) for each in (pieces.nulls, pieces.nans))
+    return _finished(Zones(zones.first[begins], ends), low, high, nulls, nans)
+
+
+def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: Ints) -> ZoneStatistics:
+    """Return extremes as files have them: of floats, -0.0 is below 0.0, and NaN above all.
+
+    A zone of NaN alone has it as its least value, too: with none, some readers take such a zone for one of nulls.
+    """
+    if pa.types.is_floating(low.type):
+        minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], low.type.to_pandas_dtype()))
+        low = pc.if_else(_is_zero(low), minus_zero, low)
+        high = pc.if_else(_is_zero(high), zero, high)
+        high = pc.if_else(pa.array(nans > 0), nan, high)
+        low = pc.if_else(pc.and_(low.is_null(), pa.array(nans > 0)), nan, low)
+    return ZoneStatistics(zones, low, high, nulls, nans)
+
+
+def _is_zero(values: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.equal(values.cast(pa.float64()), 0.0), False)
+
+
+def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
+    return pc.if_else(pa.array(mask), pa.scalar(None, values.type), values) if mask.any() else values
+
+
+def _counted(mask: Mask, starts: Ints) -> Ints:
+    """Return how many values of each piece are marked; a mask of nothing marks none."""
+    if not mask.any():
+        return np.zeros(len(starts), np.int64)
+    return np.add.reduceat(mask.astype(np.int64), starts)
+
+
+def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Return least value of each piece of `low`, and greatest of each of `high`, which are of one length."""
+    form = _form(low.type)
+    find = _extremes_one_by_one if len(low) >= _LONG * len(starts) else _extremes_at_once
+    least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
+    return _viewed(least, low.type), _viewed(greatest, low.type)
+
+
+def _extremes_one_by_one(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Compute the extremes of one piece after another: fast for long pieces."""
+    pieces = [*zip(starts.tolist(), [*starts[1:].tolist(), len(low)], strict=True)]
+    of_low = [pc.min_max(low.slice(begin, stop - begin)) for begin, stop in pieces]
+    of_high = of_low if high is low else [pc.min_max(high.slice(begin, stop - begin)) for begin, stop in pieces]
+    return pa.array([each["min"] for each in of_low], low.type), pa.array([each["max"] for each in of_high], low.type)
+
+
+def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
+    """Compute the extremes of all pieces at once: fast for short pieces."""
+    groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(low))))
+    table = pa.table({"group": groups, "low": low, "high": high})
+    found = table.group_by("group", use_threads=False).aggregate([("low", "min"), ("high", "max")])
+    return found.column("low_min").combine_chunks(), found.column("high_max").combine_chunks()
+
+
+def _form(type_: pa.DataType) -> pa.DataType:
+    """Return type in which Arrow finds the extremes of a type."""
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    return pa.int64() if pa.types.is_duration(type_) else type_
+
+
+def _viewed(values: pa.Array, form: pa.DataType) -> pa.Array:
+    return values if values.type == form else values.cast(form)

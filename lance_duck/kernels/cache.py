@@ -1,0 +1,158 @@
+"""Compiled kernels on disk: a file for each kernel and the types that it is called with.
+
+    offset  size  field
+    0       32    SHA-256 of the rest
+    32      …     pickle of what numba keeps of a compiled function: its machine code, its types
+
+A file is named after all that decides what is in it: the kernel, its types, the processor, numba, Python, and the text
+of all kernels. So there is no index that two processes would have to agree on: whoever compiles a kernel puts its file
+there in one step, and two who compile the same kernel put the same there. A file that is damaged is as good as none.
+
+Files are written to the first folder of these that takes them, and looked for in all of them:
+
+    $NUMBA_CACHE_DIR/lance_duck          where the variable is set
+    lance_duck/kernels/__pycache__            beside the code, as Python's own compiled modules
+    ~/.cache/lance_duck                  (or what the system has for it) where the package cannot be written to
+
+So kernels that root compiled while an image was built serve every user of the image.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numba
+from numba.core import compiler, serialize
+from numba.misc import appdirs
+
+from lance_duck.kernels.notice import first_use
+
+_DIGEST: Final = 32
+_compiled: Final[Any] = compiler.CompileResult
+_dumps: Final[Any] = serialize.dumps
+_user_folder: Final[Any] = appdirs.user_cache_dir
+
+
+class KernelCache:
+    """What numba asks for compiled versions of one kernel, and gives them to.
+
+    Args:
+        function: The kernel's Python function.
+        folders: Where files may be; those of the process by default.
+    """
+
+    def __init__(self, function: Callable[..., Any], folders: Sequence[Path] | None = None) -> None:
+        self._name = f"{function.__module__.removeprefix('lance_duck.')}.{function.__qualname__}"
+        self._source = Path(function.__code__.co_filename)
+        self._line = function.__code__.co_firstlineno
+        self._folders = folders
+
+    @property
+    def folders(self) -> Sequence[Path]:
+        """Where files may be, the one that is written to first."""
+        return cache_folders() if self._folders is None else self._folders
+
+    @property
+    def cache_path(self) -> str:
+        """The folder that is written to, for numba's statistics."""
+        return str(next(iter(self.folders), ""))
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the kernel compiled for a signature; None if no folder has it, or its file is damaged."""
+        target.refresh()
+        name = self._file(signature, target)
+        for folder in self.folders:
+            data = _read(folder / name)
+            if data is not None:
+                return _compiled._rebuild(target, *pickle.loads(data))  # noqa: S301  checked, and ours as code is
+        first_use.missed()
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep a compiled kernel, if a folder takes it."""
+        data = _dumps(result._reduce())
+        name = self._file(signature, result.target_context)
+        for folder in self.folders:
+            with suppress(OSError):
+                _write(folder / name, data)
+                return
+
+    def flush(self) -> None:
+        """Forget nothing: a file never becomes wrong."""
+
+    def _file(self, signature: Any, target: Any) -> str:
+        processor = target.codegen().magic_tuple()
+        facts = (str(signature), self._line, processor, numba.__version__, sys.version, stamp_of_sources(self._source))
+        return f"{self._name}.{hashlib.sha256(repr(facts).encode()).hexdigest()[:24]}.nbc"
+
+
+@cache
+def stamp_of_sources(source: Path, folder: Path = Path(__file__).parent) -> str:
+    """Return the digest of a source file and of all sources of kernels, whose code it may have taken in.
+
+    The time of a file is left out: an image keeps it in whole seconds.
+    """
+    digest = hashlib.sha256()
+    for path in [source, *sorted(folder.rglob("*.py"))]:
+        try:
+            text = path.read_bytes()
+        except OSError:  # a zip file, or code that was typed in
+            text = b""
+        digest.update(f"{path.name} {len(text)} ".encode() + text)
+    return digest.hexdigest()
+
+
+@cache
+def cache_folders() -> tuple[Path, ...]:
+    """Return the folders where compiled kernels may be, one that can be written to first if there is one."""
+    own = Path(__file__).parent / "__pycache__"
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    folders = [Path(chosen, "lance_duck"), own] if chosen else [own, Path(_user_folder("lance_duck"))]
+    return tuple(sorted(folders, key=lambda folder: not _takes_files(folder)))
+
+
+def writable_folder() -> Path | None:
+    """Return the folder where kernels are kept; None if no folder can be written to."""
+    first = cache_folders()[0]
+    return first if _takes_files(first) else None
+
+
+def _takes_files(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    rest = data[_DIGEST:]
+    return rest if hashlib.sha256(rest).digest() == data[:_DIGEST] else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Put a file in its place in one step."""
+    handle, draft = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(data).digest() + data)
+        os.chmod(draft, 0o644)  # other users read it, as they do the package
+        os.replace(draft, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise

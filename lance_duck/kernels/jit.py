@@ -1,0 +1,93 @@
+"""How kernels are compiled: without the GIL, cached on disk, without exceptions for division by zero.
+
+A kernel allocates nothing, so that numba need not count references to arrays either, which it would do at each call of
+one kernel by another.
+
+A kernel checks every offset and length against its buffers before it touches them, and reports what it found as a
+status (`kernels/status.py`): compiled code does not check bounds and must not raise.
+
+Half of the time that numba takes for a small function goes into ways to call it that nobody takes
+(`benchmarks/first_use.py`). So no kernel gets a wrapper for C, and a subroutine, which only kernels call, none for
+Python either; and a constant argument is compiled as any number is, not once more for each constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
+from numpy.typing import NDArray
+
+from lance_duck.kernels.cache import KernelCache
+from lance_duck.kernels.notice import first_use
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound=np.generic)
+
+OPTIONS: Final[Any] = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True})
+"""`_nrt`: numba's run time, which allocates and counts references."""
+
+_SUMS: Final = frozenset({"reassoc", "contract", "nsz"})
+"""What may be done to sums: NaN and infinity stay what they are."""
+
+
+class Kernel(CPUDispatcher):
+    """A function that is compiled for the types that it is called with, or taken from disk."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile the kernel for a signature, unless it is compiled already."""
+        with global_compiler_lock:
+            first_use.enter()
+            try:
+                return super().compile(sig)
+            finally:
+                first_use.leave()
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return type a call by another kernel: by the types of constants, not by their values."""
+        plain: Any = types.unliteral
+        return super().get_call_template(tuple(map(plain, args)), {name: plain(arg) for name, arg in kws.items()})
+
+
+class Subroutine(Kernel):
+    """A function that only kernels call."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: there is no way from Python into it."""
+        raise TypeError(f"{self.py_func.__name__} is a subroutine of kernels, which Python cannot call")
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` on its first call for the types that it is called with."""
+    return _compiled(function, OPTIONS, Kernel)
+
+
+def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `kernel`, with float sums in the fastest order, which is the same for each row."""
+    return _compiled(function, {**OPTIONS, "fastmath": set(_SUMS)}, Kernel)
+
+
+def subroutine(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` as `kernel` does, for kernels alone."""
+    return _compiled(function, {**OPTIONS, "no_cpython_wrapper": True}, Subroutine)
+
+
+def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[Kernel]) -> Callable[P, R]:
+    compiled: Any = numba.njit(**options)(function)
+    compiled.__class__ = kind
+    compiled._cache = KernelCache(function)
+    return cast("Callable[P, R]", compiled)
+
+
+def readonly(array: NDArray[S]) -> NDArray[S]:
+    """Return a read-only C-contiguous view, so that mapped and owned memory share one compiled kernel."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

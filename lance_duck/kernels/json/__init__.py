@@ -1,0 +1,1 @@
+"""Kernels of JSONB: to text, from text."""

@@ -1,0 +1,252 @@
+"""Kernel of JSONB: the text of binary JSON values. The bytes are described in `encoding.arrow.jsonb`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, store_u64
+
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+
+OK, TOO_SHORT, BAD_TYPE, BAD_NUMBER, TOO_DEEP, TRAILING = range(6)
+FRAME = 7
+BASE, COUNT, NEXT, KEY, VALUE, END, IS_OBJECT = range(FRAME)
+ESCAPES = np.zeros(256, dtype=np.uint8)
+ESCAPES[:32] = ord("u")
+for _byte, _letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt', strict=True):
+    ESCAPES[_byte] = _letter
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+_WORDS = np.frombuffer(b"nulltruefalse", dtype=np.uint8)
+
+
+@subroutine
+def _word(data: Bytes, at: int) -> np.int64:
+    value = np.int64(0)
+    for i in range(4):
+        value = (value << 8) | np.int64(data[at + i])
+    return value
+
+
+@subroutine
+def _put(out: Bytes, at: int, byte: int) -> int:
+    if at < len(out):
+        out[at] = byte
+    return at + 1
+
+
+@subroutine
+def _put_all(out: Bytes, at: int, text: Bytes, start: int, stop: int) -> int:
+    for i in range(start, stop):
+        at = _put(out, at, text[i])
+    return at
+
+
+@subroutine
+def _put_string(out: Bytes, at: int, data: Bytes, start: int, size: int) -> int:
+    at = _put(out, at, 34)
+    for i in range(start, start + size):
+        byte = data[i]
+        escape = ESCAPES[byte]
+        if escape == 0:
+            at = _put(out, at, byte)
+            continue
+        at = _put(out, at, 92)
+        at = _put(out, at, escape)
+        if escape == 117:
+            at = _put(out, at, 48)
+            at = _put(out, at, 48)
+            at = _put(out, at, _HEX[byte >> 4])
+            at = _put(out, at, _HEX[byte & 15])
+    return _put(out, at, 34)
+
+
+@subroutine
+def _put_integer(out: Bytes, at: int, value: np.uint64, negative: bool) -> int:
+    digits = 1
+    rest = value // np.uint64(10)
+    while rest > 0:
+        rest //= np.uint64(10)
+        digits += 1
+    if negative:
+        at = _put(out, at, 45)
+    end = at + digits
+    for i in range(digits):
+        if end - 1 - i < len(out):
+            out[end - 1 - i] = 48 + np.uint8(value % np.uint64(10))
+        value //= np.uint64(10)
+    return end
+
+
+@subroutine
+def _put_number(
+    data: Bytes, start: int, size: int, out: Bytes, at: int, texts: Bytes, ends: Int64s, floats: Float64s, seen: int
+) -> tuple[int, int, int]:
+    """Write a number; return (status, end of the text, floats seen)."""
+    tag = data[start] if size else np.uint8(0)
+    if size == 0 or (size == 1 and tag == 0):
+        return OK, _put(out, at, 48), seen
+    if size == 1 and tag in (0x10, 0x20, 0x30):
+        return OK, _put_all(out, at, _WORDS, 0, 4), seen
+    width = size - 1
+    if tag not in (0x40, 0x50, 0x60) or width not in (1, 2, 4, 8) or (tag == 0x60 and width != 8):
+        return BAD_NUMBER, at, seen
+    bits = np.uint64(0)
+    for i in range(start + 1, start + size):
+        bits = (bits << np.uint64(8)) | np.uint64(data[i])
+    if tag == 0x60:
+        if seen < len(floats):
+            store_u64(floats, 8 * seen, bits)
+        if seen + 1 < len(ends):
+            at = _put_all(out, at, texts, ends[seen], ends[seen + 1])
+        return OK, at, seen + 1
+    negative = tag == 0x40 and (bits >> np.uint64(8 * width - 1)) != 0
+    if negative:
+        bits = (~bits + np.uint64(1)) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width))
+    return OK, _put_integer(out, at, bits, negative), seen
+
+
+@subroutine
+def _open(data: Bytes, start: int, end: int, stack: Int64s, depth: int) -> int:
+    """Push the container at `start`, which may reach up to `end`."""
+    if (depth + 1) * FRAME > len(stack):
+        return TOO_DEEP
+    if end - start < 4:
+        return TOO_SHORT
+    head = _word(data, start)
+    kind, count = head >> 28, head & 0x0FFFFFFF
+    if kind != 2 and kind != 4 and kind != 8:
+        return BAD_TYPE
+    if kind == 2 and count != 1:
+        count = np.int64(1)
+    is_object = kind == 4
+    entries = 4 * count * (2 if is_object else 1)
+    if end - start - 4 < entries:
+        return TOO_SHORT
+    frame = stack[depth * FRAME : (depth + 1) * FRAME]
+    frame[BASE], frame[COUNT], frame[NEXT], frame[END] = start, count, 0, end
+    frame[IS_OBJECT] = 1 if is_object else 0 if kind == 8 else -1
+    frame[KEY] = frame[VALUE] = start + 4 + entries
+    if is_object:
+        for i in range(count):
+            frame[VALUE] += _word(data, start + 4 + 4 * i) & 0x0FFFFFFF
+        if frame[VALUE] > end:
+            return TOO_SHORT
+    return OK
+
+
+@subroutine
+def _put_key(data: Bytes, frame: Int64s, out: Bytes, at: int) -> int:
+    entry = int(_word(data, frame[BASE] + 4 + 4 * frame[NEXT]) & 0x0FFFFFFF)
+    at = _put_string(out, at, data, frame[KEY], entry)
+    frame[KEY] += entry
+    return _put(out, at, 58)
+
+
+@subroutine
+def _close(frame: Int64s, out: Bytes, at: int) -> int:
+    return at if frame[IS_OBJECT] < 0 else _put(out, at, 125 if frame[IS_OBJECT] else 93)
+
+
+@subroutine
+def _begin(frame: Int64s, out: Bytes, at: int) -> int:
+    return at if frame[IS_OBJECT] < 0 else _put(out, at, 123 if frame[IS_OBJECT] else 91)
+
+
+@subroutine
+def _value_text(
+    data: Bytes,
+    start: int,
+    end: int,
+    stack: Int64s,
+    out: Bytes,
+    at: int,
+    texts: Bytes,
+    ends: Int64s,
+    floats: Float64s,
+    seen: int,
+) -> tuple[int, int, int]:
+    """Return one value, as (status, end of the text, floats seen)."""
+    status = _open(data, start, end, stack, 0)
+    if status != OK:
+        return status, at, seen
+    depth = 0
+    at = _begin(stack[:FRAME], out, at)
+    while depth >= 0:
+        frame = stack[depth * FRAME : (depth + 1) * FRAME]
+        i = frame[NEXT]
+        if i == frame[COUNT]:
+            at = _close(frame, out, at)
+            depth -= 1
+            continue
+        if i > 0:
+            at = _put(out, at, 44)
+        place = i
+        if frame[IS_OBJECT] == 1:
+            at = _put_key(data, frame, out, at)
+            place += frame[COUNT]
+        entry = _word(data, frame[BASE] + 4 + 4 * place)
+        kind, size, begin = (entry >> 28) & 7, int(entry & 0x0FFFFFFF), frame[VALUE]
+        frame[NEXT] = i + 1
+        frame[VALUE] = begin + size
+        if begin + size > frame[END]:
+            return TOO_SHORT, at, seen
+        if kind == 5:
+            depth += 1
+            status = _open(data, begin, begin + size, stack, depth)
+            if status == OK:
+                at = _begin(stack[depth * FRAME : (depth + 1) * FRAME], out, at)
+        elif kind == 1:
+            at = _put_string(out, at, data, begin, size)
+        elif kind == 2:
+            status, at, seen = _put_number(data, begin, size, out, at, texts, ends, floats, seen)
+        elif kind == 0:
+            at = _put_all(out, at, _WORDS, 0, 4)
+        elif kind == 3 or kind == 4:
+            at = _put_all(out, at, _WORDS, 4 if kind == 4 else 8, 8 if kind == 4 else 13)
+        else:
+            status = BAD_TYPE
+        if status != OK:
+            return status, at, seen
+    return OK, at, seen
+
+
+@kernel
+def jsonb_text(
+    data: Bytes,
+    offsets: Int64s,
+    stack: Int64s,
+    out: Bytes,
+    ends_out: Int64s,
+    texts: Bytes,
+    ends: Int64s,
+    floats: Float64s,
+    totals: Int64s,
+) -> int:
+    """Write the text of all values, as much of it as `out` takes.
+
+    Args:
+        data: The values.
+        offsets: (n + 1,), within `data`; an empty value has no text.
+        stack: Room for nesting: FRAME numbers a level.
+        out: Receives the text, or nothing when it is empty.
+        ends_out: (n + 1,), receives the offsets of the texts.
+        texts: Texts of the floats, one after the other.
+        ends: Their offsets, or empty when they are not known: then they have no text.
+        floats: Receives the floats, as many as it takes.
+        totals: (2,), receives the bytes of text and the number of floats.
+
+    Returns:
+        A status in the low byte, the place of the value above it.
+    """
+    at = seen = 0
+    for i in range(len(offsets) - 1):
+        if offsets[i + 1] > offsets[i]:
+            status, at, seen = _value_text(data, offsets[i], offsets[i + 1], stack, out, at, texts, ends, floats, seen)
+            if status != OK:
+                return status | (i << 8)
+        ends_out[i + 1] = at
+    totals[0], totals[1] = at, seen
+    return OK

@@ -1,0 +1,1 @@
+"""Kernels of values as keys: XXH64, Bloom filters, sets of numbers, and order."""

@@ -1,0 +1,1 @@
+"""Kernels of values of one width: bit packing, runs, byte stream split, packed structs."""

@@ -1,0 +1,226 @@
+"""Kernels that pack FastLanes blocks; their form is described in `kernels/numbers/bitpacking.py`.
+
+One word of all lanes at once is the unit of work: it is put together from rows in a register and stored when full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, address, copy, store_u8, store_u16, store_u32, store_u64
+from lance_duck.kernels.numbers.bitpacking import BLOCK, ORDER, ROW_BYTES, Word
+
+
+def _row(left: bool, fresh: bool) -> Any:
+    """Return a step: out[target] (or 0 when fresh) | a row of words, shifted left or right."""
+
+    def pack(
+        typing_context: Any, out: Any, target: Any, words: Any, source: Any, shift: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        bits = words.dtype.bitwidth
+        lanes = ROW_BYTES * 8 // bits
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = ir.IntType(bits)
+            row = ir.VectorType(word, lanes)
+            amount = args[4] if bits == 64 else builder.trunc(args[4], word)
+            undefined = ir.Constant(row, ir.Undefined)
+            single = builder.insert_element(undefined, amount, ir.Constant(ir.IntType(32), 0))
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+            amounts = builder.shuffle_vector(single, undefined, zeros)
+            values = builder.load(address(context, builder, signature.args[2], args[2], args[3], row), align=1)
+            values = builder.shl(values, amounts) if left else builder.lshr(values, amounts)
+            place = address(context, builder, signature.args[0], args[0], args[1], row)
+            if not fresh:
+                values = builder.or_(values, builder.load(place, align=1))
+            builder.store(values, place, align=1)
+            return context.get_dummy_value()
+
+        return types.void(out, types.int64, words, types.int64, types.int64), generate
+
+    return intrinsic(pack)
+
+
+_begin_word = _row(left=True, fresh=True)
+_add_to_word = _row(left=True, fresh=False)
+_begin_with_rest = _row(left=False, fresh=True)
+
+
+@subroutine
+def pack_block(out: Bytes, place: int, words: NDArray[Word], first: int, width: int) -> None:
+    """Pack words[first : first + 1024], of at most `width` bits each, to `width` * 128 bytes at out[place:]."""
+    size = words.itemsize
+    bits = size * 8
+    used = 0
+    for row in range(bits if width else 0):
+        source = (first + ORDER[row >> 3] * 16 + (row & 7) * 128) * size
+        word = used // bits
+        shift = used - word * bits
+        target = place + word * ROW_BYTES
+        if shift == 0:
+            _begin_word(out, target, words, source, shift)
+        else:
+            _add_to_word(out, target, words, source, shift)
+        if shift + width > bits:
+            _begin_with_rest(out, target + ROW_BYTES, words, source, bits - shift)
+        used += width
+
+
+def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: int, width: int) -> None:
+    """Do the same value by value, in plain Python."""
+    bits = words.itemsize * 8
+    lanes = BLOCK // bits
+    packed = np.zeros((width, lanes), words.dtype)
+    for lane in range(lanes):
+        rows = [int(words[first + int(ORDER[row // 8]) * 16 + (row % 8) * 128 + lane]) for row in range(bits)]
+        joined = sum(value << (row * width) for row, value in enumerate(rows))
+        for j in range(width):
+            packed[j, lane] = (joined >> (j * bits)) & ((1 << bits) - 1)
+    out[place : place + width * ROW_BYTES] = packed.reshape(-1).view(np.uint8)
+
+
+@kernel
+def bit_width(words: NDArray[Word], first: int, count: int) -> int:
+    """Return bits of the widest of words[first : first + count]; 0 when all are 0."""
+    seen = words[first] & words.dtype.type(0)
+    for i in range(count):
+        seen |= words[first + i]
+    width = 0
+    left = np.uint64(seen)
+    while left > np.uint64(0):
+        left >>= np.uint64(1)
+        width += 1
+    return width
+
+
+def bit_width_reference(words: NDArray[Word], first: int, count: int) -> int:
+    """Do the same in plain Python."""
+    return max((int(word).bit_length() for word in words[first : first + count]), default=0)
+
+
+@subroutine
+def _store_width(out: Bytes, place: int, size: int, width: int) -> None:
+    if size == 1:
+        store_u8(out, place, np.uint8(width))
+    elif size == 2:
+        store_u16(out, place, np.uint16(width))
+    elif size == 4:
+        store_u32(out, place, np.uint32(width))
+    else:
+        store_u64(out, place, np.uint64(width))
+
+
+@kernel
+def pack_inline(
+    words: NDArray[Word], counts: NDArray[np.int64], scratch: NDArray[Word], out: Bytes, ends: NDArray[np.int64]
+) -> int:
+    """Pack chunks to blocks that begin with their width; a last block that is not full is padded with 0.
+
+    Args:
+        words: counts.sum() values.
+        counts: Values of each chunk.
+        scratch: 1024 words.
+        out: 1025 words for each block, written.
+        ends: One a chunk, written: where its bytes end in `out`.
+
+    Returns:
+        Bytes written.
+    """
+    size = words.itemsize
+    place = 0
+    first = 0
+    for i in range(len(counts)):
+        left = counts[i]
+        while left > 0:
+            taken = min(left, BLOCK)
+            width = bit_width(words, first, taken)
+            _store_width(out, place, size, width)
+            if taken == BLOCK:
+                pack_block(out, place + size, words, first, width)
+            else:
+                scratch[:] = 0
+                copy(scratch, 0, words, first * size, taken * size)
+                pack_block(out, place + size, scratch, 0, width)
+            place += size + width * ROW_BYTES
+            first += taken
+            left -= taken
+        ends[i] = place
+    return place
+
+
+def pack_inline_reference(
+    words: NDArray[Word], counts: NDArray[np.int64], scratch: NDArray[Word], out: Bytes, ends: NDArray[np.int64]
+) -> int:
+    """Do the same in plain Python."""
+    size = words.itemsize
+    place = first = 0
+    for i, count in enumerate(counts.tolist()):
+        for start in range(first, first + count, BLOCK):
+            block = words[start : min(start + BLOCK, first + count)]
+            width = bit_width_reference(block, 0, len(block))
+            padded = np.concatenate([block, np.zeros(BLOCK - len(block), words.dtype)])
+            out[place : place + size] = np.frombuffer(width.to_bytes(size, "little"), np.uint8)
+            pack_block_reference(out, place + size, padded, 0, width)
+            place += size + width * ROW_BYTES
+        first += count
+        ends[i] = place
+    return place
+
+
+@kernel
+def pack_fixed(words: NDArray[Word], counts: NDArray[np.int64], width: int, scratch: NDArray[Word], out: Bytes) -> None:
+    """Pack chunks to blocks of one width; the last values of a chunk stay words when these are not longer.
+
+    Args:
+        words: counts.sum() values of at most `width` bits.
+        counts: Values of each chunk.
+        width: 1 or more.
+        scratch: 1024 words.
+        out: Exactly the bytes of all chunks, written.
+    """
+    size = words.itemsize
+    packed = width * ROW_BYTES
+    place = 0
+    first = 0
+    for i in range(len(counts)):
+        full = counts[i] // BLOCK
+        tail = counts[i] - full * BLOCK
+        for _ in range(full):
+            pack_block(out, place, words, first, width)
+            place += packed
+            first += BLOCK
+        if 0 < tail * size <= packed:
+            copy(out, place, words, first * size, tail * size)
+            place += tail * size
+        elif tail > 0:
+            scratch[:] = 0
+            copy(scratch, 0, words, first * size, tail * size)
+            pack_block(out, place, scratch, 0, width)
+            place += packed
+        first += tail
+
+
+def pack_fixed_reference(
+    words: NDArray[Word], counts: NDArray[np.int64], width: int, scratch: NDArray[Word], out: Bytes
+) -> None:
+    """Do the same in plain Python."""
+    place = first = 0
+    for count in counts.tolist():
+        for start in range(first, first + count, BLOCK):
+            block = words[start : min(start + BLOCK, first + count)]
+            raw = block.view(np.uint8)
+            if len(block) == BLOCK or len(raw) > width * ROW_BYTES:
+                raw = np.empty(width * ROW_BYTES, np.uint8)
+                padded = np.concatenate([block, np.zeros(BLOCK - len(block), words.dtype)])
+                pack_block_reference(raw, 0, padded, 0, width)
+            out[place : place + len(raw)] = raw
+            place += len(raw)
+        first += count

@@ -1,0 +1,108 @@
+"""Kernels of the flat encoding: gather whole bytes, spread bits to bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes, copy, load_u8, load_u64, store_u8, store_u64
+
+SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(np.uint64).ravel()
+"""Byte → its eight bits as eight bytes, lowest bit first."""
+
+
+@kernel
+def join_bytes(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
+    """Copy data[starts[i] : starts[i] + sizes[i]] one after the other into `out`.
+
+    The caller has checked that all extents lie in `data` and that `out` has sizes.sum() bytes.
+    """
+    place = 0
+    for i in range(len(starts)):
+        copy(out, place, data, starts[i], sizes[i])
+        place += sizes[i]
+
+
+def join_bytes_reference(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
+    """Do the same in plain Python."""
+    parts = [data[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
+    out[:] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
+
+
+@kernel
+def join_low_words(
+    data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
+) -> bool:
+    """Keep the lowest of the 64-bit words of each number.
+
+    The caller has checked that counts[i] numbers lie in `data` from starts[i] on, and that `out` has room for all.
+
+    Args:
+        data: Holds the numbers.
+        starts: Byte offset of the first number of each chunk.
+        counts: Numbers of each chunk.
+        words: Words of a number.
+        out: int64, written.
+
+    Returns:
+        Whether every number fits.
+    """
+    place = 0
+    lost = np.uint64(0)
+    for i in range(len(starts)):
+        at = starts[i]
+        for _ in range(counts[i]):
+            low: Any = np.int64(load_u64(data, at))
+            sign = np.uint64(low >> 63)
+            for j in range(1, words):
+                lost |= load_u64(data, at + 8 * j) ^ sign
+            out[place] = low
+            place += 1
+            at += 8 * words
+    return bool(lost == 0)
+
+
+def join_low_words_reference(
+    data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
+) -> bool:
+    """Return the same, number by number."""
+    size = 8 * words
+    places = [
+        start + i * size for start, count in zip(starts.tolist(), counts.tolist(), strict=True) for i in range(count)
+    ]
+    numbers = [int.from_bytes(data[at : at + size].tobytes(), "little", signed=True) for at in places]
+    out[:] = [(number + 2**63) % 2**64 - 2**63 for number in numbers]
+    return all(-(2**63) <= number < 2**63 for number in numbers)
+
+
+@kernel
+def spread_bits(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
+    """Write counts[i] bits from starts[i] on, lowest bit of a byte first, as bytes 0 or 1.
+
+    The caller has checked that the bits lie in `data` and that `out` has counts.sum() bytes.
+    """
+    place = 0
+    for i in range(len(starts)):
+        source = starts[i]
+        end = place + counts[i]
+        while place + 8 <= end:
+            store_u64(out, place, SPREAD[load_u8(data, source)])
+            source += 1
+            place += 8
+        bit = 0
+        while place < end:
+            store_u8(out, place, np.uint8((load_u8(data, source) >> np.uint8(bit)) & np.uint8(1)))
+            place += 1
+            bit += 1
+
+
+def spread_bits_reference(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
+    """Do the same in plain Python."""
+    place = 0
+    for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
+        used = data[start : start + (count + 7) // 8]
+        out[place : place + count] = np.unpackbits(used, count=count, bitorder="little")
+        place += count

@@ -1,0 +1,59 @@
+"""Kernels that keep the low words of wide integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+
+
+@kernel
+def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: NDArray[np.uint8]) -> bool:
+    """Keep what fits of each number of `stride` little-endian 64-bit words.
+
+    Args:
+        words: Numbers, one after the other.
+        stride: Words of a number, at least as many as `out` has for it.
+        out: int32 or int64 (numbers,), or int64 (numbers * kept words,); written.
+        lost: uint8 (numbers,), written: 1 where the number does not fit.
+
+    Returns:
+        Whether any number does not fit.
+    """
+    count = len(lost)
+    kept = max(len(out) // max(count, 1), 1)
+    any_lost = np.uint8(0)
+    if kept == 1:
+        for i in range(count):
+            low = words[i * stride]
+            out[i] = low
+            sign = np.int64(out[i]) >> 63
+            gone = np.uint8(np.int64(out[i]) != low)
+            for j in range(1, stride):
+                gone |= np.uint8(words[i * stride + j] != sign)
+            lost[i] = gone
+            any_lost |= gone
+        return bool(any_lost)
+    for i in range(count):
+        for j in range(kept):
+            out[i * kept + j] = words[i * stride + j]
+        sign = words[i * stride + kept - 1] >> 63
+        gone = np.uint8(0)
+        for j in range(kept, stride):
+            gone |= np.uint8(words[i * stride + j] != sign)
+        lost[i] = gone
+        any_lost |= gone
+    return bool(any_lost)
+
+
+def low_words_reference(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: NDArray[np.uint8]) -> bool:
+    """Return the same, number by number."""
+    size = out.nbytes // max(len(lost), 1)
+    for i in range(len(lost)):
+        raw = words[i * stride : (i + 1) * stride].tobytes()
+        out.view(np.uint8)[i * size : (i + 1) * size] = np.frombuffer(raw[:size], np.uint8)
+        lost[i] = int.from_bytes(raw, "little", signed=True) != int.from_bytes(raw[:size], "little", signed=True)
+    return bool(lost.any())

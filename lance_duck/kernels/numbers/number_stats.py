@@ -1,0 +1,44 @@
+"""Kernel that looks at numbers, to see which encoding they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.numbers.bitpacking import BLOCK
+
+
+@kernel
+def look(words: NDArray[Any], seen: NDArray[np.uint64]) -> int:
+    """Count runs, and finds the bits that blocks of 1024 values use.
+
+    Args:
+        words: Unsigned numbers.
+        seen: One a block, written: all of its values, or-ed.
+
+    Returns:
+        Runs of equal values.
+    """
+    runs = 0
+    count = len(words)
+    for block in range(len(seen)):
+        first = block * BLOCK
+        last = min(first + BLOCK, count)
+        bits = words[first]
+        changes: Any = 1 if first == 0 else np.int64(words[first] != words[first - 1])
+        for i in range(first + 1, last):
+            bits |= words[i]
+            changes += np.int64(words[i] != words[i - 1])
+        seen[block] = bits
+        runs += changes
+    return runs
+
+
+def look_reference(words: NDArray[Any], seen: NDArray[np.uint64]) -> int:
+    """Do the same in plain Python."""
+    for block in range(len(seen)):
+        seen[block] = np.bitwise_or.reduce(words[block * BLOCK : (block + 1) * BLOCK])
+    return min(len(words), 1) + int(np.count_nonzero(words[1:] != words[:-1]))

@@ -1,0 +1,87 @@
+"""Kernel that finds the fields of packed rows."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes, load_u32, load_u64
+
+NULL_ROW: Final = -1
+
+
+@kernel
+def find_fields(
+    data: Bytes,
+    offsets: NDArray[np.int64],
+    fixed: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> int:
+    """Walk through the fields of each row.
+
+    Args:
+        data: Row i is data[offsets[i] : offsets[i + 1]]; the offsets have been checked.
+        offsets: Rows + 1.
+        fixed: Bytes of each field, 0 when it has a length before it.
+        lengths: Bytes of that length, 4 or 8.
+        starts: (fields, rows), written: where each field's bytes begin; NULL_ROW in a row without bytes.
+        sizes: (fields, rows), written: their number.
+
+    Returns:
+        A status.
+    """
+    for i in range(len(offsets) - 1):
+        at: Any = offsets[i]
+        end = offsets[i + 1]
+        if at == end:
+            for f in range(len(fixed)):
+                starts[f, i] = NULL_ROW
+                sizes[f, i] = 0
+            continue
+        for f in range(len(fixed)):
+            size: Any = fixed[f]
+            if size == 0:
+                if end - at < lengths[f]:
+                    return status.TOO_SHORT | (i << 8)
+                size = np.int64(load_u32(data, at)) if lengths[f] == 4 else np.int64(load_u64(data, at))
+                at += lengths[f]
+            if size < 0 or size > end - at:
+                return status.TOO_SHORT | (i << 8)
+            starts[f, i] = at
+            sizes[f, i] = size
+            at += size
+        if at != end:
+            return status.TRAILING | (i << 8)
+    return status.OK
+
+
+def find_fields_reference(
+    data: Bytes,
+    offsets: NDArray[np.int64],
+    fixed: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> int:
+    """Do the same in plain Python."""
+    for i, (begin, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
+        starts[:, i], sizes[:, i] = NULL_ROW, 0
+        at = begin
+        for f in range(len(fixed) if begin < end else 0):
+            size, prefix = int(fixed[f]), int(lengths[f]) if not fixed[f] else 0
+            head = data[at : min(at + prefix, end)].tobytes()
+            size = size or int.from_bytes(head, "little")
+            at += prefix
+            if len(head) < prefix or at + size > end:
+                return status.TOO_SHORT | (i << 8)
+            starts[f, i], sizes[f, i] = at, size
+            at += size
+        if at != end:
+            return status.TRAILING | (i << 8)
+    return status.OK

@@ -1,0 +1,114 @@
+"""Kernels that find the runs of equal values in chunks; a run has at most 255 values."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes, copy, store_u64
+
+MAX_RUN: Final = 255
+
+
+@kernel
+def count_runs(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.int64]) -> None:
+    """Count the runs of each chunk.
+
+    Args:
+        words: counts.sum() values.
+        counts: Values of each chunk.
+        runs: One a chunk, written.
+    """
+    place = 0
+    for i in range(len(counts)):
+        end = place + counts[i]
+        found = 0
+        while place < end:
+            value = words[place]
+            stop = min(end, place + MAX_RUN)
+            place += 1
+            while place < stop and words[place] == value:
+                place += 1
+            found += 1
+        runs[i] = found
+
+
+def count_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.int64]) -> None:
+    """Do the same in plain Python."""
+    runs[:] = [len(chunk) for chunk in _chunks(words, counts)]
+
+
+@kernel
+def find_runs(words: NDArray[Any], counts: NDArray[np.int64], values: NDArray[Any], lengths: Bytes) -> None:
+    """Write the value and the length of each run; there is room for as many as count_runs finds."""
+    place = 0
+    run = 0
+    for i in range(len(counts)):
+        end = place + counts[i]
+        while place < end:
+            first = place
+            value = words[place]
+            stop = min(end, place + MAX_RUN)
+            place += 1
+            while place < stop and words[place] == value:
+                place += 1
+            values[run] = value
+            lengths[run] = place - first
+            run += 1
+
+
+def find_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], values: NDArray[Any], lengths: Bytes) -> None:
+    """Do the same in plain Python."""
+    runs = [run for chunk in _chunks(words, counts) for run in chunk]
+    values[:] = [value for value, _ in runs]
+    lengths[:] = [length for _, length in runs]
+
+
+@kernel
+def join_runs(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: int, out: Bytes) -> None:
+    """Write the runs of chunks in block form: bytes of the values, values, lengths.
+
+    Args:
+        values: runs.sum() * width bytes.
+        lengths: runs.sum().
+        runs: Runs of each chunk.
+        width: Bytes of a value.
+        out: (8 + runs * (width + 1)).sum() bytes, written.
+    """
+    place = 0
+    run = 0
+    for i in range(len(runs)):
+        size = runs[i] * width
+        store_u64(out, place, np.uint64(size))
+        copy(out, place + 8, values, run * width, size)
+        copy(out, place + 8 + size, lengths, run, runs[i])
+        place += 8 + size + runs[i]
+        run += runs[i]
+
+
+def join_runs_reference(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: int, out: Bytes) -> None:
+    """Do the same in plain Python."""
+    joined, run = b"", 0
+    for count in runs.tolist():
+        joined += (count * width).to_bytes(8, "little")
+        joined += values[run * width : (run + count) * width].tobytes() + lengths[run : run + count].tobytes()
+        run += count
+    out[:] = np.frombuffer(joined, np.uint8)
+
+
+def _chunks(words: NDArray[Any], counts: NDArray[np.int64]) -> list[list[tuple[Any, int]]]:
+    """Return the runs of each chunk."""
+    chunks, place = [], 0
+    for count in counts.tolist():
+        runs: list[tuple[Any, int]] = []
+        for value in words[place : place + count].tolist():
+            if runs and runs[-1][0] == value and runs[-1][1] < MAX_RUN:
+                runs[-1] = (value, runs[-1][1] + 1)
+            else:
+                runs.append((value, 1))
+        chunks.append(runs)
+        place += count
+    return chunks

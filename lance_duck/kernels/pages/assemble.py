@@ -1,0 +1,222 @@
+"""Kernels that fold levels into offsets and validity; what the levels mean is said in `encoding.layouts.assemble`.
+
+An empty `def_` stands for zeros throughout. Nothing is written beyond the arrays given: each has room for every entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes
+
+Int64s = NDArray[np.int64]
+Offsets = NDArray[np.int32] | NDArray[np.int64]
+
+
+@kernel
+def fold_items(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, valid: Bytes) -> int:
+    """Write a flag for each slot of an item layer, and return the number of slots.
+
+    Args:
+        rep: Repetition levels; when empty each entry begins a slot.
+        def_: Full definition levels.
+        begins: Least repetition level that begins a slot.
+        base: Highest level of a slot that is not null.
+        visible: Highest level of an entry that has a slot.
+        valid: Room for a flag an entry, and one more.
+    """
+    slots = 0
+    if len(rep) == 0:
+        for i in range(len(def_)):
+            valid[slots] = def_[i] <= base
+            slots += def_[i] <= visible
+    else:
+        for i in range(len(rep)):
+            valid[slots] = def_[i] <= base
+            slots += (rep[i] >= begins) & (def_[i] <= visible)
+    return slots
+
+
+def fold_items_reference(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, valid: Bytes) -> int:
+    """Do the same in plain Python."""
+    slots = def_ <= visible
+    if len(rep):
+        slots &= rep >= begins
+    count = int(np.count_nonzero(slots))
+    valid[:count] = def_[slots] <= base
+    return count
+
+
+@kernel
+def fold_list(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: Bytes) -> tuple[int, int]:
+    """Write offsets and a flag for each slot of a list layer; return the number of slots and of null ones.
+
+    Args:
+        rep: Repetition levels.
+        def_: Full definition levels.
+        form: Least repetition level that begins a slot, the same of the layer inside; highest level of an entry that
+            has a slot, the same of the layer inside; highest level of a slot that is not null (but for the next but
+            one, which is an empty list).
+        offsets: Room for one number an entry, and one more.
+        valid: Room for a flag an entry, and one more, when there are definition levels.
+    """
+    begins, begins_inside, visible, visible_inside, base = form
+    slots = items = nulls = 0
+    if len(def_) == 0:
+        for i in range(len(rep)):
+            offsets[slots] = items
+            slots += rep[i] >= begins
+            items += rep[i] >= begins_inside
+    else:
+        for i in range(len(rep)):
+            level: Any = np.int64(def_[i])
+            is_slot = (rep[i] >= begins) & (level <= visible)
+            is_valid = (level <= base) | (level == base + 2)
+            offsets[slots] = items
+            valid[slots] = is_valid
+            slots += is_slot
+            nulls += is_slot & (not is_valid)
+            items += (rep[i] >= begins_inside) & (level <= visible_inside)
+    offsets[slots] = items
+    return slots, nulls
+
+
+def fold_list_reference(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: Bytes) -> tuple[int, int]:
+    """Do the same in plain Python."""
+    begins, begins_inside, visible, visible_inside, base = form.tolist()
+    levels = def_ if len(def_) else np.zeros(len(rep), dtype=np.uint8)
+    slots = (rep >= begins) & (levels <= visible)
+    inside = (rep >= begins_inside) & (levels <= visible_inside)
+    before = np.concatenate([[0], np.cumsum(inside)])
+    count = int(np.count_nonzero(slots))
+    offsets[: count + 1] = np.append(before[:-1][slots], before[-1])
+    if len(def_) == 0:
+        return count, 0
+    flags = (levels[slots] <= base) | (levels[slots] == base + 2)
+    valid[:count] = flags
+    return count, count - int(np.count_nonzero(flags))
+
+
+@kernel
+def map_levels(levels: Bytes, table: Bytes, out: Bytes) -> None:
+    """Write table[level] for each level, all of which are within the table."""
+    for i in range(len(levels)):
+        out[i] = table[levels[i]]
+
+
+def map_levels_reference(levels: Bytes, table: Bytes, out: Bytes) -> None:
+    """Do the same in plain Python."""
+    out[:] = table[levels]
+
+
+@kernel
+def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: Int64s) -> bool:
+    """Find where rows begin.
+
+    Args:
+        rep: Repetition levels of some chunks.
+        max_rep: Level that begins a row.
+        chunks: (k + 1,), levels before each chunk, the last len(rep).
+        rows: (k + 1,), rows that must begin before each chunk.
+        bounds: Rows in ascending order, each counted from the first that begins; replaced by the levels before it.
+
+    Returns:
+        False when a chunk has another number of rows.
+    """
+    wanted = 0
+    for chunk in range(len(chunks) - 1):
+        heads = 0
+        for i in range(chunks[chunk], chunks[chunk + 1]):
+            heads += rep[i] == max_rep
+        if heads != rows[chunk + 1] - rows[chunk]:
+            return False
+        at = chunks[chunk] - 1
+        passed = rows[chunk]
+        while wanted < len(bounds) and bounds[wanted] < rows[chunk + 1]:
+            while passed <= bounds[wanted]:
+                at += 1
+                passed += rep[at] == max_rep
+            bounds[wanted] = at
+            wanted += 1
+    while wanted < len(bounds):
+        bounds[wanted] = len(rep)
+        wanted += 1
+    return True
+
+
+def row_bounds_reference(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: Int64s) -> bool:
+    """Do the same in plain Python."""
+    heads = np.flatnonzero(rep == max_rep)
+    if not np.array_equal(np.searchsorted(heads, chunks), rows):
+        return False
+    bounds[:] = np.append(heads, len(rep))[np.minimum(bounds, len(heads))]
+    return True
+
+
+@kernel
+def choose_entries(
+    rep: Bytes,
+    def_: Bytes,
+    visible: int,
+    starts: Int64s,
+    stops: Int64s,
+    rep_out: Bytes,
+    def_out: Bytes,
+    items: Int64s,
+) -> int:
+    """Write the levels in ranges, and the place among all values of each entry that has one; return their number.
+
+    Args:
+        rep: Repetition levels.
+        def_: Definition levels, or empty: then each entry has a value.
+        visible: Highest level of an entry that has a value.
+        starts: First entry of each range; ranges ascend, do not overlap, and lie within the levels.
+        stops: The entry after each.
+        rep_out: Room for all entries of the ranges.
+        def_out: The same, or empty when there are no definition levels.
+        items: Room for all entries of the ranges, and one more.
+    """
+    at = seen = count = slots = 0
+    for i in range(len(starts)):
+        if len(def_) == 0:
+            seen = starts[i]
+        else:
+            for j in range(at, starts[i]):
+                seen += def_[j] <= visible
+        for j in range(starts[i], stops[i]):
+            rep_out[count] = rep[j]
+            items[slots] = seen
+            has_value = True
+            if len(def_):
+                def_out[count] = def_[j]
+                has_value = def_[j] <= visible
+            slots += has_value
+            seen += has_value
+            count += 1
+        at = stops[i]
+    return slots
+
+
+def choose_entries_reference(
+    rep: Bytes,
+    def_: Bytes,
+    visible: int,
+    starts: Int64s,
+    stops: Int64s,
+    rep_out: Bytes,
+    def_out: Bytes,
+    items: Int64s,
+) -> int:
+    """Do the same in plain Python."""
+    chosen = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)]).astype(np.int64)
+    has_value = def_ <= visible if len(def_) else np.ones(len(rep), dtype=np.bool_)
+    rep_out[:] = rep[chosen]
+    if len(def_):
+        def_out[:] = def_[chosen]
+    found = (np.cumsum(has_value) - 1)[chosen][has_value[chosen]]
+    items[: len(found)] = found
+    return len(found)

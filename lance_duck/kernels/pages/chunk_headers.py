@@ -1,0 +1,90 @@
+"""Kernel that reads the headers of miniblock chunks; their bytes are described in `encoding.layouts.chunks`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes, load_u16, load_u32
+
+Int64s = NDArray[np.int64]
+
+
+@kernel
+def read_headers(
+    data: Bytes,
+    begins: Int64s,
+    lengths: Int64s,
+    levels: int,
+    buffers: int,
+    width: int,
+    starts: Int64s,
+    sizes: Int64s,
+    counts: Int64s,
+) -> bool:
+    """Find the buffers of chunks.
+
+    Args:
+        data: Holds the chunks; the caller has checked that.
+        begins: (k,), where each chunk begins.
+        lengths: (k,), its bytes.
+        levels: Level buffers in a chunk.
+        buffers: Value buffers in a chunk.
+        width: Bytes of the size of a value buffer: 2 or 4.
+        starts: (levels + buffers, k), written: where each buffer begins.
+        sizes: The same of their bytes.
+        counts: (k,), written: number of levels.
+
+    Returns:
+        False when a header or a buffer reaches beyond its chunk.
+    """
+    header = 2 + 2 * levels + width * buffers
+    for chunk in range(len(begins)):
+        begin, end = begins[chunk], begins[chunk] + lengths[chunk]
+        if end - begin < header:
+            return False
+        counts[chunk] = load_u16(data, begin)
+        at = begin + ((header + 7) & ~7)
+        for i in range(levels + buffers):
+            if i < levels or width == 2:
+                size = np.int64(load_u16(data, begin + 2 + 2 * i))
+            else:
+                size = np.int64(load_u32(data, begin + 2 + 2 * levels + 4 * (i - levels)))
+            if at + size > end:
+                return False
+            starts[i, chunk] = at
+            sizes[i, chunk] = size
+            at += (size + 7) & ~7
+    return True
+
+
+def read_headers_reference(
+    data: Bytes,
+    begins: Int64s,
+    lengths: Int64s,
+    levels: int,
+    buffers: int,
+    width: int,
+    starts: Int64s,
+    sizes: Int64s,
+    counts: Int64s,
+) -> bool:
+    """Do the same in plain Python."""
+    for chunk, (begin, length) in enumerate(zip(begins.tolist(), lengths.tolist(), strict=True)):
+        header = data[begin : begin + length].tobytes()
+        fields = [2] * (1 + levels) + [width] * buffers
+        if len(header) < sum(fields):
+            return False
+        numbers, at = [], 0
+        for size in fields:
+            numbers.append(int.from_bytes(header[at : at + size], "little"))
+            at += size
+        counts[chunk] = numbers[0]
+        at += -at % 8
+        for i, size in enumerate(numbers[1:]):
+            if at + size > length:
+                return False
+            starts[i, chunk], sizes[i, chunk] = begin + at, size
+            at += size + -size % 8
+    return True

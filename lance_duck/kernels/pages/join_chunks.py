@@ -1,0 +1,66 @@
+"""Kernels that put pages together from levels and parts of buffers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes, copy
+
+Int64s = NDArray[np.int64]
+
+
+@kernel
+def cut_levels(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
+    """Write for each chunk where its entries end: right after its last value; in the last chunk, after all.
+
+    Args:
+        def_: Definition levels.
+        visible: Highest level of an entry that has a value.
+        values: (k,), values up to the end of each chunk; ascending, the last is the number of visible entries.
+        ends: (k,), written.
+    """
+    seen = at = 0
+    last = len(values) - 1
+    for chunk in range(last):
+        while at < len(def_) and seen < values[chunk]:
+            seen += def_[at] <= visible
+            at += 1
+        ends[chunk] = at
+    if last >= 0:
+        ends[last] = len(def_)
+
+
+def cut_levels_reference(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
+    """Do the same in plain Python."""
+    places = np.concatenate([[0], np.flatnonzero(def_ <= visible) + 1])
+    ends[:] = places[values]
+    ends[-1:] = len(def_)
+
+
+@kernel
+def place_parts(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
+    """Copy the parts of `data`, one after the other, to their places; False when one does not fit.
+
+    Args:
+        data: The parts.
+        ends: (k,), where each part ends.
+        places: (k,), where it goes.
+        out: Written there, nowhere else.
+    """
+    start = 0
+    for i in range(len(ends)):
+        size = ends[i] - start
+        if size < 0 or ends[i] > len(data) or places[i] < 0 or size > len(out) - places[i]:
+            return False
+        copy(out, places[i], data, start, size)
+        start = ends[i]
+    return True
+
+
+def place_parts_reference(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
+    """Do the same in plain Python."""
+    for place, part in zip(places.tolist(), np.split(data, ends[:-1]), strict=True):
+        out[place : place + len(part)] = part
+    return True

@@ -1,0 +1,153 @@
+"""Kernels that find single values in miniblock chunks, of which nothing else is looked at.
+
+The header of a chunk is described in `encoding.layouts.chunks`, offsets in `encoding.codecs.variable`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes, load_u16, load_u32, load_u64
+
+Int64s = NDArray[np.int64]
+
+
+@kernel
+def find_values(
+    data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, found: Int64s
+) -> int:
+    """Find the buffers of the chunks that rows lie in, which have one value buffer.
+
+    Args:
+        data: All chunks of a page.
+        offsets: (k + 1,), where each chunk begins in `data`; checked to lie within.
+        items: (k + 1,), rows before each chunk, ascending from 0.
+        rows: (n,), any rows.
+        levels: Level buffers in a chunk, 0 or 1.
+        width: Bytes of the size of a value buffer, 2 or 4.
+        found: (6, n), written: for each row its place in its chunk, the values of the chunk, where the value buffer
+            begins and its bytes, and the same of the level buffer, if there is one.
+
+    Returns:
+        A status, with the place of a row.
+    """
+    header = 2 + 2 * levels + width
+    last = len(items) - 1
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0 or row >= items[last]:
+            return status.BAD_OFFSETS | (i << 8)
+        low: Any = np.int64(0)
+        high: Any = np.int64(last)
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if items[middle] <= row:
+                low = middle
+            else:
+                high = middle
+        begin, end = offsets[low], offsets[low + 1]
+        if end - begin < header:
+            return status.TOO_SHORT | (i << 8)
+        at: Any = begin + ((header + 7) & ~7)
+        if levels:
+            size = np.int64(load_u16(data, begin + 2))
+            if at + size > end or np.int64(load_u16(data, begin)) != items[low + 1] - items[low]:
+                return status.TOO_SHORT | (i << 8)
+            found[4, i] = at
+            found[5, i] = size
+            at += (size + 7) & ~7
+        place = begin + 2 + 2 * levels
+        size = np.int64(load_u16(data, place)) if width == 2 else np.int64(load_u32(data, place))
+        if at + size > end:
+            return status.TOO_SHORT | (i << 8)
+        found[0, i] = row - items[low]
+        found[1, i] = items[low + 1] - items[low]
+        found[2, i] = at
+        found[3, i] = size
+    return status.OK
+
+
+def find_values_reference(
+    data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, found: NDArray[np.int64]
+) -> int:
+    """Do the same in plain Python."""
+    for i, row in enumerate(rows.tolist()):
+        if not 0 <= row < items[-1]:
+            return status.BAD_OFFSETS | (i << 8)
+        chunk = int(items.searchsorted(row, side="right")) - 1
+        begin, end = int(offsets[chunk]), int(offsets[chunk + 1])
+        fields = [2] * (1 + levels) + [width]
+        if end - begin < sum(fields):
+            return status.TOO_SHORT | (i << 8)
+        at, sizes = begin, []
+        for size in fields:
+            sizes.append(int.from_bytes(data[at : at + size].tobytes(), "little"))
+            at += size
+        at = begin + sum(fields) + -sum(fields) % 8
+        if levels:
+            if at + sizes[1] > end or sizes[0] != items[chunk + 1] - items[chunk]:
+                return status.TOO_SHORT | (i << 8)
+            found[4:, i] = at, sizes[1]
+            at += sizes[1] + -sizes[1] % 8
+        if at + sizes[-1] > end:
+            return status.TOO_SHORT | (i << 8)
+        found[:4, i] = row - int(items[chunk]), int(items[chunk + 1] - items[chunk]), at, sizes[-1]
+    return status.OK
+
+
+@kernel
+def find_texts(
+    data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, width: int, begins: Int64s, ends: Int64s
+) -> int:
+    """Find values of any length in their buffers.
+
+    Args:
+        data: Holds the buffers; the extents have been checked.
+        places: Which value of its buffer each one is.
+        starts: Where its buffer begins.
+        sizes: Bytes of its buffer.
+        width: Bytes of an offset, 4 or 8.
+        begins: As many as places, written: where each value begins in `data`.
+        ends: One more, written: where each ends when they are put one after the other, 0 first.
+
+    Returns:
+        A status, with the place of a value.
+    """
+    ends[0] = 0
+    for i in range(len(places)):
+        start, size, at = starts[i], sizes[i], places[i] * width
+        if places[i] > size // width - 2:
+            return status.TOO_SHORT | (i << 8)
+        if width == 4:
+            first = np.int64(load_u32(data, start + at))
+            last = np.int64(load_u32(data, start + at + 4))
+        else:
+            first = np.int64(load_u64(data, start + at))
+            last = np.int64(load_u64(data, start + at + 8))
+        if first < 0 or last < first or last > size:
+            return status.BAD_OFFSETS | (i << 8)
+        begins[i] = start + first
+        ends[i + 1] = ends[i] + (last - first)
+    return status.OK
+
+
+def find_texts_reference(
+    data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, width: int, begins: Int64s, ends: Int64s
+) -> int:
+    """Do the same in plain Python."""
+    ends[0] = 0
+    for i, (place, start, size) in enumerate(zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
+        pair = data[start : start + size][place * width : (place + 2) * width].tobytes()
+        if len(pair) < 2 * width:
+            return status.TOO_SHORT | (i << 8)
+        first, last = np.frombuffer(pair, f"<i{width}" if width == 8 else "<u4").tolist()
+        if not 0 <= first <= last <= size:
+            return status.BAD_OFFSETS | (i << 8)
+        begins[i] = start + first
+        ends[i + 1] = ends[i] + last - first
+    return status.OK

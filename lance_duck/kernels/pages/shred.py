@@ -1,0 +1,186 @@
+"""Kernels that unfold offsets and validity into marks; what the marks mean is said in `encoding.write.shred`.
+
+Empty marks stand for zeros throughout, and empty flags for ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes
+
+Int64s = NDArray[np.int64]
+Offsets = NDArray[np.int32] | NDArray[np.int64]
+
+ENTRIES, ITEMS, FIRST, IS_DENSE, HAS_HOLES = range(5)
+
+
+@kernel
+def levels_present(levels: Bytes, present: Bytes) -> None:
+    """Set present[level] for each level; there is room for all 256."""
+    for i in range(len(levels)):
+        present[levels[i]] = 1
+
+
+def levels_present_reference(levels: Bytes, present: Bytes) -> None:
+    """Do the same in plain Python."""
+    present[np.unique(levels)] = 1
+
+
+@kernel
+def mark_nulls(holes: Bytes, valid: Bytes, hidden: int, mark: int, out: Bytes) -> int:
+    """Write the marks of an item layer, and return the number of its slots.
+
+    Args:
+        holes: Marks of all entries.
+        valid: A flag for each slot; those beyond its end are valid.
+        hidden: Highest mark of an entry without a slot.
+        mark: For slots that are null.
+        out: Room for all entries.
+    """
+    slot = 0
+    for i in range(len(holes)):
+        hole = holes[i]
+        out[i] = hole
+        if hole == 0 or hole > hidden:
+            if hole == 0 and slot < len(valid) and valid[slot] == 0:
+                out[i] = mark
+            slot += 1
+    return slot
+
+
+def mark_nulls_reference(holes: Bytes, valid: Bytes, hidden: int, mark: int, out: Bytes) -> int:
+    """Do the same in plain Python."""
+    slots = (holes == 0) | (holes > hidden)
+    count = int(np.count_nonzero(slots))
+    flags = np.ones(len(holes), dtype=np.uint8)
+    flags[slots] = np.concatenate([valid, np.ones(max(0, count - len(valid)), dtype=np.uint8)])[:count]
+    out[:] = np.where((holes == 0) & (flags == 0), mark, holes)
+    return count
+
+
+@kernel
+def measure_lists(holes: Bytes, offsets: Offsets, valid: Bytes, hidden: int, totals: Int64s) -> bool:
+    """Measure what `unfold_lists` writes.
+
+    Args:
+        holes: Marks of all entries, or empty: then each entry has a slot.
+        offsets: One for each slot, and one more.
+        valid: A flag for each slot, or empty.
+        hidden: Highest mark of an entry without a slot.
+        totals: Receives ENTRIES; ITEMS below lists that are neither null nor hidden; the FIRST of these; IS_DENSE, 1
+            when there are no others between them; HAS_HOLES, 1 when some entry has a mark.
+
+    Returns:
+        False when offsets descend, or there are fewer than slots.
+    """
+    count = len(holes) if len(holes) else len(offsets) - 1
+    slot = entries = items = has_holes = 0
+    first = at = -1
+    is_dense = 1
+    for i in range(count):
+        hole = holes[i] if len(holes) else 0
+        if 0 < hole <= hidden:
+            entries += 1
+            has_holes = 1
+            continue
+        if slot + 1 >= len(offsets):
+            return False
+        start, stop = offsets[slot], offsets[slot + 1]
+        if stop < start:
+            return False
+        is_filled = hole == 0 and stop > start and (len(valid) == 0 or valid[slot] != 0)
+        slot += 1
+        if not is_filled:
+            entries += 1
+            has_holes = 1
+            continue
+        if first < 0:
+            first = start
+        elif start != at:
+            is_dense = 0
+        at = stop
+        entries += stop - start
+        items += stop - start
+    totals[ENTRIES], totals[ITEMS], totals[FIRST] = entries, items, max(first, 0)
+    totals[IS_DENSE], totals[HAS_HOLES] = is_dense, has_holes
+    return True
+
+
+@kernel
+def unfold_lists(
+    begins: Bytes,
+    holes: Bytes,
+    offsets: Offsets,
+    valid: Bytes,
+    form: Int64s,
+    begins_out: Bytes,
+    holes_out: Bytes,
+    places: Int64s,
+) -> None:
+    """Write the entries of the items of lists, which `measure_lists` has accepted and counted.
+
+    Args:
+        begins: Which list each entry goes on in, or empty: each begins a row.
+        holes: Marks of all entries, or empty: then each entry has a slot.
+        offsets: One for each slot, and one more.
+        valid: A flag for each slot, or empty.
+        form: Highest mark of an entry without a slot; mark of null lists (the next is that of empty ones); number of
+            this list layer, from 1 for the outermost.
+        begins_out: Room for ENTRIES.
+        holes_out: The same, or empty when there are no holes.
+        places: Room for ITEMS, or empty: receives the place of each item among all that there are.
+    """
+    hidden, mark, layer = form
+    count = len(holes) if len(holes) else len(offsets) - 1
+    slot = entry = item = 0
+    for i in range(count):
+        hole = holes[i] if len(holes) else 0
+        begin = begins[i] if len(begins) else 0
+        begins_out[entry] = begin
+        start, stop = 0, 0
+        if hole == 0 or hole > hidden:
+            start, stop = int(offsets[slot]), int(offsets[slot + 1])
+            if hole == 0:
+                if len(valid) and valid[slot] == 0:
+                    hole = mark
+                elif stop == start:
+                    hole = mark + 1
+            slot += 1
+        if len(holes_out):
+            holes_out[entry] = hole
+        entry += 1
+        if hole != 0:
+            continue
+        size = stop - start
+        for j in range(entry, entry + size - 1):
+            begins_out[j] = layer
+        if len(holes_out):
+            for j in range(entry, entry + size - 1):
+                holes_out[j] = 0
+        entry += size - 1
+        if len(places):
+            for j in range(size):
+                places[item + j] = start + j
+            item += size
+
+
+def unfold_lists_reference(
+    begins: list[int], holes: list[int], lists: list[list[int] | None], form: list[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Return list, mark and items of each entry, in plain Python; `lists` has the places of their items."""
+    hidden, mark, layer = form
+    slots = iter(lists)
+    begins_out, holes_out, items = [], [], []
+    for begin, hole in zip(begins, holes, strict=True):
+        found = None if 0 < hole <= hidden else next(slots)
+        if hole or not found:
+            begins_out.append(begin)
+            holes_out.append(hole or (mark if found is None else mark + 1))
+            continue
+        begins_out += [begin] + [layer] * (len(found) - 1)
+        holes_out += [0] * len(found)
+        items += found
+    return begins_out, holes_out, items

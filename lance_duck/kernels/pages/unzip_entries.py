@@ -1,0 +1,135 @@
+"""Kernels of the full-zip layout: split a stream of entries into levels and values.
+
+An entry is a control word of 0, 1, 2 or 4 bytes, (rep << bits_def) | def, then the value if the entry has one: with
+values of one width each entry with def <= max_visible, else a length and that many bytes each entry with def == 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, copy, load_u8, load_u16, load_u32, load_u64
+
+Int64s = NDArray[np.int64]
+
+CONTROL, BITS_DEF, MAX_REP, MAX_DEF, MAX_VISIBLE, WIDTH, IS_FIXED = range(7)
+
+
+@subroutine
+def _number(data: Bytes, at: int, width: int) -> np.int64:
+    if width == 1:
+        return np.int64(load_u8(data, at))
+    if width == 2:
+        return np.int64(load_u16(data, at))
+    if width == 4:
+        return np.int64(load_u32(data, at))
+    if width == 8:
+        return np.int64(load_u64(data, at))
+    return np.int64(0)
+
+
+@kernel
+def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
+    """Return count entries, slots, value bytes and rows of a stream into `totals`.
+
+    Args:
+        data: The stream.
+        form: CONTROL bytes of a control word, BITS_DEF, MAX_REP, MAX_DEF, MAX_VISIBLE, WIDTH of a value (or of its
+            length) in bytes, IS_FIXED 1 when values have one width.
+        totals: int64 (4,), receives the counts.
+
+    Returns:
+        0, 1 when the stream ends within an entry, 2 when a level is too high.
+    """
+    control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
+    mask = (1 << bits) - 1
+    at, end = 0, len(data)
+    entries = slots = size = rows = 0
+    while at < end:
+        if end - at < control:
+            return 1
+        word = _number(data, at, control)
+        rep, level = word >> bits, word & mask
+        at += control
+        if rep > form[MAX_REP] or level > form[MAX_DEF]:
+            return 2
+        entries += 1
+        rows += rep == form[MAX_REP]
+        if level > form[MAX_VISIBLE]:
+            continue
+        slots += 1
+        if fixed:
+            length = width
+        elif level == 0:
+            if end - at < width:
+                return 1
+            length = _number(data, at, width)
+            at += width
+        else:
+            length = 0
+        if length < 0 or length > end - at:
+            return 1
+        size += length
+        at += length
+    totals[0], totals[1], totals[2], totals[3] = entries, slots, size, rows
+    return 0
+
+
+@kernel
+def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: Int64s, values: Bytes) -> None:
+    """Write the levels of all entries, and the values and their offsets.
+
+    `count_entries` has accepted the stream, and the arrays have the sizes that it counted: `rep` and `def_` one an
+    entry (or none at all), `offsets` one a slot and one more (none for values of one width), `values` their bytes.
+    """
+    control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
+    mask = (1 << bits) - 1
+    at, end = 0, len(data)
+    entry = slot = place = 0
+    while at < end:
+        word = _number(data, at, control)
+        level = word & mask
+        at += control
+        if len(rep):
+            rep[entry] = word >> bits
+        if len(def_):
+            def_[entry] = level
+        entry += 1
+        if level > form[MAX_VISIBLE]:
+            continue
+        if fixed:
+            length = width
+        elif level == 0:
+            length = _number(data, at, width)
+            at += width
+        else:
+            length = 0
+        copy(values, place, data, at, length)
+        place += length
+        at += length
+        slot += 1
+        if not fixed:
+            offsets[slot] = place
+
+
+def split_entries_reference(data: bytes, form: list[int]) -> tuple[list[int], list[int], list[bytes]]:
+    """Return levels of all entries and the values of all slots, plainly."""
+    control, bits, width = form[CONTROL], form[BITS_DEF], form[WIDTH]
+    rep, def_, values = [], [], []
+    at = 0
+    while at < len(data):
+        word = int.from_bytes(data[at : at + control], "little")
+        at += control
+        rep.append(word >> bits)
+        def_.append(word & ((1 << bits) - 1))
+        if def_[-1] > form[MAX_VISIBLE]:
+            continue
+        length = width if form[IS_FIXED] else 0
+        if not form[IS_FIXED] and def_[-1] == 0:
+            length = int.from_bytes(data[at : at + width], "little")
+            at += width
+        values.append(data[at : at + length])
+        at += length
+    return rep, def_, values

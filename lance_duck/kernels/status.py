@@ -1,0 +1,34 @@
+"""What a kernel reports: 0, or a code in the low byte and the place (chunk or value) above it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lance_duck.errors import CorruptError
+
+OK: Final = 0
+TOO_SHORT: Final = 1
+BAD_WIDTH: Final = 2
+BAD_OFFSETS: Final = 3
+BAD_RUNS: Final = 4
+BAD_CODE: Final = 5
+BAD_MATCH: Final = 6
+BAD_LENGTH: Final = 7
+TRAILING: Final = 8
+
+_TEXT: Final = {
+    TOO_SHORT: "the buffer is too short for its values",
+    BAD_WIDTH: "a bit width is wider than its word",
+    BAD_OFFSETS: "offsets are not ascending inside their buffer",
+    BAD_RUNS: "the runs do not add up to the number of values",
+    BAD_CODE: "a code has no symbol",
+    BAD_MATCH: "a match reaches before the start of the output",
+    BAD_LENGTH: "the decompressed length is not the one claimed",
+    TRAILING: "bytes are left after the last field",
+}
+
+
+def check(status: int, encoding: str, place: str = "chunk") -> None:
+    """Raise CorruptError unless `status` is OK."""
+    if status != OK:
+        raise CorruptError(_TEXT[status & 0xFF], where=f"{encoding} encoding, {place} {status >> 8}")

@@ -1,0 +1,1 @@
+"""Kernels of values of any length: FSST, dictionaries, views, gathering."""

@@ -1,0 +1,97 @@
+"""Kernel that finds the distinct values among texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, load_u64
+
+SLOTS = 4096
+"""Size of the hash table; half of it may be taken."""
+ROOM = SLOTS + 256
+MOST = SLOTS // 2
+
+
+@subroutine
+def next_word(data: Bytes, place: int, size: int) -> Any:
+    """Return the next bytes, eight at most and `size` at most, as a little-endian number."""
+    if place + 8 <= len(data):
+        word: Any = load_u64(data, place)
+        return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
+    word = np.uint64(0)
+    for i in range(min(size, 8)):
+        word |= np.uint64(data[place + i]) << np.uint64(8 * i)
+    return word
+
+
+@kernel
+def number_texts(
+    offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
+) -> int:
+    """Return numbers distinct values in the order in which they come.
+
+    Args:
+        offsets: count + 1, ascending, within the data: checked by the caller.
+        data: Bytes of the values.
+        places: count, written: number of each value.
+        firsts: MOST, written: where each distinct value comes first.
+        table: ROOM, all -1, written: numbers by hash, then those of values of one byte.
+
+    Returns:
+        How many distinct values there are; -1 when there are more than MOST.
+    """
+    found = 0
+    for i in range(len(places)):
+        start: Any = np.int64(offsets[i])
+        size: Any = np.int64(offsets[i + 1]) - start
+        if size == 1 and table[SLOTS + np.int64(data[start])] >= 0:
+            places[i] = table[SLOTS + np.int64(data[start])]
+            continue
+        mixed = np.uint64(size)
+        for j in range(0, size, 8):
+            mixed = (mixed ^ next_word(data, start + j, size - j)) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(32)
+        slot = np.int64(mixed & np.uint64(SLOTS - 1))
+        while True:
+            number = table[slot]
+            if number < 0:
+                if found == MOST:
+                    return -1
+                table[slot] = found
+                firsts[found] = i
+                number = found
+                found += 1
+                break
+            other: Any = np.int64(offsets[firsts[number]])
+            same = np.int64(offsets[firsts[number] + 1]) - other == size
+            j = 0
+            while same and j < size:
+                same = next_word(data, start + j, size - j) == next_word(data, other + j, size - j)
+                j += 8
+            if same:
+                break
+            slot = (slot + 1) & (SLOTS - 1)
+        places[i] = number
+        if size == 1:
+            table[SLOTS + np.int64(data[start])] = number
+    return found
+
+
+def number_texts_reference(
+    offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
+) -> int:
+    """Do the same in plain Python."""
+    numbers: dict[bytes, int] = {}
+    for i in range(len(places)):
+        text = data[offsets[i] : offsets[i + 1]].tobytes()
+        if text not in numbers:
+            if len(numbers) == MOST:
+                return -1
+            firsts[len(numbers)] = i
+            numbers[text] = len(numbers)
+        places[i] = numbers[text]
+    return len(numbers)

@@ -1,0 +1,162 @@
+"""Kernel that expands FSST codes.
+
+Code c < n stands for the `lengths[c]` bytes of `symbols[c]`, code 255 for the byte behind it. The codes of all values
+are one stream, of which eight are expanded at a time, each with one 8-byte store; the next overwrites what is too much.
+Where each code went is kept for a piece of the stream, from which the offsets of the values are then picked: values are
+short, and a branch at the end of each would cost more than the codes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, load_u8, load_u64, store_u8, store_u64, trailing_zeros
+from lance_duck.kernels.texts.variable import Offsets
+
+ESCAPE: Final = 255
+NO_SYMBOL: Final = 16
+SLACK: Final = 8
+PIECE: Final = 1024
+PLACES: Final = PIECE + 16
+_HIGH = np.uint64(0x8080808080808080)
+_LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
+_BYTE = np.uint64(0xFF)
+_LENGTH: Final = 15
+_NOWHERE = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@subroutine
+def _expand_piece(
+    codes: Bytes,
+    at: int,
+    last: int,
+    symbols: NDArray[np.uint64],
+    lengths: Bytes,
+    out: Bytes,
+    place: Any,
+    places: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Expand codes[at:last], or PIECE of them and what an escape or a word of eight takes beyond.
+
+    Returns:
+        Where the next code is, or -1 when the last one is an escape; where its bytes go; all lengths, or-ed.
+    """
+    base = at
+    limit = min(base + PIECE, last)
+    seen: Any = np.int64(0)
+    while at < limit:
+        word: Any = np.uint64(ESCAPE)
+        taken = 0
+        if at + 8 <= last:
+            word = load_u64(codes, at)
+            taken = trailing_zeros(_HIGH & word & ~((~word & _LOW) + _LOW)) >> 3
+        elif load_u8(codes, at) != ESCAPE:
+            word = np.uint64(load_u8(codes, at))
+            taken = 1
+        if taken == 8:
+            for i in range(8):
+                code = np.int64(word & _BYTE)
+                store_u64(places, (at - base + i) * 8, np.uint64(place))
+                store_u64(out, place, load_u64(symbols, code * 8))
+                length = np.int64(load_u8(lengths, code))
+                seen |= length
+                place += length & _LENGTH
+                word >>= np.uint64(8)
+            at += 8
+            continue
+        for _ in range(taken):
+            code = np.int64(word & _BYTE)
+            store_u64(places, (at - base) * 8, np.uint64(place))
+            store_u64(out, place, load_u64(symbols, code * 8))
+            length = np.int64(load_u8(lengths, code))
+            seen |= length
+            place += length & _LENGTH
+            word >>= np.uint64(8)
+            at += 1
+        if word & _BYTE == ESCAPE:
+            if at + 1 >= last:
+                return -1, place, seen
+            store_u64(places, (at - base) * 8, np.uint64(place))
+            store_u64(places, (at + 1 - base) * 8, _NOWHERE)
+            store_u8(out, place, load_u8(codes, at + 1))
+            place += 1
+            at += 2
+    store_u64(places, (at - base) * 8, np.uint64(place))
+    return at, place, seen
+
+
+@kernel
+def expand(
+    codes: Bytes,
+    ends: Offsets,
+    symbols: NDArray[np.uint64],
+    lengths: Bytes,
+    offsets: Offsets,
+    out: Bytes,
+    places: NDArray[np.int64],
+) -> int:
+    """Expand values of codes.
+
+    Args:
+        codes: Value i is codes[ends[i] : ends[i + 1]]; the offsets have been checked.
+        ends: Number of values + 1.
+        symbols: uint64 (256,), bytes of each symbol, little-endian.
+        lengths: uint8 (256,), bytes of each symbol, 1 to 8; NO_SYMBOL for codes that have none.
+        offsets: Number of values + 1, written: offsets into `out`.
+        out: 8 bytes for each byte of codes and SLACK more, written.
+        places: int64 (PLACES,), scratch.
+
+    Returns:
+        A status, with a value at or before the bad one.
+    """
+    count = len(ends) - 1
+    value = 0
+    at: Any = np.int64(ends[0])
+    last: Any = np.int64(ends[count])
+    place: Any = np.int64(0)
+    offsets[0] = 0
+    while value < count:
+        base = at
+        at, place, seen = _expand_piece(codes, at, last, symbols, lengths, out, place, places)
+        if at < 0 or seen >= NO_SYMBOL:
+            return status.BAD_CODE | (value << 8)
+        first = value
+        lowest = np.int64(0)
+        while value < count and ends[value + 1] <= at:
+            end = places[ends[value + 1] - base]
+            lowest = min(lowest, end)
+            offsets[value + 1] = end
+            value += 1
+        if lowest < 0:
+            return status.BAD_CODE | (first << 8)
+    return status.OK
+
+
+def expand_reference(
+    codes: Bytes,
+    ends: Offsets,
+    symbols: NDArray[np.uint64],
+    lengths: Bytes,
+    offsets: Offsets,
+    out: Bytes,
+    places: NDArray[np.int64],
+) -> int:
+    """Return the same, code by code."""
+    table = [int(s).to_bytes(8, "little")[:n] for s, n in zip(symbols.tolist(), lengths.tolist(), strict=True)]
+    result = bytearray()
+    offsets[0] = 0
+    for i in range(len(ends) - 1):
+        value = iter(codes[ends[i] : ends[i + 1]].tolist())
+        for code in value:
+            literal = next(value, None) if code == ESCAPE else None
+            if (code == ESCAPE and literal is None) or (code != ESCAPE and lengths[code] == NO_SYMBOL):
+                return status.BAD_CODE | (i << 8)
+            result += table[code] if literal is None else bytes([literal])
+        offsets[i + 1] = len(result)
+    out[: len(result)] = np.frombuffer(bytes(result), np.uint8)
+    return status.OK

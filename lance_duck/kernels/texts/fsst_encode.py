@@ -1,0 +1,144 @@
+"""Kernel that replaces bytes by FSST codes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, copy, load_u64, store_u16
+from lance_duck.kernels.texts.fsst import ESCAPE
+from lance_duck.kernels.texts.fsst_table import BYTE, Table, longest_form, symbols_of, word_at
+from lance_duck.kernels.texts.variable import Offsets
+
+SLACK: Final = 8
+
+
+@subroutine
+def _next_word(data: Bytes, at: int, end: int) -> Any:
+    """Return eight bytes at `at`; those from `end` on may be anything."""
+    return load_u64(data, at) if at + 8 <= len(data) else word_at(data, at, end)
+
+
+@subroutine
+def _skip_empty(offsets: Offsets, value: int, last: int, place: Any, ends: Offsets) -> int:
+    """Return the first value from `value` on that has bytes; the ends of those before it are written."""
+    while value < last and offsets[value] == offsets[value + 1]:
+        ends[value + 1] = place
+        value += 1
+    return value
+
+
+@subroutine
+def _finish(
+    data: Bytes,
+    offsets: Offsets,
+    table: Table,
+    value: int,
+    last: int,
+    at: Any,
+    place: Any,
+    ends: Offsets,
+    out: Bytes,
+) -> Any:
+    """Replace the bytes from `at` in a value on, up to the value `last`; returns where they end in `out`."""
+    while value < last:
+        end: Any = np.int64(offsets[value + 1])
+        while at < end:
+            word = _next_word(data, at, end)
+            form = longest_form(word, end - at, *table)
+            store_u16(out, place, np.uint16((form & 0xFF) | np.int64(word & BYTE) << 8))
+            place += 1 + ((form & 0xFF) == ESCAPE)
+            at += form >> 8
+        value += 1
+        ends[value] = place
+    return place
+
+
+@kernel
+def compress(
+    data: Bytes,
+    offsets: Offsets,
+    table: Table,
+    middle: int,
+    ends: Offsets,
+    out: Bytes,
+    spare: Bytes,
+) -> int:
+    """Replace the bytes of each value by codes, at each place the longest symbol.
+
+    Each code waits for the one before it, so that two values at a time, one of each half, take hardly longer than one.
+
+    Args:
+        data: Bytes of the values; the offsets lie in it.
+        offsets: Number of values + 1, ascending.
+        table: Of symbols.
+        middle: First value of the second half.
+        ends: Number of values + 1, written: offsets into `out`, from 0.
+        out: Twice the bytes of the values and SLACK more, written.
+        spare: Twice the bytes of the second half and SLACK more, scratch.
+
+    Returns:
+        Bytes written.
+    """
+    count = len(offsets) - 1
+    place: Any = np.int64(0)
+    other_place: Any = np.int64(0)
+    ends[0] = 0
+    value: Any = _skip_empty(offsets, 0, middle, place, ends)
+    other: Any = _skip_empty(offsets, middle, count, other_place, ends)
+    at: Any = np.int64(offsets[value])
+    other_at: Any = np.int64(offsets[other])
+    while value < middle and other < count:
+        end: Any = np.int64(offsets[value + 1])
+        other_end: Any = np.int64(offsets[other + 1])
+        while at < end and other_at < other_end:
+            word = _next_word(data, at, end)
+            other_word = _next_word(data, other_at, other_end)
+            form = longest_form(word, end - at, *table)
+            other_form = longest_form(other_word, other_end - other_at, *table)
+            store_u16(out, place, np.uint16((form & 0xFF) | np.int64(word & BYTE) << 8))
+            store_u16(spare, other_place, np.uint16((other_form & 0xFF) | np.int64(other_word & BYTE) << 8))
+            place += 1 + ((form & 0xFF) == ESCAPE)
+            other_place += 1 + ((other_form & 0xFF) == ESCAPE)
+            at += form >> 8
+            other_at += other_form >> 8
+        if at == end:
+            ends[value + 1] = place
+            value = _skip_empty(offsets, value + 1, middle, place, ends)
+            at = np.int64(offsets[value])
+        if other_at == other_end:
+            ends[other + 1] = other_place
+            other = _skip_empty(offsets, other + 1, count, other_place, ends)
+            other_at = np.int64(offsets[other])
+    place = _finish(data, offsets, table, value, middle, at, place, ends, out)
+    other_place = _finish(data, offsets, table, other, count, other_at, other_place, ends, spare)
+    copy(out, place, spare, 0, other_place)
+    for i in range(middle, count):
+        ends[i + 1] += place
+    return int(place + other_place)
+
+
+def compress_reference(
+    data: Bytes,
+    offsets: Offsets,
+    table: Table,
+    middle: int,
+    ends: Offsets,
+    out: Bytes,
+    spare: Bytes,
+) -> int:
+    """Return the same, with the symbols in a dictionary."""
+    numbers = symbols_of(table)
+    codes = bytearray()
+    ends[0] = 0
+    for i in range(len(offsets) - 1):
+        value = data[offsets[i] : offsets[i + 1]].tobytes()
+        while value:
+            size = next((n for n in range(8, 0, -1) if value[:n] in numbers and len(value) >= n), 0)
+            codes += bytes([numbers[value[:size]]]) if size else bytes([ESCAPE, value[0]])
+            value = value[max(size, 1) :]
+        ends[i + 1] = len(codes)
+    out[: len(codes)] = np.frombuffer(bytes(codes), np.uint8)
+    return len(codes)

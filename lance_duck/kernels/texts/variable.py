@@ -1,0 +1,116 @@
+"""Kernels for values of any length: join the chunks, gather values, check offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes, copy, load_u32, load_u64
+
+Offsets = NDArray[Any]
+"""int32 or int64."""
+
+
+@kernel
+def join_variable(
+    data: Bytes,
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    width: int,
+    offsets: Offsets,
+    out: Bytes,
+) -> int:
+    """Join buffers of offsets (from the start of the buffer) and bytes.
+
+    Args:
+        data: Holds the buffers; the extents have been checked, and that counts[i] + 1 offsets fit each that has values.
+        starts: Byte offset of each buffer.
+        sizes: Bytes of each buffer.
+        counts: Values of each buffer.
+        width: Bytes of a stored offset, 4 or 8.
+        offsets: counts.sum() + 1, written: offsets into `out`.
+        out: At least as many bytes as the buffers hold behind their offsets, written.
+
+    Returns:
+        A status.
+    """
+    value = 0
+    used: Any = np.int64(0)
+    offsets[0] = 0
+    for i in range(len(starts)):
+        start = starts[i]
+        count = counts[i]
+        if count == 0:
+            continue
+        if width == 4:
+            first = np.int64(load_u32(data, start))
+            last = np.int64(load_u32(data, start + count * 4))
+        else:
+            first = np.int64(load_u64(data, start))
+            last = np.int64(load_u64(data, start + count * 8))
+        if first < (count + 1) * width or last < first or last > sizes[i]:
+            return status.BAD_OFFSETS | (i << 8)
+        shift = used - first
+        previous = first
+        descending: Any = False
+        for j in range(count):
+            if width == 4:
+                offset = np.int64(load_u32(data, start + (j + 1) * 4))
+            else:
+                offset = np.int64(load_u64(data, start + (j + 1) * 8))
+            descending |= offset < previous
+            offsets[value + 1 + j] = offset + shift
+            previous = offset
+        if descending:
+            return status.BAD_OFFSETS | (i << 8)
+        copy(out, used, data, start + first, last - first)
+        used += last - first
+        value += count
+    return status.OK
+
+
+def join_variable_reference(
+    data: Bytes,
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    width: int,
+    offsets: Offsets,
+    out: Bytes,
+) -> int:
+    """Do the same in plain Python."""
+    value = used = 0
+    offsets[0] = 0
+    for i, (start, size, count) in enumerate(zip(starts.tolist(), sizes.tolist(), counts.tolist(), strict=True)):
+        if count == 0:
+            continue
+        table = np.frombuffer(data[start : start + (count + 1) * width].tobytes(), f"<u{width}").tolist()
+        if table != sorted(table) or table[0] < (count + 1) * width or table[-1] > size:
+            return status.BAD_OFFSETS | (i << 8)
+        offsets[value + 1 : value + 1 + count] = [used + end - table[0] for end in table[1:]]
+        value += count
+        out[used : used + table[-1] - table[0]] = data[start + table[0] : start + table[-1]]
+        used += table[-1] - table[0]
+    return status.OK
+
+
+@kernel
+def ascending_within(offsets: Offsets, size: int) -> bool:
+    """Return whether the offsets ascend from at least 0 to at most `size`; False when there are none."""
+    if len(offsets) == 0:
+        return False
+    good: Any = offsets[0] >= 0 and offsets[len(offsets) - 1] <= size
+    for i in range(len(offsets) - 1):
+        good &= offsets[i] <= offsets[i + 1]
+    return bool(good)
+
+
+def ascending_within_reference(offsets: Offsets, size: int) -> bool:
+    """Do the same in plain Python."""
+    values = offsets.tolist()
+    return bool(values) and values == sorted(values) and values[0] >= 0 and values[-1] <= size

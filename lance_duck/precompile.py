@@ -1,0 +1,214 @@
+"""Compile kernels ahead of their first use: for images, and for machines where the first query is not to wait."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck import connect
+from lance_duck.kernels.cache import writable_folder
+from lance_duck.kernels.notice import first_use
+from lance_duck.wire.blob_type import blob_array
+from lance_duck.write_dataset import write_dataset
+
+ROWS: Final = 5_000
+"""Rows of the tables: some chunks of each column, so that all encodings are chosen that small tables have."""
+VERSIONS: Final = ("2.2", "2.1", "2.0")
+_SEED: Final = 7
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """What `warm_up` did.
+
+    Attributes:
+        compiled: Kernels that were compiled; 0 where all of them were on disk.
+        seconds: How long compiling took.
+        folder: Where they are kept; None if no folder can be written to, so that they serve this process alone.
+    """
+
+    compiled: int
+    seconds: float
+    folder: Path | None
+
+
+def warm_up() -> WarmUp:
+    """Compile the kernels that reading, writing, changing, indexing and searching tables use.
+
+    Kernels are kept in $NUMBA_CACHE_DIR where that is set, else beside the package, else in the user's folder for
+    caches. They are for processors like this one, and for this version of the package, of numba and of Python; others
+    compile their own. A kernel for an unusual type may still be compiled by its first use.
+
+    Raises:
+        StoreError: The folder for temporary files cannot be written to.
+    """
+    compiled, seconds = first_use.compiled, first_use.seconds
+    first_use.silence()
+    with tempfile.TemporaryDirectory(prefix="lance_duck-") as folder:
+        for version in VERSIONS:
+            _use(write_dataset(_plain(), f"{folder}/plain-{version}.lance", data_storage_version=version))
+        _use(write_dataset(_nested(), f"{folder}/nested.lance"))
+        _use_blobs(f"{folder}/blobs.lance")
+        _change(write_dataset(_plain(), f"{folder}/changed.lance"))
+        _index(write_dataset(_plain(), f"{folder}/indexed.lance"))
+        _search(write_dataset(_vectors(), f"{folder}/vectors.lance"))
+        with connect({"t": f"{folder}/indexed.lance"}) as connection:
+            connection.sql("SELECT word, count(*), sum(i64) FROM t WHERE f64 > 0.5 GROUP BY ALL").fetchall()
+    return WarmUp(first_use.compiled - compiled, first_use.seconds - seconds, writable_folder())
+
+
+def _plain() -> pa.Table:
+    """Return columns of plain types: values that pack well, that repeat, that do neither, and nulls."""
+    random = np.random.default_rng(_SEED)
+    row = np.arange(ROWS)
+    columns: dict[str, pa.Array] = {"id": pa.array(row), "flag": pa.array(random.random(ROWS) < 0.5)}
+    for bits in (8, 16, 32, 64):
+        for kind in ("int", "uint"):
+            name = f"{kind[0]}{bits}"
+            columns[name] = pa.array(random.integers(0, 100, ROWS)).cast(f"{kind}{bits}")
+            columns[f"{name}_runs"] = pa.array(row // 100 % 100).cast(f"{kind}{bits}")
+    for bits in (32, 64):
+        columns[f"f{bits}"] = pa.array(random.random(ROWS).astype(f"float{bits}"))
+    columns["cents"] = pa.array(np.round(random.random(ROWS) * 100, 2))
+    columns["f16"] = pa.array(random.random(ROWS).astype(np.float16))
+    columns["time"] = pa.array(row * 1_000_003, pa.timestamp("us"))
+    columns["day"] = pa.array(row // 3, pa.int32()).cast(pa.date32())
+    columns["price"] = pa.array([Decimal(int(i) % 977) for i in row], pa.decimal128(12, 2))
+    texts = {
+        "word": [f"word {i % 40}" for i in row],
+        "name": [f"name {i * 7919 % ROWS} of many, number {i}" for i in row],
+        "text": [f"{i} " * 200 if i < 50 else "short" for i in row],
+    }
+    for name, values in texts.items():
+        for type_ in (pa.string(), pa.large_string(), pa.binary()):
+            columns[f"{name}_{type_}" if type_ != pa.string() else name] = pa.array(values).cast(type_)
+    columns["code"] = pa.array([bytes([i % 251] * 6) for i in row], pa.binary(6))
+    hole = pa.array(row % 13 == 0)
+    nullable = {f"{name}_null": _with_nulls(column, hole) for name, column in columns.items() if name != "id"}
+    return pa.table({**columns, **nullable, "nothing": pa.nulls(ROWS, pa.int64())})
+
+
+def _with_nulls(column: pa.Array, hole: pa.Array) -> pa.Array:
+    return pc.if_else(hole, pa.scalar(None, column.type), column)
+
+
+def _nested() -> pa.Table:
+    row = np.arange(ROWS)
+    lists: list[Any] = [None if i % 11 == 0 else list(range(i % 5)) for i in row]
+    words = [[f"w{i % 7}"] * (i % 3) for i in row]
+    json = [f'{{"a": {i}, "b": [1.5, "x\\n", null, true], "c": {{"d": "e"}}}}' for i in row]
+    return pa.table(
+        {
+            "lists": pa.array(lists, pa.list_(pa.int32())),
+            "long_lists": pa.array(lists, pa.large_list(pa.int64())),
+            "holes": pa.array([[None, i] if i % 4 else None for i in row.tolist()], pa.list_(pa.int32())),
+            "words": pa.array(words),
+            "deep": pa.array([[part] for part in words]),
+            "pair": pa.array([{"a": int(i), "b": f"b{i % 5}"} if i % 9 else None for i in row]),
+            "pairs": pa.array([[{"a": int(i), "b": "b"}] * (i % 3) for i in row]),
+            "map": pa.array([[("k", int(i))] for i in row], pa.map_(pa.string(), pa.int64())),
+            "json": pa.array(json, pa.json_()),
+        }
+    )
+
+
+def _vectors() -> pa.Table:
+    random = np.random.default_rng(_SEED)
+    numbers = random.random((ROWS, 16))
+    types: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+    columns = {name: _vector(numbers.astype(type_)) for name, type_ in types.items()}
+    columns["bits"] = _vector(random.integers(0, 256, (ROWS, 16), np.uint8))
+    return pa.table({"id": pa.array(np.arange(ROWS)), **columns})
+
+
+def _vector(numbers: Any) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(numbers.reshape(-1), numbers.shape[1])
+
+
+def _use(ds: LanceDataset) -> None:
+    """Read a table whole, by rows, and by filters."""
+    ds.to_table()
+    ds.take([5, ROWS - 7, 300])
+    ds.take(list(range(0, ROWS, 3)))
+    ds.to_table(offset=10, limit=20)
+    for condition in _conditions(ds):
+        ds.to_table(columns=[ds.schema.names[0]], filter=condition)
+
+
+def _conditions(ds: LanceDataset) -> Iterator[str]:
+    for field in ds.schema:
+        name = field.name
+        if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
+            yield f"{name} > 3 AND {name} < 60"
+            yield f"{name} != 7"
+            yield f"{name} IN (1, 5, 9)"
+        elif pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            yield f"{name} = 'word 7'"
+            yield f"{name} >= 'name 3' AND {name} IS NOT NULL"
+            yield f"{name} IN ('word 1', 'word 2')"
+            yield f"{name} IN ({', '.join(repr(f'word {i}') for i in range(20))})"
+        elif pa.types.is_decimal(field.type):
+            yield f"{name} > 3"
+
+
+def _use_blobs(uri: str) -> None:
+    values = [None if i % 5 == 0 else bytes([i % 251]) * (i * 300) for i in range(40)]
+    ds = write_dataset(pa.table({"blob": blob_array(values)}), uri)
+    for blob in ds.take_blobs("blob", indices=[1, 2, 39]):
+        if blob is not None:
+            blob.read()
+    ds.to_table(blob_handling="all_binary")
+
+
+def _change(ds: LanceDataset) -> None:
+    """Merge, update, delete, compact."""
+    changes = ds.take(list(range(100, 200)))
+    ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(changes)
+    ds.merge_insert("name").when_not_matched_insert_all().execute(changes)
+    ds.update({"f64": "f64 * 2"}, where="word = 'word 3'")
+    ds.delete("id % 3 = 1")
+    ds.to_table()
+    ds.take([1, 500, 900])
+    ds.add_columns({"twice": "id * 2"})
+    ds.optimize.compact_files()
+    ds.to_table()
+
+
+def _index(ds: LanceDataset) -> None:
+    """Scalar indexes of each kind, lookups through them, and their upkeep."""
+    for column, kind in {
+        **dict.fromkeys(("id", "f64", "name", "time"), "BTREE"),
+        **dict.fromkeys(("word", "i32"), "BITMAP"),
+        **dict.fromkeys(("i64", "day"), "ZONEMAP"),
+        **dict.fromkeys(("u64", "name_null"), "BLOOMFILTER"),
+    }.items():
+        ds.create_scalar_index(column, kind)
+    for condition in ("id = 7", "id IN (1, 5)", "name = 'x'", "word = 'word 3'", "i32 = 5", "i64 = 3", "u64 = 3"):
+        ds.to_table(filter=condition)
+    ds.insert(ds.take([1, 2, 3]))
+    ds.delete("id = 4")
+    ds.optimize.optimize_indices()
+    ds.to_table(filter="id = 7 OR f64 < 0.01")
+
+
+def _search(ds: LanceDataset) -> None:
+    """Searches without and with an index, by each metric."""
+    for column, metric in [(c, m) for c in ("f16", "f32", "f64") for m in ("l2", "cosine", "dot")]:
+        ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5, "metric": metric})
+        ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5, "metric": metric}, filter="id < 50")
+    ds.to_table(nearest={"column": "bits", "q": np.zeros(16, np.uint8), "k": 5, "metric": "hamming"})
+    ds.create_index("f32", "IVF_PQ", num_partitions=2, num_sub_vectors=4)
+    ds.create_index("f64", "IVF_HNSW_SQ", num_partitions=2)
+    ds.create_index("f16", "IVF_FLAT", num_partitions=2)
+    for column in ("f16", "f32", "f64"):
+        ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5})
+        ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5, "refine_factor": 2}, filter="id > 100")

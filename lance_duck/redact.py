@@ -1,0 +1,158 @@
+"""What of a URI, an option or any other text may be shown: the one place that takes secrets out.
+
+    s3://user:password@bucket/t.lance?sig=abc      ***@ and ?sig=***, in whatever text the URI stands
+    {"aws_secret_access_key": "abcdefgh"}          ***, wherever the value turns up once the option was used
+
+`LanceDuckError` shows nothing else than `shown` lets through; what is shown without being an error asks `shown` itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, quote_plus, unquote
+
+MASK: Final = "***"
+
+_SHORTEST: Final = (
+    8  # characters of a value that is looked for in texts: shorter ones stand in words that are no secret
+)
+_MOST: Final = 1024  # values that are remembered; temporary credentials come and go
+
+_URI: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>`]*)")
+_CUT: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s'\"]*\.\.\.|(?<=: )\.\.\.[^\s'\"]*[@=]")
+"""A URI that DuckDB cut off at one end: what is left of it cannot be told apart."""
+
+_VALUES: Final = re.compile(r"([?&;][^=&;?#]*)=[^&;#]*")
+_HARMLESS: Final = re.compile(
+    r"(base_\d+\.)?(aws_|azure_|azure_storage_|google_)?("
+    r"region|default_region|endpoint|endpoint_url|endpoint_url_s3|bucket|bucket_name|account_name|container_name|use_emulator|"
+    r"virtual_hosted_style_request|conditional_put|copy_if_not_exists|checksum_algorithm|unsigned_payload|"
+    r"skip_signature|imdsv1_fallback|metadata_endpoint|s3_express|request_payer|disable_tagging|use_fabric_endpoint|"
+    r"authority_host|msi_endpoint|allow_http|allow_invalid_certificates|connect_timeout|default_content_type|"
+    r"pool_idle_timeout|pool_max_idle_per_host|proxy_excludes|read_timeout|randomize_addresses|timeout|user_agent|"
+    r"client_max_retries|client_retry_timeout|fsync|manifest_store|proxy_url|.*url|.*uri)"
+)
+"""Options whose values are no secret, but for what a URI in them hides. Others are, known or not."""
+
+_E = TypeVar("_E", bound=BaseException)
+_secrets: OrderedDict[str, None] = OrderedDict()
+
+
+def shown(text: object, hide: Iterable[str] = ()) -> str:
+    """Return a text without its secrets.
+
+    Args:
+        text: Any text, or what can be made one: a URI, a message, a plan.
+        hide: Further values that must not be shown.
+    """
+    clear = str(text)
+    for value in sorted((*_secrets.copy(), *(value for value in hide if value)), key=len, reverse=True):
+        clear = clear.replace(value, MASK)
+    clear = _CUT.sub(lambda cut: f"{cut[1] or ''}{MASK}...", clear)
+    return _URI.sub(_without_secrets, clear)
+
+
+def shown_value(value: object) -> str:
+    """Say what kind of value an option has: a wrong one may be a secret in the wrong place."""
+    return f"a text of {len(value)} characters" if isinstance(value, str) else type(value).__name__
+
+
+def shown_option(name: str, value: object) -> str:
+    """Return the value of an option of Spark's sources for a message; storage options are not shown."""
+    return shown_value(value) if name.lower().startswith("storage") else repr(shown(value))
+
+
+def remember(options: Mapping[str, Any] | None) -> None:
+    """Learn the secrets among storage options, so that no later text shows them."""
+    for name, value in (options or {}).items():
+        text = str(value)
+        if not _HARMLESS.fullmatch(str(name).lower()):
+            _add(text)
+        for uri in _URI.finditer(text):
+            remember_uri(uri[0])
+
+
+def remember_uri(uri: str) -> None:
+    """Learn the secrets of a URI: what stands before its host, and the values of its query."""
+    scheme, found, rest = uri.partition("://")
+    if not found:
+        return
+    place, _, query = rest.partition("?")
+    user, at, _ = place.partition("/")[0].rpartition("@")
+    if at and not _is_container(scheme, user):
+        _add(user)
+        _add(user.partition(":")[2])
+    for part in re.split("[&;#]", query):
+        _add(part.partition("=")[2] or part)
+
+
+def without_secrets(error: _E, hide: Iterable[str] = ()) -> BaseException:
+    """Return an error as a cause that may be shown: itself, or one of the same type with a text that has no secrets."""
+    hidden = tuple(hide)
+    if not any(_has_secrets(each, hidden) for each in _chain(error)):
+        return error
+    clear = shown(error, hidden)
+    try:
+        other: BaseException = type(error)(clear)
+    except Exception:  # types of other libraries may want other arguments
+        other = RuntimeError(f"{type(error).__name__}: {clear}")
+    return other.with_traceback(error.__traceback__)
+
+
+def take_secrets_out(error: BaseException) -> None:
+    """Change the texts of an error, and of those shown with it, where they stay its context whatever is raised."""
+    for each in _chain(error):
+        if _has_secrets(each, ()):
+            each.args = tuple(shown(part) if isinstance(part, str) else part for part in each.args)
+
+
+def has_secrets(uri: str) -> bool:
+    """Return whether a URI itself holds a secret: a user's password, or a query."""
+    return _URI.sub(_without_secrets, uri) != uri
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return an error, and those that are shown with it."""
+    chain: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is not None and not any(each is other for other in chain):
+            chain.append(each)
+            waiting += (each.__cause__, each.__context__)
+    return chain
+
+
+def _has_secrets(error: BaseException, hide: Iterable[str]) -> bool:
+    return any(shown(part, hide) != str(part) for part in (error, *error.args))
+
+
+def _without_secrets(uri: re.Match[str]) -> str:
+    scheme, rest = uri[1], uri[2]
+    place, mark, query = rest.partition("?")
+    if not mark:
+        place, mark, query = rest.partition("#")
+    user, at, host = place.partition("/")[0].rpartition("@")
+    if at and user != MASK and not _is_container(scheme, user):
+        place = f"{MASK}@{host}{place[len(user) + 1 + len(host) :]}"
+    if not mark:
+        return f"{scheme}://{place}"
+    values, count = _VALUES.subn(rf"\1={MASK}", mark + query)
+    return f"{scheme}://{place}{values if count else mark + MASK}"
+
+
+def _is_container(scheme: str, user: str) -> bool:
+    """Return whether what stands before an @ is the container of Azure's abfss://container@account.host."""
+    return scheme.lower() in ("abfs", "abfss", "wasb", "wasbs") and ":" not in user
+
+
+def _add(value: str) -> None:
+    for form in {value, unquote(value), quote(value, safe=""), quote_plus(value)}:
+        if len(form) >= _SHORTEST:
+            _secrets[form] = None
+            _secrets.move_to_end(form)
+    while len(_secrets) > _MOST:
+        _secrets.popitem(last=False)

@@ -1,0 +1,60 @@
+"""Positions of the rows of some fragments in one array, fragment after fragment."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Addresses = NDArray[np.uint64]
+
+_HIGH = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_SMALL = 1 << 20
+
+
+class Slots:
+    """Places of rows.
+
+    Attributes:
+        total: Rows of all fragments.
+        starts: Place of the first row of each fragment.
+
+    Args:
+        fragment_ids: Ascending.
+        sizes: Rows of each of them.
+    """
+
+    def __init__(self, fragment_ids: NDArray[np.integer], sizes: NDArray[np.integer]) -> None:
+        ends = np.cumsum(sizes, dtype=np.int64)
+        self.total = int(ends[-1]) if len(ends) else 0
+        self.starts = ends - sizes
+        self._ids = fragment_ids.astype(np.uint64)
+        self._starts = np.append(self.starts, 0)
+        self._sizes = np.append(sizes, 0).astype(np.int64)
+        self._table = self._of_each_id() if len(self._ids) and int(self._ids[-1]) < _SMALL else None
+
+    def find(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return for each row its place, whether it has one, and whether its fragment is one of these.
+
+        The place of a row that has none is 0; a row that has none in one of the fragments lies beyond its end.
+        """
+        fragment = self._fragment(addresses >> _HIGH)
+        place = (addresses & _LOW).astype(np.int64)
+        within = place < self._sizes[fragment]
+        place += self._starts[fragment]
+        place *= within
+        return place, within, fragment < len(self._ids)
+
+    def _fragment(self, ids: NDArray[np.uint64]) -> NDArray[np.integer]:
+        """Return which of the fragments each id is; their number for another one."""
+        if self._table is not None:
+            found: NDArray[np.integer] = self._table[np.minimum(ids, np.uint64(len(self._table) - 1)).view(np.int64)]
+            return found
+        near = np.searchsorted(self._ids, ids)
+        same = np.append(self._ids, 0)[near] == ids
+        return np.where(same & (near < len(self._ids)), near, len(self._ids))
+
+    def _of_each_id(self) -> NDArray[np.int32]:
+        table = np.full(int(self._ids[-1]) + 2, len(self._ids), np.int32)
+        table[self._ids.astype(np.int64)] = np.arange(len(self._ids))
+        return table

@@ -1,0 +1,147 @@
+"""What a pyarrow expression implies in the meaning of predicates, for indexes to narrow the rows that pyarrow looks at.
+
+pyarrow's NaN is neither equal to nor greater than anything, and its membership may find nulls. So a predicate is made
+that is true wherever the expression is, and perhaps elsewhere; a NOT above a condition on floats is not looked into.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, expression_tree
+from lance_duck.scan.predicate.tree import (
+    MIRRORED,
+    Compare,
+    In,
+    IsNull,
+    Not,
+    Op,
+    Opaque,
+    Path,
+    Predicate,
+    StartsWith,
+    all_of,
+    any_of,
+)
+from lance_duck.scan.sql.compare import fixed_prefix
+from lance_duck.scan.sql.literals import is_binary, is_text
+
+_UNKNOWN: Final = Opaque("a condition of pyarrow", ())
+
+
+def implied_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate | None:
+    """Return a predicate that is true wherever an expression is; None where none is found.
+
+    Its `Opaque` parts stand for what is not understood: they are not to be evaluated.
+    """
+    try:
+        found = _ImpliedReader(schema).predicate(expression_tree(expression))
+    except UNREADABLE:
+        return None
+    return None if isinstance(found, Opaque) else found
+
+
+class _ImpliedReader:
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def predicate(self, node: Node, *, negated: bool = False) -> Predicate:
+        """Return true wherever the node is; below a NOT also false wherever the node is."""
+        function, arguments = node
+        if function in ("and_kleene", "and"):
+            return all_of(*(self.predicate(part, negated=negated) for part in arguments))
+        if function in ("or_kleene", "or"):
+            return any_of(*(self.predicate(part, negated=negated) for part in arguments))
+        if function == "invert":
+            return Not(self.predicate(arguments[0], negated=not negated))
+        try:
+            return self._leaf(function, arguments, negated)
+        except UNREADABLE:
+            return _UNKNOWN
+
+    def _leaf(self, function: str, arguments: Any, negated: bool) -> Predicate:
+        if function == "field":
+            return Compare("=", arguments, pa.scalar(True)) if self._type(arguments) == pa.bool_() else _UNKNOWN
+        if function in ARROW_OPS:
+            return self._comparison(ARROW_OPS[function], arguments[0], arguments[1], negated)
+        path = _field(arguments[0])
+        type_ = self._type(path)
+        options = arguments[1][1] if len(arguments) > 1 else {}
+        if function == "is_valid":
+            return Not(IsNull(path))
+        if function == "is_null":
+            counts_nan = "nan_is_null" in options and options["nan_is_null"].as_py() and pa.types.is_floating(type_)
+            return _UNKNOWN if counts_nan else IsNull(path)
+        if function == "is_in" and not negated:
+            values = options["value_set"].values
+            found = In(path, _exactly(values.drop_null(), type_))
+            return any_of(found, IsNull(path)) if values.null_count else found
+        if function == "starts_with" and not options["ignore_case"].as_py() and is_text(type_):
+            return StartsWith(path, pa.scalar(options["pattern"].as_py(), type_))
+        if function == "match_like" and not negated and not options["ignore_case"].as_py() and is_text(type_):
+            prefix = fixed_prefix(options["pattern"].as_py()).partition("\\")[0]
+            return StartsWith(path, pa.scalar(prefix, type_)) if prefix else _UNKNOWN
+        return _UNKNOWN
+
+    def _comparison(self, op: Op, left: Node, right: Node, negated: bool) -> Predicate:
+        if left[0] == "literal":
+            op, left, right = MIRRORED[op], right, left
+        if right[0] != "literal":
+            return _UNKNOWN
+        path = _field(left)
+        type_ = self._type(path)
+        if pa.types.is_floating(type_) and (negated or (op == "!=" and _is_nan(right[1]))):
+            return _UNKNOWN
+        return Compare(op, path, _exactly(right[1], type_))
+
+    def _type(self, path: Path) -> pa.DataType:
+        type_ = self._schema.field(path[0]).type
+        for part in path[1:]:
+            type_ = type_.field(part).type
+        return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _field(node: Node) -> Path:
+    if node[0] != "field":
+        raise ValueError(node[0])
+    return cast("Path", node[1])
+
+
+def _is_nan(value: pa.Scalar) -> bool:
+    plain = value.as_py()
+    return isinstance(plain, float) and plain != plain  # NaN alone is not itself
+
+
+def _exactly(values: Any, type_: pa.DataType) -> Any:
+    """Return constants in the type of the column, which pyarrow compares them in, or in a wider one.
+
+    Raises:
+        ValueError: The column cannot hold one, or compares it otherwise.
+    """
+    if values.type == type_:
+        return values
+    if not any(kind(values.type) and kind(type_) for kind in _KINDS):
+        raise ValueError(values.type)
+    found = values.cast(type_)
+    if not found.cast(values.type).equals(values):
+        raise ValueError(values)
+    return found
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+_KINDS: Final = (
+    _is_number,
+    is_text,
+    is_binary,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    lambda t: pa.types.is_timestamp(t) and t.tz is None,
+    lambda t: pa.types.is_timestamp(t) and t.tz is not None,
+)

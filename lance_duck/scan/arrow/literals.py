@@ -1,0 +1,237 @@
+"""Literals of a pyarrow expression, in types that pyarrow compares exactly with what stands beside them.
+
+pyarrow binds a literal to the type of the column beside it, or finds a common type for both, by their types alone: 99
+beside decimal128(9, 2) has no room for its 19 digits, and a time in Tokyo is not to be compared with one in UTC. So
+literals are given in another type before, without a change of what the expression means:
+
+beside                        | literal                    | becomes
+a decimal column or cast      | integer, decimal           | the same type; between two of its values: a digit more
+other decimals (d + 1)        | integer                    | a decimal of as many digits
+a timestamp with a time zone  | timestamp of another zone  | the same moment in that zone
+anything                      | string_view, binary_view   | string, binary
+anything                      | halffloat                  | float32, as columns of half floats are (`arrow_filter`)
+
+Values of is_in likewise; those that a decimal column cannot hold are left out, and dictionaries are decoded. Literals
+are columns of the pickled form of an expression, see `scan.arrow.tree`, and are replaced there.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, numbered_tree
+from lance_duck.scan.predicate.tree import Path
+
+_DIGITS: Final = Context(prec=400)
+"""Enough for a decimal256 of any scale to be computed with exactly."""
+
+_ARITHMETIC: Final = frozenset(
+    name + checked for name in ("add", "subtract", "multiply", "divide") for checked in ("", "_checked")
+)
+_GROWTH: Final = 6
+"""Digits that a quotient has more than both numbers; sums and products have fewer."""
+
+_SAME_TYPE: Final = frozenset({"abs", "abs_checked", "negate", "negate_checked", "coalesce", "if_else"})
+_ANY_DECIMAL: Final = pa.decimal128(1, 0)
+"""Stands for a decimal type that is not known."""
+
+
+def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
+    """Return an expression that means the same, with literals in types that fit their columns.
+
+    Args:
+        expression: Any expression; one that pyarrow pickles in an unknown form is returned as it is.
+        schema: Columns that it may read.
+    """
+    try:
+        unpickle = expression.__reduce__()[0]
+        root, constants = numbered_tree(expression)
+        found = _Fitting(schema, constants)
+        found.look_at(root)
+        return unpickle(_with_columns(constants, found.replaced)) if found.replaced else expression
+    except UNREADABLE:
+        return expression
+
+
+class _Fitting:
+    """Looks for literals that do not fit.
+
+    Attributes:
+        replaced: New columns of one row, by their places among the constants.
+    """
+
+    def __init__(self, schema: pa.Schema, constants: pa.RecordBatch) -> None:
+        self._schema = schema
+        self._constants = constants
+        self.replaced: dict[int, pa.Array] = {}
+
+    def look_at(self, node: Node) -> None:
+        """Note what is to be replaced in a node and below it."""
+        function, arguments = node
+        if function == "literal":
+            self._plain(arguments)
+        if function in ("literal", "field", "options"):
+            return
+        for argument in arguments:
+            self.look_at(argument)
+        if function in ("is_in", "index_in"):
+            self._values(arguments[0], arguments[1][1])
+        elif function in ARROW_OPS or function in _ARITHMETIC:
+            for literal, beside in (arguments, arguments[::-1]):
+                if literal[0] == "literal":
+                    self._literal(literal[1], beside, is_compared=function in ARROW_OPS)
+
+    def _plain(self, place: int) -> None:
+        column = self._constants.column(place)
+        plain = _plain_type(column.type)
+        if plain != column.type:
+            self.replaced[place] = column.cast(plain)
+
+    def _literal(self, place: int, beside: Node, *, is_compared: bool) -> None:
+        value = self._constants.column(place)[0]
+        type_ = self._type(beside)
+        if type_ is None:
+            return
+        if pa.types.is_decimal(type_) and _is_whole_or_decimal(value.type):
+            if is_compared and type_ is not _ANY_DECIMAL:
+                self._replace(place, _between(value.as_py(), type_))
+            elif pa.types.is_integer(value.type):
+                self._replace(place, _short(value.as_py(), type_))
+        elif _is_other_zone(value.type, type_):
+            self._replace(place, value.cast(pa.timestamp(value.type.unit, type_.tz)))
+
+    def _values(self, beside: Node, place: int) -> None:
+        """Values of a membership, which are a list among its options."""
+        options = self._constants.column(place)
+        at = options.type.get_field_index("value_set")
+        values = options.field(at)[0].values
+        plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+        plain = plain.cast(_plain_type(plain.type))
+        type_ = self._type(beside)
+        if type_ is not None and type_ is not _ANY_DECIMAL:
+            if pa.types.is_decimal(type_) and _is_whole_or_decimal(plain.type):
+                plain = pa.array([v for v in plain.to_pylist() if v is None or _is_value_of(v, type_)], type_)
+            elif pa.types.is_integer(type_) and pa.types.is_decimal(plain.type):
+                plain = pa.array(
+                    [v if v is None else int(v) for v in plain.to_pylist() if _is_integer_of(v, type_)], type_
+                )
+            elif _is_other_zone(plain.type, type_):
+                plain = plain.cast(pa.timestamp(plain.type.unit, type_.tz))
+        if plain is values:
+            return
+        fields = [options.field(i) for i in range(options.type.num_fields)]
+        fields[at] = pa.ListArray.from_arrays(pa.array([0, len(plain)], pa.int32()), plain)
+        names = [options.type.field(i).name for i in range(options.type.num_fields)]
+        self.replaced[place] = pa.StructArray.from_arrays(fields, names)
+
+    def _replace(self, place: int, value: pa.Scalar | None) -> None:
+        if value is not None and value.type != self._constants.column(place).type:
+            self.replaced[place] = pa.array([value.as_py()], value.type)
+
+    def _type(self, node: Node) -> pa.DataType | None:
+        """Return type of a node; `_ANY_DECIMAL` for some decimal, None where it is not known."""
+        function, arguments = node
+        if function == "field":
+            return self._column(arguments)
+        if function == "literal":
+            return self._constants.column(arguments).type
+        if function == "options":
+            return None
+        if function == "cast":
+            options = self._constants.column(arguments[1][1])
+            return options.type.field("to_type").type
+        if function in _ARITHMETIC or function in _SAME_TYPE or function.startswith("round"):
+            types = [type_ for type_ in map(self._type, arguments) if type_ is not None]
+            decimals = any(pa.types.is_decimal(type_) for type_ in types)
+            return _ANY_DECIMAL if decimals and not any(pa.types.is_floating(type_) for type_ in types) else None
+        return None
+
+    def _column(self, path: Path) -> pa.DataType:
+        type_ = self._schema.field(path[0]).type
+        for part in path[1:]:
+            type_ = type_.field(part).type
+        return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _with_columns(constants: pa.RecordBatch, replaced: dict[int, pa.Array]) -> pa.Buffer:
+    """Return the pickled form with other constants; the tree, in the metadata of its schema, stays."""
+    schema, columns = constants.schema, constants.columns
+    for place, column in replaced.items():
+        columns[place] = column
+        schema = schema.set(place, schema.field(place).with_type(column.type))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return sink.getvalue()
+
+
+def _between(value: Decimal | int | None, type_: pa.DataType) -> pa.Scalar | None:
+    """What every value of a decimal type compares with as with the given one; None where no type has room for it.
+
+    The value itself, or one half way between two values of the type, or one beyond all of them.
+    """
+    if value is None:
+        return pa.scalar(None, type_)
+    precision, scale = type_.precision, type_.scale
+    scaled = _DIGITS.scaleb(Decimal(value), scale)
+    below = int(scaled.to_integral_value(ROUND_FLOOR, _DIGITS))
+    most = 10**precision
+    if _DIGITS.abs(scaled) >= most:
+        return _decimal(most if scaled > 0 else -most, precision + 1, scale, type_)
+    if scaled == below:
+        return _decimal(below, precision, scale, type_)
+    return _decimal(10 * below + 5, precision + 1, scale + 1, type_)
+
+
+def _short(value: int | None, beside: pa.DataType) -> pa.Scalar:
+    """Return an integer as a decimal of as many digits; a wide one where the result may need more than 38 digits."""
+    digits = len(str(abs(value or 0)))
+    is_wide = beside.precision + digits + _GROWTH > 38
+    return pa.scalar(value, pa.decimal256(digits, 0) if is_wide else pa.decimal128(digits, 0))
+
+
+def _decimal(unscaled: int, precision: int, scale: int, like: pa.DataType) -> pa.Scalar | None:
+    if precision > 76:
+        return None
+    wide = precision > 38 or pa.types.is_decimal256(like)
+    type_ = pa.decimal256(precision, scale) if wide else pa.decimal128(precision, scale)
+    return pa.scalar(_DIGITS.scaleb(Decimal(unscaled), -scale), type_)
+
+
+def _is_value_of(value: Decimal | int, type_: pa.DataType) -> bool:
+    scaled = _DIGITS.scaleb(Decimal(value), type_.scale)
+    return _DIGITS.abs(scaled) < 10**type_.precision and scaled == scaled.to_integral_value(ROUND_FLOOR, _DIGITS)
+
+
+def _is_integer_of(value: Decimal | None, type_: pa.DataType) -> bool:
+    """Return whether a column of integers can hold a decimal, or None."""
+    if value is None:
+        return True
+    bits = type_.bit_width - pa.types.is_signed_integer(type_)
+    least = -(2**bits) if pa.types.is_signed_integer(type_) else 0
+    return value == value.to_integral_value(ROUND_FLOOR) and least <= value < 2**bits
+
+
+def _is_whole_or_decimal(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_decimal(type_))
+
+
+def _is_other_zone(one: pa.DataType, other: pa.DataType) -> bool:
+    if not (pa.types.is_timestamp(one) and pa.types.is_timestamp(other)):
+        return False
+    return one.tz is not None and other.tz is not None and one.tz != other.tz
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    return _PLAIN.get(type_, type_)
+
+
+_PLAIN: Final[dict[Any, Any]] = {
+    pa.string_view(): pa.string(),
+    pa.binary_view(): pa.binary(),
+    pa.float16(): pa.float32(),
+}

@@ -1,0 +1,86 @@
+"""A pyarrow expression as nodes, read from its pickled form: the tree in prefix notation, see `scan.arrow.filter`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.scan.predicate.tree import Op
+from lance_duck.wire.c_schema import metadata_pairs
+
+Node: TypeAlias = tuple[str, Any]
+"""(function, list of arguments), ("field", path), ("literal", scalar) or ("options", dict)."""
+
+UNREADABLE: Final = (pa.ArrowException, ValueError, TypeError, LookupError, AttributeError, StopIteration)
+"""What reading raises where pyarrow pickles expressions in another form."""
+
+ARROW_OPS: Final[dict[str, Op]] = {
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+"""Functions of pyarrow that compare, and what they are in a predicate."""
+
+_END: Final[Node] = ("end", ())
+
+
+def expression_tree(expression: pc.Expression) -> Node:
+    """Return the root of an expression; raises one of `UNREADABLE`."""
+    root, constants = numbered_tree(expression)
+    return _with_constants(root, constants)
+
+
+def numbered_tree(expression: pc.Expression) -> tuple[Node, pa.RecordBatch]:
+    """The root of an expression with numbers in place of its literals and options, and the one row that they number.
+
+    Raises one of `UNREADABLE`.
+    """
+    payload = expression.__reduce__()[1][0]
+    file = pa.ipc.open_file(pa.py_buffer(payload))
+    return _TreeReader(iter(metadata_pairs(file.schema))).node(), file.get_batch(0)
+
+
+def _with_constants(node: Node, constants: pa.RecordBatch) -> Node:
+    kind, value = node
+    if kind == "field":
+        return node
+    if kind == "literal":
+        return kind, constants.column(value)[0]
+    if kind == "options":
+        return kind, dict(constants.column(value)[0].items())
+    return kind, [_with_constants(argument, constants) for argument in value]
+
+
+@dataclass
+class _TreeReader:
+    """Nodes on their way.
+
+    Attributes:
+        pairs: What is left, in prefix notation.
+    """
+
+    pairs: Iterator[tuple[str, str]]
+
+    def node(self) -> Node:
+        kind, value = next(self.pairs)
+        if kind == "call":
+            arguments = []
+            while (argument := self.node()) != _END:
+                arguments.append(argument)
+            return value, arguments
+        if kind == "field_ref":
+            return "field", (value,)
+        if kind == "nested_field_ref":
+            return "field", tuple(next(self.pairs)[1] for _ in range(int(value)))
+        if kind in ("literal", "options"):
+            return kind, int(value)
+        if kind == "end":
+            return _END
+        raise ValueError(kind)

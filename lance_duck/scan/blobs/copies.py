@@ -1,0 +1,234 @@
+"""Rows with their blobs in the form in which they are written: bytes, and references to external files.
+
+What is held in memory at once is bounded, however many rows a batch has and however large their blobs are together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow.blocks import validity_buffer
+from lance_duck.encoding.block import VariableWidth
+from lance_duck.encoding.layouts.blob import read_extents
+from lance_duck.encoding.write.blocks import valid_flags
+from lance_duck.errors import CorruptError
+from lance_duck.file.blobs.places import EXTERNAL, as_values, blob_places, inline_extents, read_places
+from lance_duck.file.reader import LanceFile
+from lance_duck.file.write.blob_options import BlobOptions
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import join_uri, run
+from lance_duck.wire.schema import Field
+
+MOST_BYTES: Final = 64 << 20
+"""Bytes of the blobs of a batch, unless a single row has more."""
+
+Int64s = NDArray[np.int64]
+
+
+def kept_blobs(snapshot: Snapshot) -> BlobOptions:
+    """Return how blobs of a table are written again: references stay what they are, wherever they lead."""
+    bases = {i: snapshot.location.base_uri(b) for i, b in snapshot.base_paths.items() if not b.is_dataset_root}
+    return BlobOptions(allow_outside_bases=True, bases=bases)
+
+
+def written_batches(table: TableScan, options: ScanOptions, most_bytes: int = MOST_BYTES) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a scan in the storage types of the table, blobs included, as writers take them.
+
+    Args:
+        table: The table.
+        options: What to scan; how blobs are shown does not matter.
+        most_bytes: Bytes of the blobs of a batch, unless a single row has more.
+
+    Raises:
+        FormatError: A file cannot be read.
+        NotFoundError: A file with blobs is missing.
+    """
+    schema = table.snapshot.schema
+    if not any(field.blob_version for field in schema.walk()):
+        yield from table.reader(table.plan(options), options)
+        return
+    wanted = replace(options, blob_handling="all_descriptions", with_row_address=True)
+    fields = {field.name: field for field in schema.fields}
+    hide = not options.with_row_address and ROW_ADDRESS not in (options.columns or ())
+    for batch in table.reader(table.plan(wanted), wanted):
+        names = [name for name in batch.schema.names if not (hide and name == ROW_ADDRESS)]
+        for part, fragment_id in _parts(batch, fields, most_bytes):
+            open_ = _opener(table.snapshot, fragment_id)
+            columns = [
+                _restored(part.column(name), fields[name], open_, table.snapshot)
+                if name in fields
+                else part.column(name)
+                for name in names
+            ]
+            yield pa.RecordBatch.from_arrays(columns, names)
+
+
+Open = Callable[[int], LanceFile | None]
+
+
+def _opener(snapshot: Snapshot, fragment_id: int) -> Open:
+    """Open the file of a fragment that has a field."""
+
+    @cache
+    def open_(field_id: int) -> LanceFile | None:
+        files = (file for file in snapshot.fragment(fragment_id).files if field_id in file.fields)
+        found = next(files, None)
+        return None if found is None else snapshot.data_file(found)
+
+    return open_
+
+
+def _parts(batch: pa.RecordBatch, fields: dict[str, Field], most: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield rows of one fragment each, with its id, whose blobs have `most` bytes or are of one row."""
+    if not batch.num_rows:
+        return
+    fragments = batch.column(ROW_ADDRESS).to_numpy() >> np.uint64(32)
+    costs = np.zeros(batch.num_rows, np.int64)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name in fields:
+            costs += _costs(column, fields[name])
+    ends = np.cumsum(costs)
+    edges = [0, *(np.flatnonzero(np.diff(fragments)) + 1).tolist(), batch.num_rows]
+    for first, last in pairwise(edges):
+        start = first
+        while start < last:
+            before = int(ends[start - 1]) if start else 0
+            fit = int(np.searchsorted(ends, before + most, side="right"))
+            stop = min(max(fit, start + 1), last)
+            yield batch.slice(start, stop - start), int(fragments[start])
+            start = stop
+
+
+def _costs(array: pa.Array, field: Field) -> Int64s:
+    """Return bytes of the blobs of each row."""
+    array = _storage(array)
+    nothing = np.zeros(len(array), np.int64)
+    if field.blob_version:
+        sizes = _numbers(array, "size")
+        if field.blob_version == 2:
+            sizes = np.where(_numbers(array, "kind") == EXTERNAL, 0, sizes)
+        return sizes.astype(np.int64)
+    if not any(below.blob_version for below in field.walk()):
+        return nothing
+    if pa.types.is_struct(array.type):
+        return sum((_costs(array.field(i), child) for i, child in enumerate(field.children)), nothing)
+    offsets, items = _items(array)
+    ends = np.append(0, np.cumsum(_costs(items, field.children[0])))
+    return np.diff(ends[offsets])
+
+
+def _restored(array: pa.Array, field: Field, open_: Open, snapshot: Snapshot) -> pa.Array:
+    """Return an array with the blobs in it as they are written."""
+    if not any(below.blob_version for below in field.walk()):
+        return array
+    array = _storage(array)
+    if field.blob_version:
+        return _blobs(array, field, open_(field.id), snapshot)
+    bitmap = validity_buffer(valid_flags(array))
+    if pa.types.is_struct(array.type):
+        children = [_restored(array.field(i), child, open_, snapshot) for i, child in enumerate(field.children)]
+        kind = pa.struct([_named(child, member.type) for child, member in zip(field.children, children, strict=True)])
+        return pa.Array.from_buffers(kind, len(array), [bitmap], children=children)
+    offsets, items = _items(array)
+    found = _restored(items, field.children[0], open_, snapshot)
+    is_large = pa.types.is_large_list(array.type)
+    kind = (pa.large_list if is_large else pa.list_)(_named(field.children[0], found.type))
+    stored = pa.py_buffer(offsets.astype(np.int64 if is_large else np.int32))
+    return pa.Array.from_buffers(kind, len(array), [bitmap, stored], children=[found])
+
+
+def _blobs(array: pa.StructArray, field: Field, file: LanceFile | None, snapshot: Snapshot) -> pa.Array:
+    if file is None:
+        return pa.nulls(len(array), field.storage_type)
+    if field.blob_version == 1:
+        values, valid = _bytes(array, file)
+        return _binary(values, valid).cast(field.storage_type)
+    kinds = _numbers(array, "kind")
+    is_external = (kinds == EXTERNAL) & np.asarray(array.is_valid())
+    if not is_external.any():
+        values, valid = _bytes(array, file)
+        return _struct(field, {"data": _binary(values, valid)}, array)
+    inside = array.filter(pa.array(~is_external))
+    values, valid = _bytes(inside, file)
+    places = pa.array(np.cumsum(~is_external) - 1, mask=is_external)
+    members = {"data": _binary(values, valid).take(places), **_references(array, is_external, snapshot)}
+    return _struct(field, members, array)
+
+
+def _bytes(array: pa.StructArray, file: LanceFile) -> tuple[VariableWidth, NDArray[np.bool_]]:
+    """Return bytes of blobs that the table owns, and which of them are not null."""
+    extents = inline_extents(array) if array.type.num_fields > 2 else None
+    if extents is not None:
+        values = run(read_extents(*extents, file.source, file.source.path))
+        return values, np.asarray(array.is_valid())
+    found = blob_places(array, file)
+    parts = run(read_places(found))
+    valid = np.array([place is not None for place in found], np.bool_)
+    if len(parts) == 1:
+        return VariableWidth(np.array([0, len(parts[0])], np.int64), parts[0]), valid
+    return as_values(parts), valid
+
+
+def _references(array: pa.StructArray, is_external: NDArray[np.bool_], snapshot: Snapshot) -> dict[str, pa.Array]:
+    """Return URIs of external files, and the parts of them that are meant."""
+    bases = {i: snapshot.location.base_uri(base) for i, base in snapshot.base_paths.items()}
+    ids = _numbers(array, "blob_id").tolist()
+    uris: list[str | None] = [None] * len(array)
+    for row in np.flatnonzero(is_external).tolist():
+        name = array.field("blob_uri")[row].as_py()
+        if ids[row] and ids[row] not in bases:
+            raise CorruptError("base path of an external blob", where=snapshot.uri, found=ids[row])
+        uris[row] = join_uri(bases[ids[row]], name) if ids[row] else name
+    sizes = _numbers(array, "size")
+    whole = ~is_external | (sizes == 0)
+    positions = pa.array(_numbers(array, "position"), pa.uint64(), mask=whole)
+    return {"uri": pa.array(uris, pa.string()), "position": positions, "size": pa.array(sizes, pa.uint64(), mask=whole)}
+
+
+def _struct(field: Field, members: dict[str, pa.Array], nulls: pa.StructArray) -> pa.StructArray:
+    """Return structs of the storage type of a field, null where `nulls` are; members that are not given are null."""
+    kind = field.storage_type
+    children = [members.get(member.name, pa.nulls(len(nulls), member.type)) for member in kind]
+    return pa.Array.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=children)
+
+
+def _binary(values: VariableWidth, valid: NDArray[np.bool_]) -> pa.LargeBinaryArray:
+    bitmap = None if valid.all() else validity_buffer(valid.view(np.uint8))
+    offsets = pa.py_buffer(np.ascontiguousarray(values.offsets, np.int64))
+    return pa.Array.from_buffers(pa.large_binary(), values.count, [bitmap, offsets, pa.py_buffer(values.data)])
+
+
+def _items(array: pa.Array) -> tuple[Int64s, pa.Array]:
+    """Return offsets from 0 of lists, and their items."""
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    return np.append(0, np.cumsum(lengths, dtype=np.int64)), array.flatten()
+
+
+def _numbers(array: pa.StructArray, name: str) -> NDArray[np.uint64]:
+    """Return a member of descriptions, 0 for nulls."""
+    found: NDArray[np.uint64] = array.field(name).fill_null(0).to_numpy(zero_copy_only=False)
+    if array.null_count:
+        found = np.where(np.asarray(array.is_valid()), found, found.dtype.type(0))
+    return found
+
+
+def _named(field: Field, kind: pa.DataType) -> pa.Field:
+    return pa.field(field.name, kind, field.nullable)
+
+
+def _storage(array: pa.Array) -> pa.Array:
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    return array

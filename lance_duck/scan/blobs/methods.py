@@ -1,0 +1,91 @@
+"""The methods of a dataset that read blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lance_duck.arguments import checked_calls
+from lance_duck.file.blobs.file import BUFFER_SIZE, BlobFile
+from lance_duck.scan.blobs import reads
+from lance_duck.scan.table_scan import TableScan
+
+
+@checked_calls
+class BlobReads:
+    """Reads blobs of the table that whoever inherits it has."""
+
+    _table: TableScan
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Any = None,
+        addresses: Any = None,
+        indices: Any = None,
+        *,
+        buffer_size: int = BUFFER_SIZE,
+    ) -> list[BlobFile | None]:
+        """Return blobs of rows as files that are read when asked, in the order asked for; None for nulls.
+
+        Exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions) says which rows.
+
+        Args:
+            blob_column: A blob column; "a.b" for one inside of a struct.
+            ids: Rows by `_rowid`.
+            addresses: Rows by `_rowaddr`.
+            indices: Rows by position.
+            buffer_size: Bytes that a sequential reader gets ahead.
+
+        Raises:
+            InvalidInputError: No such blob column, or a row that is deleted or not there.
+        """
+        return reads.take_blobs(self._table, blob_column, reads.choose(ids, addresses, indices), buffer_size)
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Any = None,
+        addresses: Any = None,
+        indices: Any = None,
+        *,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, bytes | None]]:
+        """Return addresses and bytes of blobs, None for nulls, in the order asked for.
+
+        Args:
+            blob_column: A blob column.
+            ids: Rows, as in `take_blobs`.
+            addresses: Rows, as in `take_blobs`.
+            indices: Rows, as in `take_blobs`.
+            io_buffer_size: Without effect: ranges that lie near each other are read at once.
+            preserve_order: Without effect: the order is always the one asked for.
+
+        Raises:
+            InvalidInputError: No such blob column, or a row that is deleted or not there.
+        """
+        return reads.read_blobs(self._table, blob_column, reads.choose(ids, addresses, indices))
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: str,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Read parts of blobs by (row, offset, length); yield (place of the request, row address, bytes or None).
+
+        Args:
+            blob_column: A blob column.
+            requests: What to read; a row may come more than once.
+            selector: What the rows are: "ids", "addresses" or "indices".
+            io_buffer_size: Without effect: ranges that lie near each other are read at once.
+            preserve_order: Without effect: the order is always the one asked for.
+
+        Raises:
+            InvalidInputError: No such blob column or row, or a range that is not inside of its blob.
+        """
+        return reads.read_ranges(self._table, blob_column, requests, selector)

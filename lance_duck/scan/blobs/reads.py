@@ -1,0 +1,164 @@
+"""Blobs of chosen rows: as files, as bytes, or parts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.blobs.file import BUFFER_SIZE, BlobFile, check_buffer_size, check_part
+from lance_duck.file.blobs.places import BlobPlace, blob_places, read_places
+from lance_duck.file.reader import LanceFile
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, project
+from lance_duck.scan.read.take import Addresses, Places
+from lance_duck.scan.read.take import places as numbers
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.store.request import ByteRange, run
+
+SELECTORS: Final = ("ids", "addresses", "indices")
+Chosen = tuple[str, Any]
+
+_MOST_PARTS: Final = 256
+
+
+def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> Chosen:
+    """Return the one choice of rows that is given.
+
+    Raises:
+        InvalidInputError: None or several are.
+    """
+    given = [(name, rows) for name, rows in zip(SELECTORS, (ids, addresses, indices), strict=True) if rows is not None]
+    if len(given) != 1:
+        found = ", ".join(name for name, _ in given) or "none"
+        raise InvalidInputError("rows of blobs", expected="one of ids, addresses and indices", found=found)
+    return given[0]
+
+
+def take_blobs(table: TableScan, column: str, chosen: Chosen, buffer_size: int = BUFFER_SIZE) -> list[BlobFile | None]:
+    """Return blobs of rows as files, in the order asked for; None for nulls.
+
+    Raises:
+        InvalidInputError: No such blob column, or a row that is not there.
+    """
+    size = check_buffer_size(buffer_size)
+    _, places = _find(table, column, chosen)
+    return [None if place is None else BlobFile(place, size) for place in places]
+
+
+def read_blobs(table: TableScan, column: str, chosen: Chosen) -> list[tuple[int, bytes | None]]:
+    """Return addresses and blobs of rows, in the order asked for; see `take_blobs`.
+
+    Raises:
+        CorruptError: A blob reaches beyond the end of its file.
+    """
+    addresses, places = _find(table, column, chosen)
+    return list(zip(addresses, _bytes(places), strict=True))
+
+
+def read_ranges(
+    table: TableScan, column: str, requests: Sequence[tuple[int, int, int]], selector: str
+) -> list[tuple[int, int, bytes | None]]:
+    """Return parts of blobs.
+
+    Args:
+        table: The table.
+        column: A blob column.
+        requests: (row, offset, length); a row may come more than once.
+        selector: What the rows are: "ids", "addresses" or "indices".
+
+    Returns:
+        (place of the request, row address, bytes or None for a null), in the order of the requests.
+
+    Raises:
+        InvalidInputError: No such blob column or row, or a range that is not inside of its blob.
+    """
+    if selector not in SELECTORS:
+        raise InvalidInputError("selector", expected=" or ".join(SELECTORS), found=repr(selector))
+    asked = numbers([n for request in requests for n in request], "ranges of blobs")
+    if len(asked) != 3 * len(requests):
+        raise InvalidInputError("ranges of blobs", expected="(row, offset, length) each")
+    rows, offsets, lengths = asked.reshape(-1, 3).T
+    addresses, places = _find(table, column, (selector, rows.copy()))
+    parts = [
+        None if place is None else _BlobRange(place, offset, length)
+        for place, offset, length in zip(places, offsets.tolist(), lengths.tolist(), strict=True)
+    ]
+    return [(i, address, data) for i, (address, data) in enumerate(zip(addresses, _bytes(parts), strict=True))]
+
+
+@dataclass(frozen=True, slots=True)
+class _BlobRange:
+    """Some bytes of a blob."""
+
+    place: BlobPlace
+    offset: int
+    length: int
+
+    def extent(self) -> ByteRange:
+        whole = self.place.extent()
+        check_part(self.offset, self.length, whole.size)
+        return replace(whole, offset=whole.offset + self.offset, size=self.length)
+
+
+def _bytes(places: Sequence[BlobPlace | _BlobRange | None]) -> Iterator[bytes | None]:
+    for first in range(0, len(places), _MOST_PARTS):
+        some = places[first : first + _MOST_PARTS]
+        for place, data in zip(some, run(read_places(some)), strict=True):
+            yield None if place is None else data.tobytes()
+
+
+def _find(table: TableScan, column: str, chosen: Chosen) -> tuple[list[int], list[BlobPlace | None]]:
+    """Return addresses of rows, and where their blobs lie."""
+    schema = table.snapshot.schema
+    field = schema.by_path(column)
+    if not field.blob_version:
+        raise InvalidInputError(f"{column!r} is not a blob column", found=field.logical_type)
+    projection = project(schema, [column], with_row_id=True, with_row_address=True)
+    selector, rows = chosen
+    wanted = numbers(rows, "rows of blobs")
+    if selector == "indices" and table.restriction is not None:
+        everything = table.reader(table.plan(ScanOptions(columns=[ROW_ADDRESS]))).read_all()
+        if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(everything)):
+            raise InvalidInputError("row position", expected=f"0 to {len(everything) - 1}")
+        selector, wanted = "addresses", everything.column(0).combine_chunks().to_numpy()[wanted].view(np.int64)
+    take = {"ids": table.taker.by_row_id, "addresses": table.taker.by_address, "indices": table.taker.by_position}
+    found = take[selector](wanted, projection)
+    if found.num_rows != len(wanted):
+        raise _missing(selector, wanted, found)
+    addresses = found.column(ROW_ADDRESS).to_numpy()
+    return addresses.tolist(), _places(table, field.id, addresses, found.column(0))
+
+
+def _missing(selector: str, wanted: Places | Addresses, found: pa.RecordBatch) -> InvalidInputError:
+    there = found.column(ROW_ID if selector == "ids" else ROW_ADDRESS).to_numpy()
+    lost = np.setdiff1d(wanted.view(np.uint64), there)
+    return InvalidInputError("rows that are deleted or not there", where=selector, found=lost[:5].tolist())
+
+
+def _places(
+    table: TableScan, field_id: int, addresses: NDArray[np.uint64], descriptions: pa.StructArray
+) -> list[BlobPlace | None]:
+    snapshot = table.snapshot
+
+    @cache
+    def file_of(fragment_id: int) -> LanceFile | None:
+        files = (file for file in snapshot.fragment(fragment_id).files if field_id in file.fields)
+        data_file = next(files, None)
+        return None if data_file is None else snapshot.data_file(data_file)
+
+    found: list[BlobPlace | None] = []
+    fragments = addresses >> np.uint64(32)
+    edges = [*np.flatnonzero(np.diff(fragments, prepend=np.uint64(2**63))).tolist(), len(fragments)]
+    for start, stop in pairwise(edges):
+        file = file_of(int(fragments[start]))
+        some = descriptions.slice(start, stop - start)
+        found += [None] * len(some) if file is None else blob_places(some, file)
+    return found

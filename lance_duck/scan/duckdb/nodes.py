@@ -1,0 +1,216 @@
+"""DuckDB 2.0's predicate nodes as predicates of this package.
+
+The tree that DuckDB offers holds Binary (AND, OR, a comparison of Col and Lit), Unary NOT, Postfix IS [NOT] NULL and
+In; `Lit.type` names the type of the constant, which is the type of the column as DuckDB sees it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
+
+import pyarrow as pa
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.predicate.tree import Compare, In, IsNull, Not, Op, Path, Predicate, all_of, any_of
+
+
+def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate | None:
+    """Return the predicate that all accepted nodes make together; None when there are none.
+
+    Raises:
+        UnsupportedError: A node that `predicate_from_node` does not translate.
+    """
+    found = [predicate_from_node(node, schema) for node in nodes]
+    if None in found:
+        raise UnsupportedError("filter that was not accepted", found=[node.fragment() for node in nodes])
+    return all_of(*cast("list[Predicate]", found)) if found else None
+
+
+def predicate_from_node(node: Any, schema: pa.Schema) -> Predicate | None:
+    """Return a node of DuckDB's predicate tree with the same meaning here; None where there is none.
+
+    Args:
+        node: Binary, Unary, Postfix, In, Col or Lit of `duckdb._sources.nodes`.
+        schema: Columns of the table, before they take DuckDB's form.
+    """
+    try:
+        return _translate(node, schema)
+    except (_Untranslatable, RecursionError):
+        return None
+
+
+class _Untranslatable(Exception):  # noqa: N818  # a sign between functions of this module
+    pass
+
+
+def _translate(node: Any, schema: pa.Schema) -> Predicate:
+    kind = type(node).__name__
+    if kind == "Binary" and node.op in ("AND", "OR"):
+        operands = [_translate(part, schema) for part in _flat(node)]
+        return all_of(*operands) if node.op == "AND" else any_of(*operands)
+    if kind == "Binary" and node.op in _OPS:
+        path, type_ = _column(node.left, schema)
+        return Compare(cast("Op", node.op), path, _scalar(node.right, type_))
+    if kind == "Unary" and node.op == "NOT":
+        return Not(_translate(node.operand, schema))
+    if kind == "Postfix" and node.op in ("IS NULL", "IS NOT NULL"):
+        null = IsNull(_column(node.operand, schema)[0])
+        return null if node.op == "IS NULL" else Not(null)
+    if kind == "In" and node.values:
+        path, type_ = _column(node.operand, schema)
+        return _membership(path, _values(node.values, type_))
+    raise _Untranslatable
+
+
+_OPS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
+
+
+def _membership(path: Path, values: pa.Array) -> Predicate:
+    """Translate IN; a few integers as comparisons, which are faster than a lookup."""
+    if pa.types.is_integer(values.type) and len(values) <= _FEW:
+        return any_of(*(Compare("=", path, value) for value in values))
+    return In(path, values)
+
+
+_FEW: Final = 16
+
+
+def _flat(node: Any) -> list[Any]:
+    """Return operands of a chain of the same operator, in order; chains can be thousands long."""
+    operands, pending = [], [node]
+    while pending:
+        part = pending.pop()
+        if type(part).__name__ == "Binary" and part.op == node.op:
+            pending += [part.right, part.left]
+        else:
+            operands.append(part)
+    return operands
+
+
+def _column(node: Any, schema: pa.Schema) -> tuple[Path, pa.DataType]:
+    """Return path of a column or struct field, and the type of its values."""
+    path = getattr(node, "parts", None)
+    if not path or schema.get_field_index(path[0]) < 0:
+        raise _Untranslatable
+    type_ = _storage(schema.field(path[0]).type)
+    for part in path[1:]:
+        if not pa.types.is_struct(type_) or type_.get_field_index(part) < 0:
+            raise _Untranslatable
+        type_ = _storage(type_.field(part).type)
+    return tuple(path), type_
+
+
+def _storage(type_: pa.DataType) -> pa.DataType:
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def _values(nodes: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    literal_type = _literal_type(nodes[0])
+    if any(node.type != nodes[0].type or not _is_value(node.value, literal_type) for node in nodes):
+        raise _Untranslatable
+    return _fit(pa.array([node.value for node in nodes], literal_type), type_)
+
+
+def _scalar(node: Any, type_: pa.DataType) -> pa.Scalar:
+    literal_type = _literal_type(node)
+    if not _is_value(node.value, literal_type):
+        raise _Untranslatable
+    return _fit(pa.scalar(node.value, literal_type), type_)
+
+
+def _fit(value: Any, type_: pa.DataType) -> Any:
+    """Return constants in the type that the column is stored in; refused where one has no equal there."""
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    if pa.types.is_float16(type_):
+        type_ = pa.float32()
+    if value.type == type_:
+        return value
+    if not any(kind(value.type) and kind(type_) for kind in _KINDS):
+        raise _Untranslatable
+    try:
+        return value.cast(type_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise _Untranslatable from None
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return any(is_(type_) for is_ in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return any(is_(type_) for is_ in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
+
+
+def _is_zoned(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
+
+
+def _is_naive(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
+
+
+_KINDS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    _is_text,
+    _is_bytes,
+    _is_zoned,
+    _is_naive,
+)
+
+_LITERALS: Final[dict[str, pa.DataType]] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "UTINYINT": pa.uint8(),
+    "USMALLINT": pa.uint16(),
+    "UINTEGER": pa.uint32(),
+    "UBIGINT": pa.uint64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "BLOB": pa.binary(),
+    "DATE": pa.date32(),
+    "TIME": pa.time64("us"),
+    "TIMESTAMP_S": pa.timestamp("s"),
+    "TIMESTAMP_MS": pa.timestamp("ms"),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
+}
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+
+
+def _literal_type(node: Any) -> pa.DataType:
+    name = getattr(node, "type", "")
+    if name in _LITERALS:
+        return _LITERALS[name]
+    shape = _DECIMAL.fullmatch(name)
+    if shape is None:
+        raise _Untranslatable
+    return pa.decimal128(int(shape[1]), int(shape[2]))
+
+
+def _is_value(value: object, type_: pa.DataType) -> bool:
+    """Return whether DuckDB gave a plain value of the type: infinite dates, for one, come as something else."""
+    if pa.types.is_boolean(type_):
+        return isinstance(value, bool)
+    if pa.types.is_integer(type_) or _is_zoned(type_):
+        return isinstance(value, int) and not isinstance(value, bool)
+    if pa.types.is_date(type_):
+        return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
+    if _is_naive(type_):
+        return isinstance(value, datetime.datetime) and value.tzinfo is None
+    if pa.types.is_time(type_):
+        return isinstance(value, datetime.time) and value.tzinfo is None
+    if pa.types.is_decimal(type_):
+        return isinstance(value, decimal.Decimal) and value.is_finite()
+    plain: type = float if pa.types.is_floating(type_) else str if _is_text(type_) else bytes
+    return isinstance(value, plain)

@@ -1,0 +1,36 @@
+"""Structs inside nested columns, laid out so that DuckDB reads the right rows.
+
+DuckDB loses the offset of a struct below another nested type: 2.0 refuses such a batch, 1.x reads other rows. So those
+columns are copied to start at the beginning of their buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+
+def without_offsets(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return the same stream, in which no struct below another nested type begins amid its buffers."""
+    places = [i for i, field in enumerate(reader.schema) if _has_inner_struct(field.type, inside=False)]
+    return pa.RecordBatchReader.from_batches(reader.schema, _copied(reader, places)) if places else reader
+
+
+def _copied(reader: pa.RecordBatchReader, places: list[int]) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        arrays = batch.columns
+        for place in places:
+            # Joined with nothing, since an array alone is returned as it is.
+            arrays[place] = pa.concat_arrays([arrays[place], arrays[place].slice(0, 0)])
+        yield pa.record_batch(arrays, schema=reader.schema)
+
+
+def _has_inner_struct(type_: pa.DataType, *, inside: bool) -> bool:
+    if isinstance(type_, pa.BaseExtensionType):
+        return _has_inner_struct(type_.storage_type, inside=inside)
+    if not pa.types.is_nested(type_):
+        return False
+    if inside and (pa.types.is_struct(type_) or pa.types.is_map(type_)):
+        return True
+    return any(_has_inner_struct(type_.field(i).type, inside=True) for i in range(type_.num_fields))

@@ -1,0 +1,150 @@
+"""What DuckDB 1.x asks of a pyarrow dataset, in DuckDB's own meaning.
+
+DuckDB 1.x pushes its filters down as pyarrow expressions but means its own semantics: NaN equals itself and is greater
+than all other floats, where pyarrow thinks otherwise. So such an expression is read from its pickled form (the tree in
+prefix notation, see `scan.arrow.filter`) into a predicate tree and never evaluated by pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.arguments import checked_call
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, expression_tree
+from lance_duck.scan.predicate.tree import (
+    Compare,
+    ConstantCondition,
+    In,
+    IsNull,
+    Not,
+    Op,
+    Path,
+    Predicate,
+    all_of,
+    any_of,
+)
+
+
+class ByCaller:
+    """A method that is another one when it is looked up on the class.
+
+    `dataset.scanner(...)` is what people call. DuckDB 1.x calls `type(dataset).scanner(dataset, ...)`, and so reaches
+    the second function.
+    """
+
+    def __init__(self, on_instance: Callable[..., Any], on_class: Callable[..., Any]) -> None:
+        self._on_instance = checked_call(on_instance)
+        self._on_class = on_class
+        self.__doc__ = on_instance.__doc__
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> Callable[..., Any]:
+        if instance is None:
+            return self._on_class
+        return cast("Callable[..., Any]", self._on_instance.__get__(instance, owner))
+
+
+def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predicate:
+    """Return the predicate that DuckDB 1.x meant by an expression.
+
+    Args:
+        expression: What it pushed.
+        schema: Columns of the table.
+
+    Raises:
+        UnsupportedError: The expression is not one that DuckDB pushes, or pyarrow pickles it in a form unknown here.
+    """
+    try:
+        return _Translator(schema).predicate(expression_tree(expression))
+    except UNREADABLE as error:
+        raise UnsupportedError(
+            "filter that DuckDB pushed down is not understood",
+            where=str(expression),
+            remedy="use duckdb 2.0 or newer, or report this filter",
+        ) from error
+
+
+class _Translator:
+    """One expression on its way to a predicate.
+
+    Args:
+        schema: Columns of the table.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+
+    def predicate(self, node: Node) -> Predicate:
+        function, arguments = node
+        if function in ARROW_OPS:
+            return self._comparison(ARROW_OPS[function], _field(arguments[0]), _literal(arguments[1]))
+        if function in ("and_kleene", "or_kleene"):
+            combine = all_of if function == "and_kleene" else any_of
+            return combine(*(self.predicate(argument) for argument in arguments))
+        if function == "invert":
+            return Not(self.predicate(arguments[0]))
+        if function == "literal":
+            return ConstantCondition(arguments.as_py())
+        return self._test(function, arguments)
+
+    def _comparison(self, op: Op, path: Path, constant: pa.Scalar) -> Predicate:
+        type_ = self._type(path)
+        try:
+            return Compare(op, path, constant.cast(type_))
+        except pa.ArrowInvalid:
+            return _between_ticks(op, path, constant, type_)
+
+    def _test(self, function: str, arguments: list[Node]) -> Predicate:
+        path = _field(arguments[0])
+        options = arguments[1][1] if len(arguments) > 1 else {}
+        if function == "is_valid":
+            return Not(IsNull(path))
+        if function == "is_null" and not options["nan_is_null"].as_py():
+            return IsNull(path)
+        type_ = self._type(path)
+        if function == "is_nan":
+            return Compare("=", path, pa.scalar(float("nan"), type_))
+        if function == "is_in":
+            return In(path, options["value_set"].values.cast(type_))
+        raise ValueError(function)
+
+    def _type(self, path: Path) -> pa.DataType:
+        """Return type in which values of a column are compared."""
+        type_ = self.schema.field(path[0]).type
+        for part in path[1:]:
+            type_ = type_.field(part).type
+        if pa.types.is_dictionary(type_):
+            type_ = type_.value_type
+        return pa.float32() if pa.types.is_float16(type_) else type_
+
+
+def _between_ticks(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> Predicate:
+    """Compare a time or instant with one that lies between two ticks of the column's clock."""
+    ticks_of = pa.int32() if pa.types.is_time32(type_) else pa.int64()
+    per_tick = _PER_SECOND[constant.type.unit] // _PER_SECOND[type_.unit]
+    below = pa.scalar(constant.cast(pa.int64()).as_py() // per_tick, ticks_of).cast(type_)
+    if op in (">", ">="):
+        return Compare(">", path, below)
+    if op in ("<", "<="):
+        return Compare("<=", path, below)
+    never = all_of(Compare("<", path, below), Compare(">", path, below))
+    return never if op == "=" else Not(never)
+
+
+_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _field(node: Node) -> Path:
+    if node[0] != "field":
+        raise ValueError(node[0])
+    return cast("Path", node[1])
+
+
+def _literal(node: Node) -> pa.Scalar:
+    if node[0] != "literal":
+        raise ValueError(node[0])
+    return node[1]

@@ -1,0 +1,98 @@
+"""DuckDB's scan protocol: which columns, which filters, how many rows.
+
+DuckDB 2.0 asks an object of class `ArrowScanSource` directly and hands over its own predicate tree. Earlier versions
+have no such class: there the same object is a pyarrow Dataset, whose `scanner` is called.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
+from lance_duck.scan.duckdb.offsets import without_offsets
+from lance_duck.scan.duckdb.pushed import predicate_from_pushed
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.predicate.tree import Predicate
+
+if TYPE_CHECKING:
+    _Base = object
+else:
+    try:
+        from duckdb._sources.arrow import ArrowScanSource as _Base
+    except ImportError:
+        _Base = object
+
+SPEAKS_SOURCE: Final = _Base is not object
+
+
+class ScanSource(_Base):
+    """What DuckDB 2.0 calls on a table that it scans; a mixin for a pyarrow Dataset.
+
+    Who inherits it has a `schema` and a `count_rows()` that reads metadata only, sets `obj` to itself, and gives the
+    rows through `duckdb_reader`.
+    """
+
+    schema_is_stable = False
+
+    schema: pa.Schema
+    count_rows: Callable[[], int]
+
+    @abstractmethod
+    def duckdb_reader(
+        self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
+    ) -> pa.RecordBatchReader:
+        """Open a stream of the rows where the predicate is true.
+
+        Args:
+            schema: Columns in the order wanted, in the types wanted; without any column, batches have a length only.
+            predicate: Over the columns of the table, which need not be among those wanted; None for all rows.
+            any_form: Strings may come in any form of theirs (dictionary, view), whichever costs least.
+        """
+
+    @abstractmethod
+    def indexed_columns(self) -> frozenset[str]:
+        """Return top-level columns of which an index answers equality for most of the rows."""
+
+    @abstractmethod
+    def index_estimate(self, predicate: Predicate) -> int | None:
+        """Return rows that a scan with a predicate looks at, at most, where indexes help it; None: they do not."""
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the columns that DuckDB sees, read at each bind."""
+        return duckdb_arrow_schema(self.schema).__arrow_c_schema__()
+
+    def rows(self) -> int | None:
+        """Return rows of the table: what the optimizer plans joins by."""
+        return self.count_rows()
+
+    def accepts(self, predicate: Any) -> bool:
+        """Return whether a stream will hold exactly the rows that DuckDB itself would keep."""
+        return predicate_from_node(predicate, self.schema) is not None
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+        """Return an Arrow stream of some columns (None: all) by place, filtered by accepted predicates."""
+        schema = self.schema
+        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        predicate = predicate_from_nodes(filters, schema)
+        reader = self.duckdb_reader(duckdb_arrow_schema(wanted), predicate, any_form=True)
+        return without_offsets(reader).__arrow_c_stream__(), columns is not None
+
+    def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
+        """Return what DuckDB 1.x calls as `scanner`; it checks no types, so they are exactly those of `schema`."""
+        schema = self.schema
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        predicate = None if filter is None else predicate_from_pushed(filter, schema)
+        return PushedScan(wanted, lambda: without_offsets(self.duckdb_reader(wanted, predicate)))
+
+
+@dataclass(frozen=True)
+class PushedScan:
+    """What DuckDB 1.x reads of a scanner."""
+
+    projected_schema: pa.Schema
+    to_reader: Callable[[], pa.RecordBatchReader]

@@ -1,0 +1,92 @@
+"""Arrow types in the form that DuckDB takes in, and fastest.
+
+    float16, lance.bfloat16   float32: DuckDB has no narrower float
+    decimal128, decimal256    decimal32 up to 9 digits, decimal64 up to 18, decimal128 up to 38: half the time of
+                              decimal128 where it is narrower
+    other decimals            string: exact, where a double would not be
+    dictionary in a list      its values: DuckDB refuses a batch in which all those lists are empty
+    lance.blob.v2             large_binary: its bytes
+    uuid, json, geoarrow.wkb  as they are; other extension types become their storage
+
+Everything else stays. The rule holds at any depth: in structs, lists, maps and the values of dictionaries.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.wire.logical import BFLOAT16, EXTENSION_NAME
+from lance_duck.wire.schema import BLOB_V2
+
+_KEPT: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
+_EXTENSION: Final = EXTENSION_NAME.encode()
+GEOMETRY: Final = "geoarrow.wkb"
+"""Bytes that DuckDB reads and gives as GEOMETRY."""
+
+
+def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
+    """Return the type that a scan for DuckDB gives for a column."""
+    type_ = field.type
+    if _is_extension(field, BFLOAT16):
+        return pa.float32()
+    if _is_extension(field, BLOB_V2):
+        return pa.large_binary()
+    if isinstance(type_, pa.BaseExtensionType):
+        if type_.extension_name in _KEPT:
+            return type_
+        return duckdb_arrow_type(pa.field(field.name, type_.storage_type))
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_decimal(type_):
+        return _decimal(type_)
+    if pa.types.is_dictionary(type_):
+        return pa.dictionary(type_.index_type, duckdb_arrow_type(pa.field("", type_.value_type)), type_.ordered)
+    return _nested(type_) if pa.types.is_nested(type_) else type_
+
+
+def duckdb_arrow_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a scan for DuckDB: names, nullability and the metadata that types need."""
+    return pa.schema([_retyped(field) for field in schema])
+
+
+def _retyped(field: pa.Field) -> pa.Field:
+    changed = field.with_type(duckdb_arrow_type(field))
+    if changed.metadata and _EXTENSION in changed.metadata and not _is_extension(field, GEOMETRY):
+        return changed.remove_metadata()
+    return changed
+
+
+def _is_extension(field: pa.Field, name: str) -> bool:
+    if isinstance(field.type, pa.BaseExtensionType):
+        return bool(field.type.extension_name == name)
+    return bool(field.metadata and field.metadata.get(_EXTENSION) == name.encode())
+
+
+def _decimal(type_: pa.DataType) -> pa.DataType:
+    precision, scale = type_.precision, type_.scale
+    if precision > 38 or not 0 <= scale <= precision:
+        return pa.string()
+    if precision <= 9:
+        return pa.decimal32(precision, scale)
+    return pa.decimal64(precision, scale) if precision <= 18 else pa.decimal128(precision, scale)
+
+
+def _nested(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([_retyped(type_.field(i)) for i in range(type_.num_fields)])
+    if pa.types.is_map(type_):
+        return pa.map_(_retyped(type_.key_field), _retyped(type_.item_field), type_.keys_sorted)
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(_retyped(type_.value_field), type_.list_size)
+    if pa.types.is_large_list(type_):
+        return pa.large_list(_plain(_retyped(type_.value_field)))
+    if pa.types.is_list(type_):
+        return pa.list_(_plain(_retyped(type_.value_field)))
+    return type_
+
+
+def _plain(item: pa.Field) -> pa.Field:
+    """Return items without a dictionary."""
+    return item.with_type(item.type.value_type) if pa.types.is_dictionary(item.type) else item

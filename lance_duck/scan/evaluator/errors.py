@@ -1,0 +1,55 @@
+"""What DuckDB says of SQL text, in words about the text that the user wrote.
+
+Here a text never reaches DuckDB alone: it stands in parentheses, in a WHERE or beside a cast, and reads a table with a
+name of ours. DuckDB complains of the whole; what it says of the parts that are not the user's is put otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+BATCH: Final = "__lance_batch"
+
+_DRAWING: Final = re.compile(r"\n\n(LINE |Context)")
+_END: Final = 'syntax error at or near ")"'
+_SAID: Final = (
+    (re.compile(r"\w+(?: \w+)? clause cannot contain aggregates!?"), "aggregates are not allowed here"),
+    (re.compile(r"\w+(?: \w+)? clause cannot contain window functions!?"), "window functions are not allowed here"),
+    (re.compile(r"UNNEST not supported here"), "UNNEST is not allowed here"),
+    (re.compile(r' not found in FROM clause!(?: Candidate bindings: "_\w+"(?:, "_\w+")*$)?'), " not found!"),
+    (re.compile(r'column "\w+" must appear in the GROUP BY clause .*'), "aggregates are not allowed here"),
+    (re.compile(rf' Candidate tables: "{BATCH}"'), ""),
+    (re.compile(rf'"?{BATCH}"?\.'), ""),
+)
+
+
+def words_about(said: str, text: str = "", *, at_end: bool = False) -> str:
+    """Return what DuckDB says, in one line, as an error of the text that the user wrote.
+
+    Args:
+        said: DuckDB's message.
+        text: What the user wrote; a line of its own with ")" follows it in what DuckDB was given.
+        at_end: Whether the message is known to be about that ")".
+    """
+    line = re.sub(r"\s+", " ", _DRAWING.split(said, maxsplit=1)[0]).strip()
+    drawn = re.search(r"\n\nLINE (\d+): \)", said)
+    if at_end or (drawn is not None and int(drawn[1]) > text.count("\n") + 1):
+        line = line.replace(_END, "syntax error at the end: something is missing")
+    for pattern, words in _SAID:
+        line = pattern.sub(words, line)
+    return line
+
+
+def unbalanced(text: str) -> str | None:
+    """Say how the parentheses of a text do not match; None: they do.
+
+    Args:
+        text: SQL without what is quoted in it.
+    """
+    depth = 0
+    for mark in re.findall(r"[()]", text):
+        depth += 1 if mark == "(" else -1
+        if depth < 0:
+            return "a ')' that closes nothing"
+    return "a '(' that is not closed" if depth else None

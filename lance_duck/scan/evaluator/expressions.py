@@ -1,0 +1,228 @@
+"""DuckDB as the evaluator of SQL expressions on Arrow columns, in a private database that sees nothing else.
+
+The database has no access to files, network, extensions or Python variables, runs on the calling thread and thinks in
+UTC. Each thread has a cursor of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NoReturn
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.scan.evaluator.errors import BATCH, words_about
+from lance_duck.scan.evaluator.lance_functions import HABITS
+from lance_duck.write.relations import relation_table
+from lance_duck.write.uuids import UUID
+
+Columns = Mapping[str, pa.Array]
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+_EMPTY: Final = "__lance_no_column"
+_SETTINGS: Final = (
+    "SET TimeZone='UTC'",
+    "SET python_enable_replacements=false",
+    "SET autoinstall_known_extensions=false",
+    "SET enable_external_access=false",
+    "SET lock_configuration=true",
+)
+
+
+def evaluate_sql(
+    select: str, columns: Columns, num_rows: int, parameters: Parameters = None, *, text: str | None = None
+) -> pa.Table:
+    """Evaluate a select list on a batch.
+
+    Args:
+        select: SQL select list, for example '("x" > 5) AS m'.
+        columns: Columns that the select list names.
+        num_rows: Rows of the batch.
+        parameters: Values bound to `?`, `$1` or `$name`.
+        text: What the user wrote of it, for messages; None: all.
+
+    Returns:
+        One row for each row of the batch, in order.
+
+    Raises:
+        InvalidInputError: DuckDB refuses the text, or fails on a value; a whole number has more than 38 digits.
+        UnsupportedError: A value is of a type that Arrow does not have.
+        KeyboardInterrupt: The user stopped it.
+    """
+    cursor = _cursor()
+    cursor.register(BATCH, _as_table(columns, num_rows))
+    try:
+        relation = cursor.sql(f"SELECT {select} FROM {BATCH}", params=_plain(parameters))  # noqa: S608
+        return relation_table(relation)
+    except (InvalidInputError, UnsupportedError) as error:
+        where = f"SQL {select if text is None else text}"
+        raise type(error)(error.what, where=where, found=error.found, remedy=error.remedy) from error
+    except (duckdb.Error, RuntimeError) as error:
+        _refuse(error, "evaluation failed", select if text is None else text)
+    finally:
+        cursor.unregister(BATCH)
+
+
+def query_tables(
+    sql: str, tables: Mapping[str, Any], parameters: Parameters = None, *, text: str | None = None
+) -> pa.Table:
+    """Run a query over tables.
+
+    Args:
+        sql: One SELECT.
+        tables: What DuckDB can scan, by the names that the query has for them.
+        parameters: Values bound to `?`, `$1` or `$name`.
+        text: What the user wrote of it, for messages; None: all.
+
+    Raises:
+        InvalidInputError: DuckDB refuses the text, or fails on a value.
+        KeyboardInterrupt: The user stopped it.
+    """
+    cursor = _cursor()
+    try:
+        for name, table in tables.items():
+            cursor.register(name, table)
+        return cursor.sql(sql, params=_plain(parameters)).to_arrow_table()
+    except (duckdb.Error, RuntimeError) as error:
+        _refuse(error, "query failed", sql if text is None else text)
+    finally:
+        for name in tables:
+            with contextlib.suppress(duckdb.Error):
+                cursor.unregister(name)
+
+
+def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:
+    """Run a statement that reads no batch and return its rows; DuckDB's own errors come through."""
+    rows: list[tuple[Any, ...]] = _cursor().execute(sql, _plain(parameters)).fetchall()
+    return rows
+
+
+def describe(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[Any, ...]]:
+    """Bind what follows SELECT and return (name, type, …) of its columns; DuckDB's own errors come through.
+
+    Args:
+        select: Such as "x + 1 FROM __lance_batch": `BATCH` names the columns, as a table without rows.
+        columns: Columns that the text names.
+        parameters: Values bound to `?`, `$1` or `$name`.
+    """
+    cursor = _cursor()
+    cursor.register(BATCH, _as_table(columns, 0))
+    try:
+        return cursor.sql(f"DESCRIBE SELECT {select}", params=_plain(parameters)).fetchall()
+    finally:
+        cursor.unregister(BATCH)
+
+
+def plain_value(value: Any) -> Any:
+    """Return a bound value as Python's own, where it is a scalar of numpy, which DuckDB does not take."""
+    return value.item() if isinstance(value, np.bool_ | np.integer | np.floating | np.str_ | np.bytes_) else value
+
+
+def _refuse(error: Exception, what: str, shown: str) -> NoReturn:
+    """Raise what an error of DuckDB means; it turns the interrupt of a user into one of two others."""
+    text = str(error).strip()
+    if text == "Query interrupted" or text.endswith("KeyboardInterrupt:"):
+        raise KeyboardInterrupt from error
+    if not isinstance(error, duckdb.Error):
+        raise error
+    raise InvalidInputError(what, where=repr(shown), found=words_about(str(error), shown)) from error
+
+
+def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
+    """Return nearest Arrow type that DuckDB takes in.
+
+    Raises:
+        UnsupportedError: There is none: decimals of more than 38 digits.
+    """
+    if isinstance(type_, pa.BaseExtensionType):
+        is_uuid = type_.extension_name == UUID  # which DuckDB compares with texts, as its own UUIDs
+        return type_ if is_uuid else duckdb_type(type_.storage_type, name)
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_decimal256(type_):
+        if type_.precision > 38:
+            raise UnsupportedError("DuckDB has no decimal that wide", where=name, expected="38 digits", found=type_)
+        return pa.decimal128(type_.precision, type_.scale)
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(duckdb_type(f.type, name)) for f in type_.fields])
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(type_.value_field.with_type(duckdb_type(type_.value_type, name)), type_.list_size)
+    if pa.types.is_large_list(type_):
+        return pa.large_list(type_.value_field.with_type(duckdb_type(type_.value_type, name)))
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(duckdb_type(type_.value_type, name)))
+    return type_
+
+
+def _as_table(columns: Columns, num_rows: int) -> pa.Table:
+    if not columns:
+        return pa.table({_EMPTY: pa.nulls(num_rows, pa.int8())})
+    return pa.table({name: _take_in(array, name) for name, array in columns.items()})
+
+
+def _take_in(array: pa.Array, name: str) -> pa.Array:
+    target = duckdb_type(array.type, name)
+    if target == array.type:
+        return array
+    storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+    return storage.cast(target)
+
+
+def _plain(parameters: Parameters) -> Any:
+    if not parameters:
+        return None
+    if isinstance(parameters, Mapping):
+        return {name: plain_value(value) for name, value in parameters.items()}
+    return [plain_value(value) for value in parameters]
+
+
+_local = threading.local()
+
+
+def _cursor() -> duckdb.DuckDBPyConnection:
+    held: duckdb.DuckDBPyConnection | None = getattr(_local, "cursor", None)
+    if held is None:
+        with _lock:
+            held = _local.cursor = _database().cursor()
+    return held
+
+
+_lock = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _database() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config={"threads": 1})
+    for statement in HABITS + _SETTINGS:
+        connection.execute(statement)
+    return connection
+
+
+def _begin_anew() -> None:
+    """Leave a database alone that came with a fork: its threads did not, and whoever closes it waits for them."""
+    global _lock, _local
+    if _database.cache_info().currsize:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_database()))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_local.__dict__))
+    _database.cache_clear()
+    _lock, _local = threading.Lock(), threading.local()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
+@atexit.register
+def _close() -> None:
+    """Let go of the database before DuckDB's own module ends, which complains about connections still open."""
+    _local.__dict__.clear()
+    _database.cache_clear()

@@ -1,0 +1,65 @@
+"""Functions of Lance's own filters that DuckDB has under other names, as macros."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _moment(per_second: int) -> str:
+    text = "TRY_CAST(CAST(x AS VARCHAR) AS TIMESTAMP)"
+    number = f"make_timestamp(CAST(TRY_CAST(x AS DOUBLE) * {1_000_000 // per_second} AS BIGINT))"
+    return f"coalesce({text}, {number})"
+
+
+_TEXTS: Final = {
+    "btrim(s)": "trim(s)",
+    "character_length(s)": "length(s)",
+    "initcap(s)": "array_to_string(list_transform(string_split(lower(s), ' '), "
+    "lambda w: upper(left(w, 1)) || substr(w, 2)), ' ')",
+    "regexp_count(s, p)": "length(regexp_extract_all(s, p))",
+    "regexp_like(s, p)": "regexp_matches(s, p)",
+    "regexp_match(s, p)": "regexp_matches(s, p)",
+}
+
+_LISTS: Final = {
+    "array_element(a, i)": "list_extract(a, i)",
+    "array_empty(a)": "length(a) = 0",
+    "array_has_all(a, b)": "list_has_all(a, b)",
+    "array_has_any(a, b)": "list_has_any(a, b)",
+    "array_max(a)": "list_max(a)",
+    "array_min(a)": "list_min(a)",
+    "empty(a)": "length(a) = 0",
+    "get_field(s, name)": "struct_extract(s, name)",
+}
+
+_NUMBERS: Final = {
+    "nanvl(a, b)": "CASE WHEN isnan(a) THEN b ELSE a END",
+    "nvl(a, b)": "coalesce(a, b)",
+    "signum(n)": "sign(n)",
+}
+
+_TIMES: Final = {
+    "date_bin(step, x)": "time_bucket(step, x, TIMESTAMP '1970-01-01')",
+    "date_format(x, form)": "strftime(x, form)",
+    "to_char(x, form)": "strftime(x, form)",
+    "to_date(x)": "CAST(x AS DATE)",
+    "to_timestamp(x)": _moment(1),
+    "to_timestamp_seconds(x)": _moment(1),
+    "to_timestamp_millis(x)": _moment(1000),
+    "to_timestamp_micros(x)": _moment(1_000_000),
+    "to_unixtime(x)": "CAST(floor(epoch(x)) AS BIGINT)",
+}
+
+_JSON: Final = {
+    "json_get(j, k)": "json_extract(j, '/' || replace(replace(k, '~', '~0'), '/', '~1'))",
+    "json_get_string(j, k)": "json_get(j, k) ->> '$'",
+    "json_get_bool(j, k)": "TRY_CAST(json_get_string(j, k) AS BOOLEAN)",
+    "json_get_float(j, k)": "coalesce(TRY_CAST(json_get_string(j, k) AS DOUBLE), CAST(json_get_bool(j, k) AS DOUBLE))",
+    "json_get_int(j, k)": "coalesce(TRY_CAST(json_get_string(j, k) AS BIGINT), CAST(json_get_bool(j, k) AS BIGINT))",
+    "json_array_contains(j, p, v)": "list_contains(json_extract_string(j, p || '[*]'), CAST(v AS VARCHAR))",
+}
+
+HABITS: Final = tuple(
+    f"CREATE MACRO {call} AS {body}" for call, body in (_TEXTS | _LISTS | _NUMBERS | _TIMES | _JSON).items()
+)
+"""Statements that define the functions; later ones use earlier ones."""

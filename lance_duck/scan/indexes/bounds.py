@@ -1,0 +1,66 @@
+"""Bounds of a condition: rows that surely satisfy it, and rows that may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.rows.row_set import RowSet
+
+
+@dataclass(frozen=True, eq=False)
+class RowBounds:
+    """Rows by address.
+
+    Attributes:
+        sure: Rows that satisfy the condition, all in closed fragments; the same object as `maybe` where all do.
+        maybe: Rows of closed fragments that may satisfy it: none but these do.
+        closed: Fragments of which this is said; of all others nothing is known.
+    """
+
+    sure: RowSet
+    maybe: RowSet
+    closed: frozenset[int]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing is left open in the closed fragments."""
+        return self.sure is self.maybe
+
+    def __and__(self, other: RowBounds) -> RowBounds:
+        if not self.closed or not other.closed:
+            known = self if self.closed else other
+            return RowBounds(RowSet({}), known.maybe, known.closed)
+        both = self.closed & other.closed
+        maybe = self.maybe & other.maybe
+        if len(both) == len(self.closed) == len(other.closed):
+            sure = maybe if self.is_exact and other.is_exact else self.sure & other.sure
+            return RowBounds(sure, maybe, both)
+        alone = [b.maybe.only(b.closed - both) for b in (self, other)]
+        return RowBounds(self.sure & other.sure, RowSet.union([maybe, *alone]), self.closed | other.closed)
+
+    def __or__(self, other: RowBounds) -> RowBounds:
+        both = self.closed & other.closed
+        maybe = (self.maybe | other.maybe).only(both)
+        sure = maybe if self.is_exact and other.is_exact else (self.sure | other.sure).only(both)
+        return RowBounds(sure, maybe, both)
+
+    def narrowed(self, closed: frozenset[int]) -> RowBounds:
+        """Return what is said of some fragments."""
+        if closed >= self.closed:
+            return self
+        closed = closed & self.closed
+        maybe = self.maybe.only(closed)
+        return RowBounds(maybe if self.is_exact else self.sure.only(closed), maybe, closed)
+
+
+NOTHING: Final = RowBounds(RowSet({}), RowSet({}), frozenset())
+
+
+def beside(first: RowBounds, second: RowBounds) -> RowBounds:
+    """Return what is said of different fragments, together."""
+    if not first.closed or not second.closed:
+        return first if first.closed else second
+    maybe = first.maybe | second.maybe
+    sure = maybe if first.is_exact and second.is_exact else first.sure | second.sure
+    return RowBounds(sure, maybe, first.closed | second.closed)

@@ -1,0 +1,64 @@
+"""A filter as conditions that must all hold, each with what indexes can be asked instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance_duck.scan.filters import AllFilters, Filter, TreeFilter, all_filters
+from lance_duck.scan.predicate.tree import Compare, Path, Predicate, all_of, conjuncts
+
+_RANGES: Final = ("<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True, eq=False)
+class Conjunct:
+    """One of the conditions.
+
+    Attributes:
+        filter: It.
+        implied: A predicate that is true wherever it is; None where there is none.
+        exact: The predicate is true nowhere else.
+    """
+
+    filter: Filter
+    implied: Predicate | None
+    exact: bool
+
+
+def conjuncts_of(filter_: Filter) -> tuple[Conjunct, ...]:
+    """Return the conditions; ranges of one column are one."""
+    return tuple(_parts(filter_))
+
+
+def joined(filters: Sequence[Filter]) -> Filter | None:
+    """Join filters into one, predicate trees among them into one tree; None if there are none."""
+    trees = [each.predicate for each in filters if isinstance(each, TreeFilter)]
+    others = [each for each in filters if not isinstance(each, TreeFilter)]
+    return all_filters(TreeFilter(all_of(*trees)) if trees else None, *others)
+
+
+def _parts(filter_: Filter) -> Iterator[Conjunct]:
+    if isinstance(filter_, AllFilters):
+        for each in filter_.parts:
+            yield from _parts(each)
+    elif isinstance(filter_, TreeFilter):
+        for predicate in _grouped(filter_.predicate):
+            yield Conjunct(TreeFilter(predicate), predicate, True)
+    else:
+        found: Any = getattr(filter_, "implied", None)
+        yield Conjunct(filter_, found, bool(getattr(filter_, "implied_exactly", False)))
+
+
+def _grouped(predicate: Predicate) -> list[Predicate]:
+    found: list[Predicate] = []
+    places: dict[Path, int] = {}
+    for part in conjuncts(predicate):
+        if isinstance(part, Compare) and part.op in _RANGES:
+            place = places.setdefault(part.path, len(found))
+            if place < len(found):
+                found[place] = all_of(found[place], part)
+                continue
+        found.append(part)
+    return found

@@ -1,0 +1,32 @@
+"""Indexed columns of a version, from the manifest alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.index.catalog import catalog
+from lance_duck.index.query import Among
+from lance_duck.snapshot import Snapshot
+
+_COVERED: Final = 0.5
+
+
+def indexed_columns(snapshot: Snapshot) -> frozenset[str]:
+    """Return top-level columns of which an index answers equality for most of the rows; found once for a snapshot."""
+    return snapshot.derived("indexed columns", lambda: _indexed(snapshot))
+
+
+def _indexed(snapshot: Snapshot) -> frozenset[str]:
+    rows = {fragment.id: fragment.num_rows for fragment in snapshot.fragments}
+    least = sum(rows.values()) * _COVERED
+    tops = {field.id: field for field in snapshot.schema.fields}
+    found = set()
+    for index in catalog(snapshot):
+        field = tops.get(index.segments[0].field.id) if index.segments else None
+        if field is None or not index.answers(Among(pa.nulls(0, index.segments[0].type))):
+            continue
+        if sum(rows[int(i)] for i in index.fragments) >= least:
+            found.add(field.name)
+    return frozenset(found)

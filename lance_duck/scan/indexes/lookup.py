@@ -1,0 +1,236 @@
+"""Index lookups of a plan: the most selective first, and none where it would not pay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
+
+from lance_duck.index.catalog import Segment
+from lance_duck.index.query import Among
+from lance_duck.index.search import estimate, search
+from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.indexes.bounds import NOTHING, RowBounds, beside
+from lance_duck.scan.indexes.named_rows import has_order, rows_named
+from lance_duck.scan.indexes.plan import AllOf, AnyOf, ByName, IndexLeaf, IndexPlan, Open
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import local_path
+from lance_duck.store.request import MOST_AT_ONCE
+
+FEW_ROWS: Final = 256
+"""So few rows are looked at rather than asked of further indexes."""
+
+MOST: Final = 0.1
+"""Part of the rows that a segment covers: of an answer with more, a scan is cheaper."""
+
+SMALL: Final = 65_536
+"""An answer with so few rows is never too much."""
+
+_WORTH: Final = 32
+
+
+@dataclass
+class Answered:
+    """What came of a part of a plan, for explanations.
+
+    Attributes:
+        part: The leaf.
+        rows: Rows that each segment gave, by its uuid; None: it is broken.
+        refused: Why it was not asked, where it was not.
+    """
+
+    part: IndexLeaf | ByName
+    rows: dict[str, int | None] = field(default_factory=dict)
+    refused: str = ""
+
+
+class IndexRows:
+    """Asks the indexes of one version, once each.
+
+    Args:
+        snapshot: The version.
+        fragments: Ids of the fragments that matter.
+
+    Attributes:
+        log: What came of each part that was considered, in the order of asking.
+    """
+
+    def __init__(self, snapshot: Snapshot, fragments: frozenset[int]) -> None:
+        self._snapshot = snapshot
+        self._fragments = fragments
+        self._estimates: dict[int, int | None] = {}
+        self.log: list[Answered] = []
+
+    def bounds(self, plan: IndexPlan) -> RowBounds:
+        """Return what a plan gives."""
+        return self._bounds(plan, self._fragments)
+
+    def each(self, plans: Sequence[IndexPlan]) -> list[RowBounds]:
+        """Return what each of several plans gives that must all hold; nothing where others leave few rows."""
+        return self._each(plans, self._fragments)
+
+    def expected(self, plan: IndexPlan) -> int | None:
+        """Return rows that a plan gives at most in the fragments that indexes cover; None: not known. Reads little."""
+        return self._expected(plan)
+
+    def closes(self, plan: IndexPlan) -> frozenset[int]:
+        """Return fragments of which a plan will say something; no index is asked but for estimates."""
+        match plan:
+            case Open():
+                return frozenset()
+            case ByName():
+                return self._fragments if has_order(self._snapshot, plan) else frozenset()
+            case IndexLeaf():
+                if self._too_many(plan):
+                    return frozenset()
+                return self._fragments & _covered(plan)
+            case AllOf(parts):
+                found = [self.closes(part) for part in parts]
+                return frozenset().union(*found) if parts else self._fragments
+            case AnyOf(parts):
+                return reduce(frozenset.intersection, map(self.closes, parts), self._fragments)
+
+    def _bounds(self, plan: IndexPlan, wanted: frozenset[int]) -> RowBounds:
+        match plan:
+            case Open():
+                return NOTHING
+            case IndexLeaf():
+                return self._leaf(plan, wanted)
+            case ByName():
+                return self._named(plan, wanted)
+            case AllOf(parts):
+                return reduce(RowBounds.__and__, self._each(parts, wanted)) if parts else NOTHING
+            case AnyOf(parts):
+                wanted &= self.closes(plan)
+                found = [self._bounds(part, wanted) for part in parts]
+                nothing = RowSet({})
+                return reduce(RowBounds.__or__, found, RowBounds(nothing, nothing, wanted))
+
+    def _each(self, plans: Sequence[IndexPlan], wanted: frozenset[int]) -> list[RowBounds]:
+        found = [NOTHING] * len(plans)
+        total = NOTHING
+        for place in sorted(range(len(plans)), key=lambda i: self._order(plans[i])):
+            plan = plans[place]
+            if isinstance(plan, Open):
+                continue
+            if wanted <= total.closed and self._not_worth(plan, len(total.maybe)):
+                self._refuse(plan, "other indexes leave few rows")
+                continue
+            needed = wanted - (total.closed - set(total.maybe.fragment_ids))
+            found[place] = self._bounds(plan, needed)
+            total = total & found[place]
+        return found
+
+    def _not_worth(self, plan: IndexPlan, rows: int) -> bool:
+        if rows <= FEW_ROWS:
+            return True
+        expected = self._expected(plan)
+        return expected is not None and expected > _WORTH * rows
+
+    def _order(self, plan: IndexPlan) -> tuple[bool, int]:
+        expected = self._expected(plan)
+        return expected is None, expected or 0
+
+    def _leaf(self, leaf: IndexLeaf, wanted: frozenset[int]) -> RowBounds:
+        answered = Answered(leaf)
+        self.log.append(answered)
+        if self._too_many(leaf):
+            answered.refused = "it would return most of the table"
+            return NOTHING
+        found = NOTHING
+        for index in leaf.indexes:
+            left = wanted - found.closed
+            pairs = [(segment, left & _fragments_of(segment)) for segment in index.segments]
+            for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, answered):
+                found = beside(found, bounds)
+            if wanted <= found.closed:
+                break
+        return found
+
+    def _segments(
+        self, pairs: Sequence[tuple[Segment, frozenset[int]]], leaf: IndexLeaf, answered: Answered
+    ) -> Iterator[RowBounds]:
+        """Ask segments, each about some of its fragments: many at once, where a page costs a round trip."""
+        if len(pairs) < 2 or local_path(self._snapshot.uri) is not None:
+            for segment, mine in pairs:
+                yield self._segment(segment, leaf, mine, answered)
+            return
+        with ThreadPoolExecutor(min(len(pairs), MOST_AT_ONCE), thread_name_prefix="lance_duck-index") as pool:
+            yield from pool.map(lambda pair: self._segment(pair[0], leaf, pair[1], answered), pairs)
+
+    def _segment(self, segment: Segment, leaf: IndexLeaf, mine: frozenset[int], answered: Answered) -> RowBounds:
+        answer = search(self._snapshot, segment, leaf.query)
+        answered.rows[str(segment.uuid)] = None if answer is None else len(answer.maybe)
+        if answer is None:
+            return NOTHING
+        maybe = answer.maybe if len(mine) == len(segment.fragments) else answer.maybe.only(mine)
+        return RowBounds(maybe if answer.is_exact else answer.sure.only(mine), maybe, mine)
+
+    def _named(self, plan: ByName, wanted: frozenset[int]) -> RowBounds:
+        answered = Answered(plan)
+        self.log.append(answered)
+        if not has_order(self._snapshot, plan):
+            answered.refused = "stable row ids have no order to look ranges up in"
+            return NOTHING
+        rows = rows_named(self._snapshot, plan, wanted)
+        answered.rows[""] = len(rows)
+        return RowBounds(rows, rows, wanted)
+
+    def _rows(self, fragment_id: int) -> int:
+        return self._snapshot.physical_rows(self._snapshot.fragment(fragment_id))
+
+    def _refuse(self, plan: IndexPlan, reason: str) -> None:
+        if isinstance(plan, IndexLeaf | ByName):
+            self.log.append(Answered(plan, refused=reason))
+        elif isinstance(plan, AllOf | AnyOf):
+            for part in plan.parts:
+                self._refuse(part, reason)
+
+    def _too_many(self, leaf: IndexLeaf) -> bool:
+        expected = self._expected(leaf)
+        if expected is None or expected <= SMALL:
+            return False
+        covered = sum(self._rows(i) for i in _covered(leaf) & self._fragments)
+        return expected > MOST * covered
+
+    def _expected(self, plan: IndexPlan) -> int | None:
+        match plan:
+            case IndexLeaf():
+                key = id(plan)
+                if key not in self._estimates:
+                    self._estimates[key] = self._estimate(plan)
+                return self._estimates[key]
+            case ByName(_, Among(values)):
+                return len(values)
+            case AllOf(parts) if parts:
+                known = [e for part in parts if (e := self._expected(part)) is not None]
+                return min(known) if known else None
+            case AnyOf(parts):
+                each = [self._expected(part) for part in parts]
+                return None if None in each else sum(e for e in each if e is not None)
+        return None
+
+    def _estimate(self, leaf: IndexLeaf) -> int | None:
+        total = 0
+        asked: frozenset[int] = frozenset()
+        for index in leaf.indexes:
+            for segment in index.segments:
+                mine = _fragments_of(segment) & self._fragments
+                if mine <= asked:
+                    continue
+                asked |= mine
+                found = estimate(self._snapshot, segment, leaf.query)
+                if found is None:
+                    return None
+                total += found
+        return total
+
+
+def _fragments_of(segment: Segment) -> frozenset[int]:
+    return frozenset(segment.fragments.tolist())
+
+
+def _covered(leaf: IndexLeaf) -> frozenset[int]:
+    return frozenset().union(*(_fragments_of(s) for index in leaf.indexes for s in index.segments))

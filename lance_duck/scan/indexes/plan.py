@@ -1,0 +1,232 @@
+"""Which index answers which part of a predicate: decided from the predicate and the list of indexes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from lance_duck.index.catalog import ColumnIndex, IndexCatalog
+from lance_duck.index.query import Among, Between, ContainsAny, Query
+from lance_duck.scan.indexes.query import intersection, is_empty, query_of, union, worded
+from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, Not, Opaque, Or, Path, Predicate
+from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, ROW_ID
+
+
+@dataclass(frozen=True)
+class IndexLeaf:
+    """One query, to the indexes of a column.
+
+    Attributes:
+        path: The column, dotted.
+        query: What they are asked.
+        indexes: Those that can answer; for each fragment the first one that covers it does.
+    """
+
+    path: str
+    query: Query
+    indexes: tuple[ColumnIndex, ...]
+
+    def __str__(self) -> str:
+        return f"{self.path}: {worded(self.query)}"
+
+
+@dataclass(frozen=True)
+class ByName:
+    """Rows by what they are called: every table answers that exactly.
+
+    Attributes:
+        column: `_rowid` or `_rowaddr`.
+        query: Its values.
+    """
+
+    column: str
+    query: Among | Between
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.query}"
+
+
+@dataclass(frozen=True)
+class Open:
+    """Nothing is known about any row.
+
+    Attributes:
+        reason: Why, in words.
+    """
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"not by an index: {self.reason}"
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Rows that all parts give; without parts every row."""
+
+    parts: tuple[IndexPlan, ...]
+
+    def __str__(self) -> str:
+        return "(" + " AND ".join(map(str, self.parts)) + ")" if self.parts else "every row"
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Rows that one of the parts gives; without parts no row. None of the parts is open."""
+
+    parts: tuple[IndexPlan, ...]
+
+    def __str__(self) -> str:
+        return "(" + " OR ".join(map(str, self.parts)) + ")" if self.parts else "no row"
+
+
+IndexPlan: TypeAlias = AllOf | AnyOf | IndexLeaf | ByName | Open
+
+EVERY: Final = AllOf(())
+NONE: Final = AnyOf(())
+
+
+def plan_index(predicate: Predicate, catalog: IndexCatalog) -> IndexPlan:
+    """Decide how indexes answer a predicate: the rows that the plan gives are those where it is true.
+
+    Args:
+        predicate: Any predicate over the columns of the table.
+        catalog: The indexes that there are.
+    """
+    return _Planner(catalog).plan(predicate, true=True)
+
+
+def is_open(plan: IndexPlan) -> bool:
+    """Return whether a plan says nothing about any row."""
+    return isinstance(plan, Open) or (isinstance(plan, AllOf) and bool(plan.parts) and all(map(is_open, plan.parts)))
+
+
+def reasons(plan: IndexPlan) -> Iterator[str]:
+    """Yield why parts of a plan say nothing, in order."""
+    if isinstance(plan, Open):
+        yield plan.reason
+    elif isinstance(plan, AllOf | AnyOf):
+        for part in plan.parts:
+            yield from reasons(part)
+
+
+def dotted(path: Path) -> str:
+    """Return a path as schemas and indexes spell it, names in backticks where they need them."""
+    return ".".join("`" + name.replace("`", "``") + "`" if any(m in name for m in ".`") else name for name in path)
+
+
+class _Planner:
+    def __init__(self, catalog: IndexCatalog) -> None:
+        self._catalog = catalog
+
+    def plan(self, predicate: Predicate, *, true: bool) -> IndexPlan:
+        """Return the plan for the rows where a predicate is true, or for those where it is false."""
+        match predicate:
+            case And(operands) | Or(operands):
+                parts = [self.plan(operand, true=true) for operand in operands]
+                return self._all(parts) if isinstance(predicate, And) is true else self._any(parts)
+            case Not(operand):
+                return self.plan(operand, true=not true)
+            case ConstantCondition(value):
+                return EVERY if value is true else NONE
+            case Opaque():
+                return Open(f"{predicate} is evaluated by DuckDB")
+        (path,) = predicate.paths()
+        if path[0] in HIDDEN and path[0] not in self._catalog.schema.names:
+            return _by_name(predicate, path[0], true)
+        return self._leaf(predicate, dotted(path), true)
+
+    def _leaf(self, predicate: Predicate, path: str, true: bool) -> IndexPlan:
+        indexes = self._catalog.over(path)
+        if not indexes:
+            ignored = [f"index {i.metadata.name!r} is ignored: {i.reason}" for i in self._catalog.ignored_over(path)]
+            return Open(f"no index on {path}" + "".join(f"; {text}" for text in ignored))
+        try:
+            query = query_of(predicate, indexes[0].segments[0].type, true=true)
+        except ValueError as error:
+            return Open(str(error))
+        return NONE if query is None else self._ask(path, query)
+
+    def _ask(self, path: str, query: Query) -> IndexPlan:
+        if is_empty(query):
+            return NONE
+        indexes = sorted((i for i in self._catalog.over(path) if i.answers(query)), key=_rank)
+        if indexes:
+            return IndexLeaf(path, query, tuple(indexes))
+        kinds = ", ".join(f"{i.kind.name} index {i.name!r}" for i in self._catalog.over(path) if i.kind is not None)
+        return Open(f"the {kinds} on {path} does not answer: {worded(query)}")
+
+    def _all(self, parts: Sequence[IndexPlan]) -> IndexPlan:
+        merged: list[IndexPlan] = []
+        places: dict[str, int] = {}
+        for part in _flat(parts, AllOf):
+            place = places.setdefault(part.path, len(merged)) if isinstance(part, IndexLeaf) else len(merged)
+            both = self._both(merged[place], part) if place < len(merged) else None
+            if both is None:
+                merged.append(part)
+            else:
+                merged[place] = both
+        if NONE in merged:
+            return NONE
+        return merged[0] if len(merged) == 1 else AllOf(tuple(merged))
+
+    def _both(self, first: IndexPlan, second: IndexPlan) -> IndexPlan | None:
+        """Return two queries of one column as one; None where they are not."""
+        if not isinstance(first, IndexLeaf) or not isinstance(second, IndexLeaf):
+            return None
+        query = intersection(first.query, second.query)
+        both = None if query is None else self._ask(first.path, query)
+        return None if isinstance(both, Open) else both
+
+    def _any(self, parts: Sequence[IndexPlan]) -> IndexPlan:
+        merged: list[IndexPlan] = []
+        groups: dict[tuple[str, type], list[Query]] = {}
+        for part in _flat(parts, AnyOf):
+            if isinstance(part, IndexLeaf) and isinstance(part.query, Among | ContainsAny):
+                groups.setdefault((part.path, type(part.query)), []).append(part.query)
+            else:
+                merged.append(part)
+        merged += [self._ask(path, query) for (path, _), all_ in groups.items() if (query := union(all_)) is not None]
+        if EVERY in merged:
+            return EVERY
+        found = [reason for part in merged if is_open(part) for reason in reasons(part)]
+        if found:
+            return Open("; ".join(dict.fromkeys(found)))
+        return merged[0] if len(merged) == 1 else AnyOf(tuple(merged))
+
+
+def _flat(parts: Sequence[IndexPlan], kind: type[AllOf | AnyOf]) -> Iterator[IndexPlan]:
+    for part in parts:
+        if isinstance(part, kind):
+            yield from part.parts
+        else:
+            yield part
+
+
+def _rank(index: ColumnIndex) -> int:
+    """Return indexes that answer exactly come before those that say maybe."""
+    return 0 if index.kind is not None and index.kind.name in _EXACT else 1
+
+
+_EXACT: Final = ("BTree", "Bitmap", "LabelList")
+
+
+def _by_name(predicate: Predicate, column: str, true: bool) -> IndexPlan:
+    if column not in (ROW_ID, ROW_ADDRESS):
+        return Open(f"no index on {column}")
+    if isinstance(predicate, Compare) and predicate.value.is_valid and pa.types.is_integer(predicate.value.type):
+        value = predicate.value.as_py()
+        if not 0 <= value < 2**64:
+            return Open(f"{value} is no value of {column}")
+    try:
+        query = query_of(predicate, pa.uint64(), true=true)
+    except ValueError as error:
+        return Open(str(error))
+    if query is None or is_empty(query):
+        return NONE
+    if isinstance(query, Among | Between):
+        return ByName(column, query)
+    return Open(f"{column} {query} would return most of the table")

@@ -1,0 +1,176 @@
+"""Conditions on one column as queries of its indexes, and several of them as one.
+
+A condition is asked for where it is true, or for where it is false: NOT goes down to the single conditions in this way,
+and null, which is neither, satisfies no query but `Null`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, Null, Query
+from lance_duck.scan.predicate import tree
+from lance_duck.scan.predicate.evaluate import evaluate
+from lance_duck.scan.predicate.lists import is_list, item_type
+from lance_duck.scan.predicate.tree import Compare, Path, Predicate
+
+_VALUE: Path = ("value",)
+
+
+def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> Query | None:
+    """Return what an index is asked for a condition on its column; None: no row satisfies it.
+
+    Args:
+        condition: A leaf that reads one column.
+        type_: Storage type of the column; constants are given in it, exactly.
+        true: Ask for the rows where it is true; else for those where it is false.
+
+    Raises:
+        ValueError: A constant has no equal in that type, or such a condition is not asked of indexes.
+    """
+    type_ = _plain(type_)
+    match condition:
+        case Compare(op, _, value):
+            return _comparison(op if true else _OPPOSITE[op], _exactly(value, type_)) if value.is_valid else None
+        case tree.In(_, values):
+            if not true and values.null_count:
+                return None
+            return _either(Among(_exactly(values.drop_null(), type_)), true)
+        case tree.IsNull():
+            return _either(Null(), true)
+        case tree.StartsWith(_, prefix):
+            return _either(HasPrefix(_exactly(prefix, type_)), true) if prefix.is_valid else None
+        case tree.HasAny(_, values) if is_list(type_):
+            return _either(ContainsAny(_exactly(values.drop_null(), item_type(type_))), true)
+        case tree.HasAll(_, values) if is_list(type_):
+            return _either(ContainsAll(_exactly(values.drop_null(), item_type(type_))), true)
+    raise ValueError(f"{condition} is not asked of indexes")
+
+
+def intersection(first: Query, second: Query) -> Query | None:
+    """Return the query for the rows that satisfy both; None where it is not one query."""
+    if isinstance(first, Between) and isinstance(second, Between):
+        low, low_open = _tighter(first.low, first.low_open, second.low, second.low_open, ">")
+        high, high_open = _tighter(first.high, first.high_open, second.high, second.high_open, "<")
+        return Between(low, high, low_open, high_open)
+    if isinstance(second, Among):
+        first, second = second, first
+    if isinstance(first, Among) and isinstance(second, Between | Among):
+        return Among(first.values.filter(_satisfying(second, first.values)))
+    return None
+
+
+def union(queries: Sequence[Query]) -> Query | None:
+    """Return the query for the rows that satisfy one of several of the same kind; None where it is not one query."""
+    if len(queries) == 1:
+        return queries[0]
+    if all(isinstance(query, Among) for query in queries):
+        return Among(pa.concat_arrays([query.values for query in queries if isinstance(query, Among)]))
+    if all(isinstance(query, ContainsAny) for query in queries):
+        return ContainsAny(pa.concat_arrays([query.values for query in queries if isinstance(query, ContainsAny)]))
+    return None
+
+
+def is_empty(query: Query) -> bool:
+    """Return whether no value can satisfy the query, as far as it shows."""
+    if isinstance(query, Among | ContainsAny):
+        return not len(query.values)
+    if isinstance(query, Between) and query.low is not None and query.high is not None:
+        op: tree.Op = ">=" if query.low_open or query.high_open else ">"
+        return _holds(op, query.low, query.high)
+    return False
+
+
+def worded(value: Any) -> str:
+    """Return a query or constant in words, also where Python has no value for an instant in it."""
+    try:
+        return str(value)
+    except (OverflowError, ValueError):
+        return type(value).__name__
+
+
+_OPPOSITE: dict[tree.Op, tree.Op] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def _comparison(op: tree.Op, value: pa.Scalar) -> Query:
+    match op:
+        case "=":
+            return Among(_one(value))
+        case "!=":
+            return Except(Among(_one(value)))
+        case "<" | "<=":
+            return Between(high=value, high_open=op == "<")
+    return Between(low=value, low_open=op == ">")
+
+
+def _either(query: Any, true: bool) -> Query:
+    return query if true else Except(query)
+
+
+def _exactly(value: Any, type_: pa.DataType) -> Any:
+    """Return a scalar or array in another type, where it keeps every value.
+
+    Raises:
+        ValueError: It does not.
+    """
+    if value.type == type_:
+        return value
+    try:
+        found = value.cast(type_)
+        back = found.cast(value.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"the constant {worded(value)} has no equal in {type_}") from error
+    if not back.equals(value) and not _same_numbers(back, value):
+        raise ValueError(f"the constant {worded(value)} has no equal in {type_}")
+    return found
+
+
+def _same_numbers(first: Any, second: Any) -> bool:
+    """Return whether values are equal with NaN equal to NaN."""
+    arrays = [_one(v) if isinstance(v, pa.Scalar) else v for v in (first, second)]
+    if not pa.types.is_floating(arrays[0].type):
+        return False
+    same = pc.or_(pc.equal(*arrays), pc.and_(pc.is_nan(arrays[0]), pc.is_nan(arrays[1])))
+    return bool(pc.all(same, min_count=0).as_py())
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _one(value: pa.Scalar) -> pa.Array:
+    return pa.repeat(value, 1)
+
+
+def _tighter(
+    first: pa.Scalar | None, first_open: bool, second: pa.Scalar | None, second_open: bool, op: tree.Op
+) -> tuple[pa.Scalar | None, bool]:
+    """Return the bound that leaves less, of two."""
+    if first is None or second is None:
+        return (second, second_open) if first is None else (first, first_open)
+    if _holds(op, first, second):
+        return first, first_open
+    if _holds(op, second, first):
+        return second, second_open
+    return first, first_open or second_open
+
+
+def _holds(op: tree.Op, left: pa.Scalar, right: pa.Scalar) -> bool:
+    return bool(evaluate(Compare(op, _VALUE, right), {_VALUE[0]: _one(left)}, 1)[0].as_py())
+
+
+def _satisfying(query: Between | Among, values: pa.Array) -> pa.BooleanArray:
+    conditions: list[Predicate] = []
+    if isinstance(query, Among):
+        conditions.append(tree.In(_VALUE, query.values))
+    else:
+        if query.low is not None:
+            conditions.append(Compare(">" if query.low_open else ">=", _VALUE, query.low))
+        if query.high is not None:
+            conditions.append(Compare("<" if query.high_open else "<=", _VALUE, query.high))
+    return evaluate(tree.And(tuple(conditions)), {_VALUE[0]: values}, len(values))

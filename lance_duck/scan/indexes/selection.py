@@ -1,0 +1,81 @@
+"""Selections: for each fragment the rows that a scan reads, and the filter left to apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.filters import Filter
+from lance_duck.scan.indexes.bounds import NOTHING, RowBounds
+from lance_duck.scan.indexes.conjuncts import Conjunct, joined
+from lance_duck.scan.indexes.lookup import Answered
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What indexes leave to a scan.
+
+    Attributes:
+        parts: Conditions of its filter.
+        bounds: What indexes know of each.
+        log: What they were asked.
+    """
+
+    parts: Sequence[Conjunct]
+    bounds: Sequence[RowBounds]
+    log: Sequence[Answered] = ()
+
+    @cached_property
+    def total(self) -> RowBounds:
+        """What they know of all conditions together."""
+        return reduce(RowBounds.__and__, self.bounds, NOTHING)
+
+    @property
+    def rows(self) -> RowSet:
+        """Rows to look at in the fragments that indexes closed; deleted ones may be among them."""
+        return self.total.maybe
+
+    def is_open(self, fragment_id: int) -> bool:
+        """Return whether all rows of a fragment are looked at, with the whole filter."""
+        return fragment_id not in self.total.closed
+
+    def closes(self, count: int) -> bool:
+        """Return whether all fragments of a plan, of which there are so many, are closed."""
+        return len(self.total.closed) == count
+
+    def offsets(self, fragment_id: int) -> NDArray[np.int64]:
+        """Return rows of a closed fragment to look at, ascending."""
+        return self.rows.offsets(fragment_id)
+
+    def left(self, fragment_id: int) -> Filter | None:
+        """Return what is to be asked of the rows of a closed fragment; None: nothing."""
+        return self._filter(tuple(fragment_id in settled for settled in self._settled))
+
+    @cached_property
+    def _settled(self) -> list[frozenset[int]]:
+        """For each condition the fragments where it holds for all rows that are looked at."""
+        found = []
+        for part, bounds in zip(self.parts, self.bounds, strict=True):
+            if not part.exact or not bounds.closed:
+                found.append(frozenset[int]())
+            elif bounds.is_exact:
+                found.append(bounds.closed)
+            else:
+                found.append(bounds.closed.difference((self.rows - bounds.sure).fragment_ids))
+        return found
+
+    @cached_property
+    def _filters(self) -> dict[tuple[bool, ...], Filter | None]:
+        return {}
+
+    def _filter(self, settled: tuple[bool, ...]) -> Filter | None:
+        """Return the conditions that are not settled, as one filter: the same object for the same conditions."""
+        if settled not in self._filters:
+            left = [part.filter for part, done in zip(self.parts, settled, strict=True) if not done]
+            self._filters[settled] = joined(left)
+        return self._filters[settled]

@@ -1,0 +1,76 @@
+"""Choosing rows of Arrow arrays, for the kinds that pyarrow has no kernel for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.scan.predicate.tree import Path
+
+_VIEW_BYTES = 16
+
+
+def keep(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
+    """Return values where the mask is true; the mask has no nulls."""
+    if _is_view(array.type):
+        return pick(array, nonzero(mask))
+    return array.filter(mask)
+
+
+def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+    """Return values at the places, which lie inside the array; views share their bytes with the array."""
+    if not _is_view(array.type):
+        return array.take(pa.array(places))
+    buffers = array.buffers()
+    views = np.frombuffer(buffers[1], np.uint8)[array.offset * _VIEW_BYTES :]
+    views = views[: len(array) * _VIEW_BYTES].reshape(-1, _VIEW_BYTES)
+    validity = None
+    if array.null_count:
+        validity = pc.take(array.is_valid(), pa.array(places)).buffers()[1]
+    chosen = [validity, pa.py_buffer(np.ascontiguousarray(views[places])), *buffers[2:]]
+    return pa.Array.from_buffers(array.type, len(places), chosen)
+
+
+def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
+    """Return places where the mask, which has no nulls, is true."""
+    if not len(mask):
+        return np.empty(0, np.int64)
+    bits = np.frombuffer(mask.buffers()[1], np.uint8)
+    flags = np.unpackbits(bits, count=mask.offset + len(mask), bitorder="little")[mask.offset :]
+    places: NDArray[np.int64] = np.flatnonzero(flags.view(np.bool_))  # of booleans it is much faster than of numbers
+    return places
+
+
+def descend(array: pa.Array, path: Path) -> pa.Array:
+    """Return field of a struct array at the path below it, null where a struct on the way is null; () is the array."""
+    for name in path:
+        storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+        array = pc.struct_field(storage, [storage.type.get_field_index(name)])
+    return array
+
+
+def row_width(type_: pa.DataType) -> int:
+    """Return bytes that a value takes, guessed from its type alone."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return row_width(type_.storage_type)
+    if pa.types.is_null(type_):
+        return 0
+    if pa.types.is_struct(type_):
+        return sum(row_width(type_.field(i).type) for i in range(type_.num_fields))
+    if pa.types.is_fixed_size_list(type_):
+        return int(type_.list_size) * row_width(type_.value_type)
+    if pa.types.is_dictionary(type_):
+        return row_width(type_.index_type)
+    if pa.types.is_map(type_):
+        return 8 * (row_width(type_.key_type) + row_width(type_.item_type))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return 8 + 8 * row_width(type_.value_type)
+    if pa.types.is_primitive(type_) or pa.types.is_fixed_size_binary(type_) or pa.types.is_decimal(type_):
+        return max(1, int(type_.bit_width) // 8)
+    return 32
+
+
+def _is_view(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(type_) or pa.types.is_binary_view(type_))

@@ -1,0 +1,119 @@
+"""Compiled passes over one column that narrow a mask: mask[i] stays 1 where the value passes, and becomes 0 elsewhere.
+
+Each takes the mask as uint8 (0 or 1) and changes it in place. Their plain reference is `scan.predicate.evaluate`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+
+Mask = NDArray[np.uint8]
+
+LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER_EQUAL, GREATER = range(6)
+
+
+@kernel
+def and_range(values: NDArray[Any], low: Any, high: Any, mask: Mask) -> None:
+    """Keep values from low to high, inclusive."""
+    for i in range(len(values)):
+        mask[i] &= np.uint8(values[i] >= low) & np.uint8(values[i] <= high)
+
+
+@kernel
+def and_not_equal(values: NDArray[Any], constant: Any, mask: Mask) -> None:
+    """Keep values other than the constant."""
+    for i in range(len(values)):
+        mask[i] &= np.uint8(values[i] != constant)
+
+
+@kernel
+def and_float(values: NDArray[Any], op: int, constant: Any, mask: Mask) -> None:
+    """Keep values that compare so with a number; NaN is greater than every number."""
+    n = len(values)
+    if op == LESS:
+        for i in range(n):
+            mask[i] &= np.uint8(values[i] < constant)
+    elif op == LESS_EQUAL:
+        for i in range(n):
+            mask[i] &= np.uint8(values[i] <= constant)
+    elif op == EQUAL:
+        for i in range(n):
+            mask[i] &= np.uint8(values[i] == constant)
+    elif op == NOT_EQUAL:
+        for i in range(n):
+            mask[i] &= np.uint8(values[i] != constant)
+    elif op == GREATER_EQUAL:
+        for i in range(n):
+            mask[i] &= np.uint8(not (values[i] < constant))
+    else:
+        for i in range(n):
+            mask[i] &= np.uint8(not (values[i] <= constant))
+
+
+@kernel
+def and_string(
+    offsets: NDArray[Any], data: NDArray[np.uint8], wanted: NDArray[np.uint8], equal: bool, mask: Mask
+) -> None:
+    """Keep values whose bytes are, or are not, the wanted ones; offsets lie inside the data."""
+    length = len(wanted)
+    for i in range(len(mask)):
+        start = offsets[i]
+        same = offsets[i + 1] - start == length
+        if same:
+            for j in range(length):
+                if data[start + j] != wanted[j]:
+                    same = False
+                    break
+        mask[i] &= np.uint8(same == equal)
+
+
+@kernel
+def and_lookup(indices: NDArray[Any], answers: NDArray[np.uint8], mask: Mask) -> None:
+    """Keep rows whose dictionary entry answers yes; an index outside of it, as under a null, answers no."""
+    count = len(answers)
+    for i in range(len(indices)):
+        place = np.int64(indices[i])
+        if 0 <= place < count:
+            mask[i] &= answers[place]
+        else:
+            mask[i] = 0
+
+
+@kernel
+def and_valid(bitmap: NDArray[np.uint8], first: int, mask: Mask) -> None:
+    """Keep rows whose bit, first + i, is set in the validity bitmap."""
+    for i in range(len(mask)):
+        bit = first + i
+        mask[i] &= (bitmap[bit >> 3] >> (bit & 7)) & 1
+
+
+@kernel
+def hash_texts(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: NDArray[np.uint64]) -> None:
+    """Hash each text by its length and last eight bytes; 0 where an offset is not inside the data.
+
+    Args:
+        offsets: One more than there are texts.
+        data: Their bytes.
+        hashes: What is found, one for each text.
+    """
+    for i in range(len(hashes)):
+        start, stop = np.int64(offsets[i]), np.int64(offsets[i + 1])
+        if start < 0 or stop < start or stop > len(data):
+            hashes[i] = 0
+            continue
+        found = np.uint64(stop - start)
+        for j in range(max(start, stop - 8), stop):
+            found = (found << np.uint64(8)) ^ (found >> np.uint64(56)) ^ np.uint64(data[j])
+        hashes[i] = found
+
+
+@kernel
+def and_hashed(numbers: NDArray[np.uint64], factor: np.uint64, shift: np.uint64, answers: Mask, mask: Mask) -> None:
+    """Keep rows where answers[(number * factor mod 2^64) >> shift] is set."""
+    for i in range(len(mask)):
+        mask[i] &= answers[(numbers[i] * factor) >> shift]

@@ -1,0 +1,83 @@
+"""Whether lists have some values, a whole column at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.scan.predicate.ordering import comparable, hashable
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Return whether it is a type of lists: with 32-bit or 64-bit offsets, or of a fixed size."""
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
+
+
+def item_type(type_: pa.DataType) -> pa.DataType:
+    """Return type in which items of lists of this type are compared."""
+    found = type_.value_type
+    found = found.storage_type if isinstance(found, pa.BaseExtensionType) else found
+    found = found.value_type if pa.types.is_dictionary(found) else found
+    return pa.float32() if pa.types.is_float16(found) else found
+
+
+def has_any(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
+    """Return whether each list has one of the values; null for a null list.
+
+    Args:
+        lists: Of a type that `is_list`.
+        values: Of its `item_type`, without nulls.
+    """
+    items, starts, stops = _flat(lists)
+    items, values = hashable(items, values)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(_to_numpy(pc.is_in(items, value_set=values)))])
+    return _answers(lists, before[stops] > before[starts])
+
+
+def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
+    """Return whether each list has all of the values; null for a null list.
+
+    Args:
+        lists: Of a type that `is_list`.
+        values: Of its `item_type`, without nulls.
+    """
+    items, _, stops = _flat(lists)
+    items, values = hashable(items, values)
+    wanted = values.unique()
+    places = pc.index_in(items, value_set=wanted)
+    hits = np.flatnonzero(_to_numpy(places.is_valid()))
+    owners = np.searchsorted(stops, hits, side="right")
+    pairs = np.unique(owners * max(1, len(wanted)) + places.drop_null().to_numpy().astype(np.int64))
+    inside = pairs // max(1, len(wanted))
+    counts = np.bincount(inside[inside < len(lists)], minlength=len(lists))
+    return _answers(lists, counts == len(wanted))
+
+
+def _flat(lists: pa.Array) -> tuple[pa.Array, NDArray[np.int64], NDArray[np.int64]]:
+    """Return items of all lists, and where those of each list begin and end; null lists have none."""
+    if pa.types.is_fixed_size_list(lists.type):
+        size = lists.type.list_size
+        items = lists.values.slice(lists.offset * size, len(lists) * size)
+        edges = np.arange(len(lists) + 1, dtype=np.int64) * size
+    else:
+        offsets = lists.offsets.to_numpy().astype(np.int64)
+        items = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+        edges = offsets - offsets[0]
+    items = items.storage if isinstance(items, pa.ExtensionArray) else items
+    items = items.dictionary_decode() if pa.types.is_dictionary(items.type) else items
+    return comparable(items), edges[:-1], edges[1:]
+
+
+def _answers(lists: pa.Array, found: NDArray[np.bool_]) -> pa.BooleanArray:
+    if not lists.null_count:
+        return pa.array(found)
+    return pa.array(found, mask=~_to_numpy(lists.is_valid()))
+
+
+def _to_numpy(booleans: pa.BooleanArray) -> NDArray[Any]:
+    found: NDArray[Any] = booleans.to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,197 @@
+"""Where a predicate is true, by compiled passes over the columns: the fast path of `evaluate.mask`.
+
+Only truth is asked for here, not three-valued logic: where a null decides, the answer is no. AND and OR keep that, NOT
+does not. What has no compiled pass is left to `evaluate`, which is the reference for all of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.kernels.jit import readonly
+from lance_duck.scan.predicate import kernels
+from lance_duck.scan.predicate.arrays import pick
+from lance_duck.scan.predicate.kernels import Mask
+from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, Op, Opaque, Or, Predicate
+
+Columns = Mapping[str, pa.Array]
+Rest = Callable[[Predicate, Columns, int], pa.BooleanArray]
+
+_OPS: Final[dict[Op, int]] = {
+    "<": kernels.LESS,
+    "<=": kernels.LESS_EQUAL,
+    "=": kernels.EQUAL,
+    "!=": kernels.NOT_EQUAL,
+    ">=": kernels.GREATER_EQUAL,
+    ">": kernels.GREATER,
+}
+_SMALL: Final = 4096
+
+
+def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest) -> Mask:
+    """Return rows where the predicate is true, as uint8 (0 or 1).
+
+    Args:
+        predicate: What to ask.
+        columns: Top-level columns by name, `num_rows` values each.
+        num_rows: Rows of the batch.
+        rest: Answers what has no compiled pass; its nulls count as no.
+    """
+    mask = np.ones(num_rows, np.uint8)
+    _narrow(predicate, columns, mask, rest)
+    return mask
+
+
+def _narrow(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -> None:
+    match predicate:
+        case And(operands):
+            for operand in sorted(operands, key=_is_dear):
+                _narrow(operand, columns, mask, rest)
+            return
+        case Or(operands) if operands:
+            union = np.zeros(len(mask), np.uint8)
+            for operand in operands:
+                union |= true_rows(operand, columns, len(mask), rest)
+            mask &= union
+            return
+        case ConstantCondition(value):
+            mask &= np.uint8(value is True)
+            return
+        case Opaque():
+            _ask_where_left(predicate, columns, mask, rest)
+            return
+        case Compare(op, path, value) if len(path) == 1 and value.is_valid:
+            array = columns.get(path[0])
+            if array is not None and not isinstance(array, pa.ExtensionArray) and _compare(op, array, value, mask):
+                _drop_nulls(array, mask)
+                return
+    paths = predicate.paths()
+    array = columns.get(paths[0][0]) if len(paths) == 1 else None
+    if (
+        array is not None
+        and pa.types.is_dictionary(array.type)
+        and _ask_dictionary(predicate, paths[0][0], array, mask, rest)
+    ):
+        return
+    mask &= _to_bytes(rest(predicate, columns, len(mask)))
+
+
+def _is_dear(predicate: Predicate) -> bool:
+    return any(isinstance(leaf, Opaque) for leaf in predicate.leaves())
+
+
+def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest) -> None:
+    """Ask only for the rows that are left, where these are few."""
+    left = np.flatnonzero(mask)
+    if not len(left):
+        return
+    if 2 * len(left) > len(mask):
+        mask &= _to_bytes(rest(predicate, columns, len(mask)))
+        return
+    chosen = {name: pick(columns[name], left) for name in predicate.columns() if name in columns}
+    mask[left] = _to_bytes(rest(predicate, chosen, len(left)))
+
+
+def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
+    """Narrow the mask; False when there is no pass for these types, and the mask is as it was."""
+    kind = array.type
+    if value.type != kind:
+        try:
+            value = value.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidInputError(
+                "a filter's constant does not fit its column", expected=kind, found=value
+            ) from error
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        constant = value.as_py()
+        if math.isnan(constant):
+            return False
+        values = _values(array, np.dtype(kind.to_pandas_dtype()))
+        kernels.and_float(values, _OPS[op], values.dtype.type(constant), mask)
+        return True
+    if pa.types.is_string(kind) and op in ("=", "!="):
+        wanted = np.frombuffer(value.as_py().encode(), np.uint8)
+        _, offsets, data = array.buffers()
+        places = (
+            np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+            if len(array)
+            else _NO_OFFSETS
+        )
+        content = np.frombuffer(data, np.uint8) if data is not None else wanted[:0]
+        kernels.and_string(readonly(places), readonly(content), wanted, op == "=", mask)
+        return True
+    whole = _whole_number(value)
+    if whole is None:
+        return False
+    _compare_integers(op, _values(array, whole[0]), whole[1], mask)
+    return True
+
+
+_NO_OFFSETS: Final = np.zeros(1, np.int32)
+
+
+def _compare_integers(op: Op, values: NDArray[Any], constant: int, mask: Mask) -> None:
+    kind = values.dtype.type
+    if op == "!=":
+        kernels.and_not_equal(values, kind(constant), mask)
+        return
+    limits = np.iinfo(kind)
+    low = constant + (op == ">") if op in (">", ">=", "=") else limits.min
+    high = constant - (op == "<") if op in ("<", "<=", "=") else limits.max
+    if low > limits.max or high < limits.min:
+        mask[:] = 0
+    else:
+        kernels.and_range(values, kind(low), kind(high), mask)
+
+
+def _whole_number(value: pa.Scalar) -> tuple[np.dtype[Any], int] | None:
+    """Return storage type and stored number of a scalar of a type that is stored as integers."""
+    kind = value.type
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return np.dtype(f"<i{kind.bit_width // 8}"), int(value.as_py().scaleb(kind.scale).to_integral_value())
+    if pa.types.is_integer(kind):
+        return np.dtype(kind.to_pandas_dtype()), int(value.as_py())
+    if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return np.dtype(f"<i{kind.bit_width // 8}"), int(value.value)
+    return None
+
+
+def _values(array: pa.Array, dtype: np.dtype[Any]) -> NDArray[Any]:
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return readonly(np.zeros(len(array), dtype))
+    return readonly(np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array)])
+
+
+def _drop_nulls(array: pa.Array, mask: Mask) -> None:
+    if array.null_count:
+        kernels.and_valid(readonly(np.frombuffer(array.buffers()[0], np.uint8)), array.offset, mask)
+
+
+def _ask_dictionary(predicate: Predicate, name: str, array: pa.DictionaryArray, mask: Mask, rest: Rest) -> bool:
+    """Ask each entry once; False where that is no gain, or where a null passes the predicate."""
+    entries = array.dictionary
+    if len(entries) > max(_SMALL, len(array) // 4) or entries.null_count:
+        return False
+    null = rest(predicate, {name: pa.nulls(1, entries.type)}, 1)
+    if null.is_valid()[0].as_py() and null[0].as_py():
+        return False
+    answers = _to_bytes(rest(predicate, {name: entries}, len(entries)))
+    indices = array.indices
+    kernels.and_lookup(_values(indices, np.dtype(indices.type.to_pandas_dtype())), readonly(answers), mask)
+    _drop_nulls(array, mask)
+    return True
+
+
+def _to_bytes(answer: pa.BooleanArray) -> Mask:
+    if answer.null_count:
+        answer = answer.fill_null(False)
+    found: Mask = answer.to_numpy(zero_copy_only=False).view(np.uint8)
+    return found

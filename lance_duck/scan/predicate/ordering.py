@@ -1,0 +1,48 @@
+"""Values in a form that Arrow's kernels compare and hash as predicates mean it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Arrow compares string and binary views since 26; before, they are compared in their plain form.
+_VIEWS_COMPARE: Final = int(pa.__version__.split(".")[0]) >= 26
+PLAIN_FORM: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
+def comparable(array: pa.Array) -> pa.Array:
+    """Return the values in a type that Arrow compares."""
+    if pa.types.is_float16(array.type):
+        return array.cast(pa.float32())
+    if not _VIEWS_COMPARE and array.type in PLAIN_FORM:
+        return array.cast(PLAIN_FORM[array.type])
+    return array
+
+
+def hashable(array: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return both in a form that pyarrow can hash and whose hash agrees with equality."""
+    type_ = array.type
+    if pa.types.is_floating(type_):
+        return _one_zero_one_nan(array), _one_zero_one_nan(values)
+    for kind, plain in _HASHABLE:
+        if kind(type_):
+            target = plain(type_)
+            return array.cast(target), values.cast(target)
+    return array, values
+
+
+def _one_zero_one_nan(array: pa.Array) -> pa.Array:
+    summed = pc.add(array, pa.scalar(0.0, array.type))
+    nans = pc.is_nan(summed)
+    return pc.if_else(nans, pa.scalar(math.nan, array.type), summed) if pc.any(nans).as_py() else summed
+
+
+_HASHABLE: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], pa.DataType]], ...]] = (
+    (pa.types.is_string_view, lambda _: pa.large_string()),
+    (pa.types.is_binary_view, lambda _: pa.large_binary()),
+    (lambda t: pa.types.is_decimal32(t) or pa.types.is_decimal64(t), lambda t: pa.decimal128(t.precision, t.scale)),
+)

@@ -1,0 +1,256 @@
+"""Predicates as an immutable tree: what a scan filters on, whichever language it was written in.
+
+The meaning is that of DuckDB: three-valued logic, where a comparison with null is null; NaN equals NaN and is greater
+than every other float; -0.0 equals 0.0. A leaf names its column by path, ("st", "a") for field a of struct st.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+
+Path = tuple[str, ...]
+Op = Literal["=", "!=", "<", "<=", ">", ">="]
+
+OPS: Final[tuple[Op, ...]] = ("=", "!=", "<", "<=", ">", ">=")
+MIRRORED: Final[dict[Op, Op]] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Predicate(ABC):
+    """A condition on one row: true, false or null."""
+
+    @abstractmethod
+    def leaves(self) -> Iterator[Predicate]:
+        """Return the parts that name a column or a constant, in order."""
+
+    def paths(self) -> tuple[Path, ...]:
+        """Return paths of the columns it reads, in order, each once."""
+        return tuple(dict.fromkeys(path for leaf in self.leaves() if isinstance(leaf, _Leaf) for path in leaf.reads))
+
+    def columns(self) -> tuple[str, ...]:
+        """Return names of the top-level columns it reads, in order, each once."""
+        return tuple(dict.fromkeys(path[0] for path in self.paths()))
+
+
+class _Leaf(Predicate):
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        """Paths of the columns it reads."""
+        return ()
+
+    def leaves(self) -> Iterator[Predicate]:
+        yield self
+
+
+class _OfColumn(_Leaf):
+    path: Path
+
+    def __post_init__(self) -> None:
+        _check_path(self.path)
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+
+@dataclass(frozen=True)
+class ConstantCondition(_Leaf):
+    """The same answer for every row; None is null."""
+
+    value: bool | None
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else str(self.value).upper()
+
+
+@dataclass(frozen=True)
+class Compare(_OfColumn):
+    """Column against constant. A null constant makes it null.
+
+    Attributes:
+        value: Of the column's type (for a dictionary the type of its values), or of one that converts without loss.
+    """
+
+    op: Op
+    path: Path
+    value: pa.Scalar
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.op not in OPS:
+            raise InvalidInputError("unknown comparison", expected=" ".join(OPS), found=repr(self.op))
+
+    def __str__(self) -> str:
+        return f"{_name(self.path)} {self.op} {_literal(self.value)}"
+
+
+@dataclass(frozen=True)
+class In(_OfColumn):
+    """Column equals one of the constants; null for a row without a match when the constants hold a null."""
+
+    path: Path
+    values: pa.Array
+
+    def __str__(self) -> str:
+        return f"{_name(self.path)} IN ({_literals(self.values)})"
+
+
+@dataclass(frozen=True)
+class IsNull(_OfColumn):
+    """Column is null; never null itself. `Not(IsNull(path))` is IS NOT NULL."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return f"{_name(self.path)} IS NULL"
+
+
+@dataclass(frozen=True)
+class StartsWith(_OfColumn):
+    """Text begins with a constant, which may be empty. A null constant makes it null."""
+
+    path: Path
+    prefix: pa.Scalar
+
+    def __str__(self) -> str:
+        return f"starts_with({_name(self.path)}, {_literal(self.prefix)})"
+
+
+@dataclass(frozen=True)
+class HasAny(_OfColumn):
+    """List has one of the constants; null for a null list alone. A null, on either side, matches nothing."""
+
+    path: Path
+    values: pa.Array
+
+    def __str__(self) -> str:
+        return f"list_has_any({_name(self.path)}, [{_literals(self.values)}])"
+
+
+@dataclass(frozen=True)
+class HasAll(_OfColumn):
+    """List has each of the constants, nulls among them left out; null for a null list alone."""
+
+    path: Path
+    values: pa.Array
+
+    def __str__(self) -> str:
+        return f"list_has_all({_name(self.path)}, [{_literals(self.values)}])"
+
+
+@dataclass(frozen=True)
+class Opaque(_Leaf):
+    """A condition that DuckDB evaluates.
+
+    Attributes:
+        sql: The condition, as one operand of SQL.
+        inputs: Columns and struct fields that it reads.
+        parameters: Values bound to it: a list, or a dict by name.
+    """
+
+    sql: str
+    inputs: tuple[Path, ...]
+    parameters: Any = None
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        """Paths of the columns it reads."""
+        return self.inputs
+
+    def __str__(self) -> str:
+        return self.sql.replace("\n)", ")")
+
+
+@dataclass(frozen=True)
+class And(Predicate):
+    """All of the operands; without operands true."""
+
+    operands: tuple[Predicate, ...]
+
+    def leaves(self) -> Iterator[Predicate]:
+        """Return the parts of all operands."""
+        return _leaves_of(self.operands)
+
+    def __str__(self) -> str:
+        return "(" + " AND ".join(map(str, self.operands)) + ")"
+
+
+@dataclass(frozen=True)
+class Or(Predicate):
+    """One of the operands; without operands false."""
+
+    operands: tuple[Predicate, ...]
+
+    def leaves(self) -> Iterator[Predicate]:
+        """Return the parts of all operands."""
+        return _leaves_of(self.operands)
+
+    def __str__(self) -> str:
+        return "(" + " OR ".join(map(str, self.operands)) + ")"
+
+
+@dataclass(frozen=True)
+class Not(Predicate):
+    """The opposite of the operand; null stays null."""
+
+    operand: Predicate
+
+    def leaves(self) -> Iterator[Predicate]:
+        """Return the parts of the operand."""
+        return self.operand.leaves()
+
+    def __str__(self) -> str:
+        return f"NOT ({self.operand})"
+
+
+def all_of(*operands: Predicate) -> Predicate:
+    """Join operands by AND, inner ANDs flattened."""
+    flat = tuple(part for operand in operands for part in conjuncts(operand))
+    return flat[0] if len(flat) == 1 else And(flat)
+
+
+def any_of(*operands: Predicate) -> Predicate:
+    """Join operands by OR, inner ORs flattened."""
+    flat = tuple(part for operand in operands for part in (operand.operands if isinstance(operand, Or) else (operand,)))
+    return flat[0] if len(flat) == 1 else Or(flat)
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """Return predicates that must all hold: the operands of an AND, or the predicate alone."""
+    return predicate.operands if isinstance(predicate, And) else (predicate,)
+
+
+def _leaves_of(operands: tuple[Predicate, ...]) -> Iterator[Predicate]:
+    for operand in operands:
+        yield from operand.leaves()
+
+
+def _check_path(path: Path) -> None:
+    if not isinstance(path, tuple) or not path or not all(isinstance(part, str) for part in path):
+        raise InvalidInputError("bad column path", expected="a tuple of names", found=repr(path))
+
+
+def _name(path: Path) -> str:
+    return ".".join(part if part.isidentifier() else '"' + part.replace('"', '""') + '"' for part in path)
+
+
+def _literals(values: pa.Array) -> str:
+    return ", ".join(_literal(v) for v in values[:20]) + (", …" if len(values) > 20 else "")
+
+
+def _literal(value: pa.Scalar) -> str:
+    if not value.is_valid:
+        return "NULL"
+    try:
+        plain = value.as_py()
+    except (OverflowError, ValueError):  # instants that Python has no value for
+        plain = getattr(value, "value", value.type)
+    if isinstance(plain, str):
+        return "'" + plain.replace("'", "''") + "'"
+    return str(plain)

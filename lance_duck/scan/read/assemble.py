@@ -1,0 +1,51 @@
+"""Assembly of a batch from the columns that were read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_duck.encoding.arrow.dictionaries import compacted
+from lance_duck.scan.evaluator.expressions import Columns, evaluate_sql
+from lance_duck.scan.predicate.arrays import descend
+from lance_duck.scan.projection import Output, Projection
+
+
+def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.RecordBatch:
+    """Put together the batch of a projection; no dictionary in it has more entries than there are rows.
+
+    Args:
+        projection: Columns of the result.
+        columns: Top-level columns by name, hidden ones among them, structs with at least the fields that are wanted.
+        num_rows: Rows of the batch.
+
+    Raises:
+        InvalidInputError: DuckDB fails on a value of an SQL expression.
+    """
+    computed = _compute([output for output in projection.outputs if output.expression], columns, num_rows)
+    arrays = [
+        compacted(descend(columns[output.path[0]], output.path[1:])) if output.path else computed[output.field.name]
+        for output in projection.outputs
+    ]
+    if not arrays:
+        return rows_only(num_rows).replace_schema_metadata(projection.schema.metadata)
+    return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)
+
+
+def rows_only(num_rows: int) -> pa.RecordBatch:
+    """Return a batch without columns."""
+    return pa.record_batch({"none": pa.nulls(num_rows)}).select([])
+
+
+def _compute(outputs: list[Output], columns: Columns, num_rows: int) -> dict[str, pa.Array]:
+    if not outputs:
+        return {}
+    roots = dict.fromkeys(path[0] for output in outputs for path in output.paths)
+    select = ", ".join(f"{output.expression.sql} AS c{i}" for i, output in enumerate(outputs) if output.expression)
+    text = ", ".join(output.expression.text for output in outputs if output.expression)
+    table = evaluate_sql(select, {root: columns[root] for root in roots}, num_rows, text=text)
+    return {output.field.name: _one_chunk(table.column(i), output.field.type) for i, output in enumerate(outputs)}
+
+
+def _one_chunk(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
+    column = column if column.type == type_ else column.cast(type_)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, type_)])

@@ -1,0 +1,140 @@
+"""Carry out a plan: threads, batches in order, an early end."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pyarrow as pa
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.plan import ScanPlan, Sizer
+from lance_duck.scan.read.fragment_reader import ColumnCache
+from lance_duck.scan.read.ordered import map_ordered
+from lance_duck.scan.read.small_batches import Batches, concatenated, join_batches, slices
+from lance_duck.scan.read.tasks import Readers, Task, cut_tasks
+from lance_duck.snapshot import Snapshot
+
+Pieces = Generator[list[pa.RecordBatch], None, None]
+
+
+def open_reader(
+    snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
+) -> pa.RecordBatchReader:
+    """Stream the result of a plan. Nothing is read before the first batch is asked for.
+
+    Args:
+        snapshot: The version of the table.
+        plan: What to scan.
+        columns: Column readers to use again.
+        workers: Threads; one for each core unless given.
+
+    Raises:
+        LanceDuckError: From the reader's methods, when a file is bad or the filter fails on a value.
+    """
+    return pa.RecordBatchReader.from_batches(plan.projection.schema, scan_batches(snapshot, plan, columns, workers))
+
+
+def scan_batches(
+    snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
+) -> Batches:
+    """Yield the batches of a plan, none of them empty. Closing the generator ends the scan."""
+    pieces = _trim(plan, _read(snapshot, plan, columns or ColumnCache(), workers))
+    if plan.strict_batches and plan.batch_rows:
+        return _regroup(pieces, plan.batch_rows)
+    if plan.filter is not None or plan.crosses_fragments:
+        return join_batches(pieces, plan.batch_rows, plan.batch_bytes)
+    return _as_read(pieces, plan.batch_rows)
+
+
+def count_rows(
+    snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
+) -> int:
+    """Return number of rows that the plan gives; no data file is opened without a filter, or where indexes say all."""
+    readers = Readers(snapshot, plan, columns or ColumnCache())
+    if plan.filter is None:
+        total = sum(readers.count(i) for i in range(len(plan.fragments)))
+    else:
+        tasks = cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True)
+        total = sum(map_ordered(lambda task: task.count(), tasks, workers=workers))
+    return plan.cut_count(total)
+
+
+def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None) -> bool:
+    """Return whether the plan gives any row; reads no further than the first."""
+    readers = Readers(snapshot, plan, columns or ColumnCache())
+    return any(task.count() for task in cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True))
+
+
+def _read(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache, workers: int | None) -> Pieces:
+    """Yield what each piece of work gave, before limit and offset are applied to a filtered scan."""
+    readers = Readers(snapshot, plan, columns)
+    sizer = Sizer(plan.width, plan.batch_rows, plan.batch_bytes, plan.filter_width)
+
+    def work(task: Task) -> tuple[int, list[pa.RecordBatch]]:
+        return task.rows, task.read()
+
+    for rows, batches in map_ordered(work, cut_tasks(readers, sizer), workers=workers):
+        sizer.observe(rows, sum(batch.num_rows for batch in batches), sum(batch.nbytes for batch in batches))
+        yield batches
+
+
+def _trim(plan: ScanPlan, pieces: Pieces) -> Pieces:
+    """Leave out what limit and offset of a filtered scan leave out."""
+    if plan.filter is None or (not plan.offset and plan.limit is None):
+        yield from pieces
+        return
+    skip, left = plan.offset, plan.limit
+    try:
+        if left == 0:
+            return
+        for batches in pieces:
+            rest = []
+            for batch in batches:
+                part = batch.slice(skip, left)
+                skip = max(0, skip - batch.num_rows)
+                if part.num_rows:
+                    left = None if left is None else left - part.num_rows
+                    rest.append(part)
+            yield rest
+            if left == 0:
+                return
+    finally:
+        pieces.close()
+
+
+def _as_read(pieces: Pieces, rows: int | None) -> Batches:
+    for batches in pieces:
+        for batch in batches:
+            yield from slices(batch, rows)
+
+
+def _regroup(pieces: Pieces, rows: int) -> Batches:
+    """Yield batches of exactly `rows` rows, but for the last.
+
+    Raises:
+        UnsupportedError: Rows of one batch have dictionaries that do not go together.
+    """
+    waiting: list[pa.RecordBatch] = []
+    missing = rows
+    for batch in _as_read(pieces, None):
+        start = 0
+        while batch.num_rows - start >= missing:
+            yield _one([*waiting, batch.slice(start, missing)])
+            start, missing, waiting = start + missing, rows, []
+        if start < batch.num_rows:
+            waiting.append(batch.slice(start))
+            missing -= batch.num_rows - start
+    if waiting:
+        yield _one(waiting)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    joined = concatenated(batches)
+    if len(joined) > 1:
+        raise UnsupportedError(
+            "batches of exactly so many rows with these dictionaries",
+            where="strict_batch_size",
+            expected="dictionaries without nulls, with no more entries together than their index counts",
+            remedy="leave strict_batch_size out",
+        )
+    return joined[0]

@@ -1,0 +1,143 @@
+"""Rows of one fragment by their physical offsets: columns from its files, hidden columns from its metadata."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.file.column import ColumnReader, Rows, open_column
+from lance_duck.file.reader import LanceFile
+from lance_duck.forks import Lock
+from lance_duck.rows import DeletionVector, row_addresses
+from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, Read
+from lance_duck.snapshot import Snapshot
+from lance_duck.store.request import Request, gather, is_watched
+from lance_duck.wire.fragment import Fragment
+
+_KEPT_COLUMNS: Final = 1024
+_FEW: Final = 32
+_SCATTERED: Final = 64
+
+Columns = dict[str, pa.Array]
+
+
+class FragmentReader:
+    """Reads rows of one fragment. Safe to use from several threads.
+
+    Attributes:
+        fragment: The fragment.
+        num_rows: Its physical rows.
+        deletions: Its deleted rows, None when there are none.
+    """
+
+    def __init__(self, snapshot: Snapshot, fragment: Fragment, columns: ColumnCache) -> None:
+        self.fragment = fragment
+        self.num_rows = snapshot.physical_rows(fragment)
+        self._snapshot = snapshot
+        self._columns = columns
+
+    @property
+    def deletions(self) -> DeletionVector | None:
+        """Deleted rows; None when there are none."""
+        return self._snapshot.deletion_vector(self.fragment)
+
+    @property
+    def num_live_rows(self) -> int:
+        """Rows that are not deleted."""
+        return self._snapshot.num_rows(self.fragment)
+
+    def open(self, wanted: Sequence[Read]) -> None:
+        """Open columns, and so the files that they lie in; `read` does it otherwise."""
+        for read in wanted:
+            self._columns.get(self.fragment, read, self._open)
+
+    def read(self, wanted: Sequence[Read], rows: Rows) -> Request[Columns]:
+        """Read columns; the result has them by name."""
+        readers = [self._columns.get(self.fragment, read, self._open) for read in wanted]
+        few = _few(rows, self.num_rows)
+        arrays = [None if few is None else reader.few(few) for reader in readers]
+        missing = [place for place, array in enumerate(arrays) if array is None]
+        if missing:
+            found = yield from gather([readers[place].read(rows) for place in missing])
+            for place, array in zip(missing, found, strict=True):
+                arrays[place] = array
+        return {read.name: array for read, array in zip(wanted, arrays, strict=True)}
+
+    def is_dictionary(self, read: Read) -> bool:
+        """Return whether every page of a column is dictionary-encoded."""
+        return self._columns.get(self.fragment, read, self._open).is_dictionary()
+
+    def hidden(self, name: str, rows: Rows, row_offset: int) -> pa.Array:
+        """Read a hidden column, uint64.
+
+        Args:
+            name: One of `projection.HIDDEN`.
+            rows: Physical offsets.
+            row_offset: Live rows of the table before this fragment.
+        """
+        offsets = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+        if name in (ROW_ADDRESS, ROW_ID):
+            ids = self._snapshot.row_ids(self.fragment) if name == ROW_ID else None
+            return pa.array(row_addresses(self.fragment.id, offsets) if ids is None else ids.take(offsets))
+        if name in (CREATED_AT, LAST_UPDATED_AT):
+            return pa.array(self._versions(name, offsets))
+        deletions = self.deletions
+        gone = 0 if deletions is None else np.searchsorted(deletions.deleted, offsets.astype(np.uint32))
+        return pa.array((offsets - gone + row_offset).astype(np.uint64))
+
+    def _versions(self, name: str, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+        find = self._snapshot.created_at if name == CREATED_AT else self._snapshot.last_updated_at
+        versions = find(self.fragment)
+        return np.ones(len(offsets), np.uint64) if versions is None else versions.take(offsets)
+
+    def _open(self, read: Read) -> ColumnReader:
+        return open_column(read.field, self._locate, self.num_rows, read.arrow_type)
+
+    def _locate(self, field_id: int) -> tuple[LanceFile, int] | None:
+        for data_file in self.fragment.files:
+            if field_id in data_file.fields:
+                file = self._snapshot.data_file(data_file)
+                column = data_file.column_of(field_id)
+                return None if column is None else (file, column)
+        return None
+
+
+def _few(rows: Rows, num_rows: int) -> NDArray[np.int64] | None:
+    """Read so few rows that each is read by itself; None if they are more, or reads are being counted."""
+    count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+    if not 0 < count <= max(_FEW, num_rows // _SCATTERED) or is_watched():
+        return None
+    if isinstance(rows, slice):
+        if count > _FEW:
+            return None
+        rows = np.arange(rows.start, rows.stop, dtype=np.int64)
+    return rows if rows[0] >= 0 and rows[-1] < num_rows else None
+
+
+class ColumnCache:
+    """Column readers of a snapshot, kept for the next read; the least used go first. Thread-safe."""
+
+    def __init__(self, limit: int = _KEPT_COLUMNS) -> None:
+        self._limit = limit
+        self._lock = Lock()
+        self._readers: OrderedDict[tuple[object, ...], ColumnReader] = OrderedDict()
+
+    def get(self, fragment: Fragment, read: Read, open_: Callable[[Read], ColumnReader]) -> ColumnReader:
+        """Return the reader of a column, opened when it is not there."""
+        key = (fragment.id, read.key)
+        with self._lock:
+            found = self._readers.get(key)
+            if found is not None:
+                self._readers.move_to_end(key)
+                return found
+        found = open_(read)
+        with self._lock:
+            found = self._readers.setdefault(key, found)
+            while len(self._readers) > self._limit:
+                self._readers.popitem(last=False)
+        return found

@@ -1,0 +1,105 @@
+"""Read one morsel: the columns of the filter first, then the others for the rows that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.file.column import Rows
+from lance_duck.scan.plan import Morsel, ScanPlan
+from lance_duck.scan.predicate.arrays import keep, nonzero
+from lance_duck.scan.projection import ROW_ID, Read
+from lance_duck.scan.read.assemble import assemble
+from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
+from lance_duck.store.request import run
+
+SPARSE: Final = 4
+WIDE: Final = 256
+
+
+def read_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> pa.RecordBatch | None:
+    """Read the living rows of a morsel that pass the filter, projected; None if there is none."""
+    rows = _live_rows(plan, reader, morsel)
+    early: Columns = {}
+    if plan.filter is not None and count_rows(rows):
+        early = read_rows(reader, plan.first_reads, rows)
+        early |= _hidden(plan, reader, plan.hidden_in_filter, rows, morsel)
+        mask = plan.filter.mask(early, count_rows(rows))
+        rows, early = _narrow(plan, rows, early, mask)
+    count = count_rows(rows)
+    if not count:
+        return None
+    columns = {**early, **read_rows(reader, plan.later_reads, rows)}
+    columns |= _hidden(plan, reader, plan.hidden, rows, morsel)
+    return assemble(plan.projection, columns, count)
+
+
+def count_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> int:
+    """Return number of rows of the morsel that live and pass the filter."""
+    rows = _live_rows(plan, reader, morsel)
+    if plan.filter is None or not count_rows(rows):
+        return count_rows(rows)
+    columns = read_rows(reader, plan.first_reads, rows)
+    columns |= _hidden(plan, reader, plan.hidden_in_filter, rows, morsel)
+    return int(plan.filter.mask(columns, count_rows(rows)).true_count)
+
+
+def read_rows(reader: FragmentReader, wanted: Sequence[Read], rows: Rows) -> Columns:
+    """Read columns of some rows, in the way that touches least.
+
+    Rows that lie close together are read with those between them, which are then left out; columns of wide values are
+    always read row by row.
+    """
+    if not wanted:
+        return {}
+    if not isinstance(rows, slice) and len(rows) == rows[-1] - rows[0] + 1:
+        rows = slice(int(rows[0]), int(rows[-1]) + 1)
+    if isinstance(rows, slice) or len(rows) * SPARSE < rows[-1] - rows[0] + 1:
+        return run(reader.read(wanted, rows))
+    wide = [read for read in wanted if read.width >= WIDE]
+    narrow = [read for read in wanted if read.width < WIDE]
+    columns = run(reader.read(wide, rows)) if wide else {}
+    if narrow:
+        first, last = int(rows[0]), int(rows[-1])
+        mask = np.zeros(last + 1 - first, np.bool_)
+        mask[rows - first] = True
+        chosen = pa.array(mask)
+        found = run(reader.read(narrow, slice(first, last + 1)))
+        columns |= {name: keep(array, chosen) for name, array in found.items()}
+    return columns
+
+
+def count_rows(rows: Rows) -> int:
+    """Return number of rows."""
+    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
+
+
+def _live_rows(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> Rows:
+    deletions = None if plan.include_deleted else reader.deletions
+    if deletions is None or not deletions.count_in(morsel.start, morsel.stop):
+        return slice(morsel.start, morsel.stop)
+    return deletions.live_offsets(morsel.start, morsel.stop)
+
+
+def _narrow(plan: ScanPlan, rows: Rows, early: Columns, mask: pa.BooleanArray) -> tuple[Rows, Columns]:
+    """Return rows where the mask is true, and of the columns so far those that the result needs, for these rows."""
+    kept = {name: early[name] for name in plan.carried if name in early}
+    if mask.true_count == len(mask):
+        return rows, kept
+    places: NDArray[np.int64] = nonzero(mask)
+    chosen = places + rows.start if isinstance(rows, slice) else rows[places]
+    return chosen, {name: keep(array, mask) for name, array in kept.items()}
+
+
+def _hidden(plan: ScanPlan, reader: FragmentReader, names: Sequence[str], rows: Rows, morsel: Morsel) -> Columns:
+    columns = {name: reader.hidden(name, rows, morsel.row_offset) for name in names}
+    if plan.include_deleted and ROW_ID in columns and reader.deletions is not None:
+        offsets = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        gone = pa.array(reader.deletions.contains(offsets))
+        columns[ROW_ID] = pc.if_else(gone, pa.scalar(None, pa.uint64()), columns[ROW_ID])
+    return columns

@@ -1,0 +1,136 @@
+"""Reads of rows chosen by indexes: few rows of many fragments are read together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow.dictionaries import concatenate
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.filters import Filter
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.predicate.arrays import keep, nonzero
+from lance_duck.scan.projection import Read
+from lance_duck.scan.read.assemble import assemble
+from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
+from lance_duck.scan.read.morsel import read_rows
+from lance_duck.store import local_path
+from lance_duck.store.request import MOST_AT_ONCE, gather, run
+
+_FEW: Final = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """Rows of one fragment.
+
+    Attributes:
+        reader: The fragment.
+        offsets: Physical offsets, ascending; deleted rows may be among them.
+        row_offset: Live rows of the table before the fragment.
+    """
+
+    reader: FragmentReader
+    offsets: NDArray[np.int64]
+    row_offset: int = 0
+
+    def living(self) -> Share:
+        """Return the rows that live."""
+        deletions = self.reader.deletions
+        if deletions is None:
+            return self
+        gone = deletions.contains(self.offsets)
+        return Share(self.reader, self.offsets[~gone], self.row_offset) if gone.any() else self
+
+
+def read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.RecordBatch]:
+    """Read the rows that live and pass the filter of the plan: no batch where there are none, else one batch.
+
+    Where dictionaries of several fragments do not go together, there is a batch for each.
+    """
+    try:
+        return _read_shares(plan, shares, uri)
+    except UnsupportedError:
+        if len(shares) == 1:
+            raise
+        return [batch for share in shares for batch in _read_shares(plan, [share], uri)]
+
+
+def _read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.RecordBatch]:
+    shares = _prepared(plan, shares, uri)
+    early: Columns = {}
+    ahead: Sequence[Read] = ()
+    if plan.filter is not None and shares:
+        if sum(len(share.offsets) for share in shares) <= _FEW:
+            first = {read.name for read in plan.first_reads}
+            ahead = [read for read in plan.later_reads if read.name not in first]
+        early = _read(shares, (*plan.first_reads, *ahead)) | _hidden(shares, plan.hidden_in_filter)
+        wanted = {*plan.carried, *plan.hidden, *(read.name for read in ahead)}
+        shares, early = _narrowed(plan.filter, shares, early, wanted)
+    if not shares:
+        return []
+    columns = early | _read(shares, [read for read in plan.later_reads if read not in ahead])
+    columns |= _hidden(shares, [name for name in plan.hidden if name not in early])
+    return [assemble(plan.projection, columns, sum(len(share.offsets) for share in shares))]
+
+
+def count_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> int:
+    """Return number of rows that live and pass the filter of the plan."""
+    shares = _prepared(plan, shares, uri)
+    count = sum(len(share.offsets) for share in shares)
+    if plan.filter is None or not count:
+        return count
+    columns = _read(shares, plan.first_reads) | _hidden(shares, plan.hidden_in_filter)
+    return int(plan.filter.mask(columns, count).true_count)
+
+
+def _prepared(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[Share]:
+    """Return the shares with living rows only; where a file costs a round trip to open, many are opened at once."""
+    if len(shares) > 1 and local_path(uri) is None:
+        wanted = (*plan.first_reads, *plan.later_reads)
+        with ThreadPoolExecutor(min(len(shares), MOST_AT_ONCE), thread_name_prefix="lance_duck-open") as pool:
+            list(pool.map(lambda share: (share.reader.deletions, share.reader.open(wanted)), shares))
+    return [living for share in shares if len((living := share.living()).offsets)]
+
+
+def _read(shares: Sequence[Share], wanted: Sequence[Read]) -> Columns:
+    if not wanted:
+        return {}
+    if len(shares) == 1:
+        return read_rows(shares[0].reader, wanted, shares[0].offsets)
+    found = run(gather([share.reader.read(wanted, share.offsets) for share in shares]))
+    return {name: concatenate([columns[name] for columns in found]) for name in found[0]}
+
+
+def _hidden(shares: Sequence[Share], names: Sequence[str]) -> Columns:
+    return {
+        name: concatenate([share.reader.hidden(name, share.offsets, share.row_offset) for share in shares])
+        for name in names
+    }
+
+
+def _narrowed(
+    filter_: Filter, shares: Sequence[Share], early: Columns, wanted: set[str]
+) -> tuple[Sequence[Share], Columns]:
+    """Return rows that pass the filter, and of the columns so far those that are wanted, for these rows."""
+    mask = filter_.mask(early, sum(len(share.offsets) for share in shares))
+    kept = {name: array for name, array in early.items() if name in wanted}
+    if mask.true_count == len(mask):
+        return shares, kept
+    if not mask.true_count:
+        return [], {}
+    chosen = nonzero(mask)
+    edges = np.cumsum([0, *(len(share.offsets) for share in shares)])
+    bounds = np.searchsorted(chosen, edges).tolist()
+    left = [
+        Share(share.reader, share.offsets[chosen[begin:end] - edge], share.row_offset)
+        for share, begin, end, edge in zip(shares, bounds, bounds[1:], edges.tolist(), strict=False)
+        if begin < end
+    ]
+    return left, {name: keep(array, mask) for name, array in kept.items()}

@@ -1,0 +1,69 @@
+"""How many rows a filter keeps, from a small sample; and whether it pays to filter before DuckDB does.
+
+Filtering here saves the columns of the rows that fall out, but copies those that stay, which DuckDB does not need to;
+and DuckDB plans its joins as if a filter that it gave away kept every row. So it pays only where very few rows stay,
+or where rows are wide or far away.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.filters import Filter
+from lance_duck.scan.predicate.arrays import row_width
+from lance_duck.scan.projection import HIDDEN, reads
+from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import local_path
+from lance_duck.store.request import run
+
+PAYS_BELOW: Final = 0.02
+PAYS_BELOW_WHEN_WIDE: Final = 0.4
+WIDE_ROW: Final = 512
+_SLICES: Final = 8
+_SLICE_ROWS: Final = 1024
+
+
+def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, expected: int | None = None) -> bool:
+    """Return whether a scan should filter by itself rather than leave it to DuckDB.
+
+    Args:
+        snapshot: The version of the table.
+        columns: Column readers to use again.
+        condition: The filter.
+        expected: Rows that the scan looks at, at most, where indexes help it.
+    """
+    if local_path(snapshot.uri) is None or any(path[0] in HIDDEN for path in condition.paths()):
+        return True
+    wide = sum(row_width(field.type) for field in snapshot.schema.scan_arrow) >= WIDE_ROW
+    most = PAYS_BELOW_WHEN_WIDE if wide else PAYS_BELOW
+    if expected is not None and expected <= most * snapshot.count_rows():
+        return True
+    try:
+        kept = estimate_selectivity(snapshot, columns, condition)
+    except LanceDuckError:
+        return True  # the scan itself will say what is wrong
+    return kept <= most
+
+
+def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Filter) -> float:
+    """Estimate the share of rows that a filter keeps, 0 to 1, from slices spread over the table."""
+    fragments = snapshot.fragments
+    wanted = reads(snapshot.schema, condition.paths())
+    spots = {_spot(snapshot, (i + 0.5) * len(fragments) / _SLICES) for i in range(_SLICES if len(fragments) else 0)}
+    seen = kept = 0
+    for index, start, stop in sorted(spots):
+        if start < stop:
+            reader = FragmentReader(snapshot, fragments[index], columns)
+            seen += stop - start
+            kept += condition.mask(run(reader.read(wanted, slice(start, stop))), stop - start).true_count
+    return kept / seen if seen else 0.0
+
+
+def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:
+    """Return fragment, start and stop of the slice around a place, in fragments from the start of the table."""
+    index = int(place)
+    count = snapshot.physical_rows(snapshot.fragments[index])
+    start = max(0, min(int((place % 1) * count) - _SLICE_ROWS // 2, count - _SLICE_ROWS))
+    return index, start, min(start + _SLICE_ROWS, count)

@@ -1,0 +1,315 @@
+"""Rows by position, by address or by row id, in the order asked for; only what they need is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.encoding.arrow.dictionaries import concatenate
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.rows import row_addresses, split_addresses
+from lance_duck.scan.predicate.arrays import pick
+from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
+from lance_duck.scan.read.assemble import assemble
+from lance_duck.scan.read.column_cache import HeldColumns, is_few
+from lance_duck.scan.read.fragment_reader import ColumnCache, Columns, FragmentReader
+from lance_duck.snapshot import Snapshot
+from lance_duck.store.request import Request, gather, run
+from lance_duck.wire.fragment import Fragment
+
+Places = NDArray[np.int64]
+Addresses = NDArray[np.uint64]
+
+_MOST_AT_ONCE: Final = 64
+
+
+@dataclass(frozen=True)
+class _FragmentTake:
+    """Rows to take from one fragment."""
+
+    reader: FragmentReader
+    offsets: Places
+    row_offset: int
+
+
+class Taker:
+    """Takes rows of a snapshot. Safe to use from several threads.
+
+    Args:
+        snapshot: The version of the table.
+        columns: Column readers to use again.
+    """
+
+    def __init__(self, snapshot: Snapshot, columns: ColumnCache) -> None:
+        self._snapshot = snapshot
+        self._columns = columns
+        self._fragments = snapshot.fragments
+        self._index_of: dict[int, int] | None = None
+        self._readers: dict[int, FragmentReader] = {}
+        self._bounds: Places | None = None
+        self._last: tuple[Projection, Sequence[Read]] | None = None
+
+    def by_position(self, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
+        """Return rows by their places among all rows that are not deleted, in any order, also repeatedly.
+
+        Raises:
+            InvalidInputError: A place is negative or beyond the last row.
+        """
+        wanted = places(positions, "row positions")
+        bounds = self._live_bounds()
+        wanted = _in_range(wanted, int(bounds[-1]))
+        owners = np.searchsorted(bounds, wanted, side="right") - 1
+        offsets = np.empty(len(wanted), np.int64)
+        for index in np.unique(owners).tolist():
+            mine = owners == index
+            within = wanted[mine] - bounds[index]
+            deletions = self._reader(index).deletions
+            offsets[mine] = within if deletions is None else deletions.nth_live(within)
+        return self._take(owners, offsets, projection)
+
+    def by_address(self, addresses: Iterable[int], projection: Projection) -> pa.RecordBatch:
+        """Read rows by address (fragment id * 2^32 + offset), in any order, repeats too; deleted rows are left out.
+
+        Raises:
+            InvalidInputError: An address of no fragment, or beyond the last row of its fragment.
+        """
+        ids, offsets = split_addresses(_unsigned(places(addresses, "row addresses"), "row addresses"))
+        if len(ids) and _is_one(ids):
+            return self._of_fragment(int(self._owners(ids[:1])[0]), offsets, projection)
+        owners = self._owners(ids)
+        lives = np.ones(len(offsets), np.bool_)
+        for index in np.unique(owners).tolist():
+            mine = owners == index
+            lives[mine] = self._lives(self._reader(index), offsets[mine])
+        return self._take(owners[lives], offsets[lives], projection)
+
+    def _of_fragment(self, index: int, offsets: Places, projection: Projection) -> pa.RecordBatch:
+        """Return rows of one fragment."""
+        reader = self._reader(index)
+        if reader.deletions is not None or int(np.maximum.reduce(offsets)) >= reader.num_rows:
+            offsets = offsets[self._lives(reader, offsets)]
+        return self._take(np.full(len(offsets), index, np.int64), offsets, projection)
+
+    def by_row_id(self, row_ids: Iterable[int], projection: Projection) -> pa.RecordBatch:
+        """Return rows by `_rowid`: stable row ids where the table has them, else addresses.
+
+        Stable ids that no living row has are left out.
+        """
+        index = self._snapshot.row_id_index
+        if index is None:
+            return self.by_address(row_ids, projection)
+        addresses, lives = index.addresses(_unsigned(places(row_ids, "row ids"), "row ids"))
+        return self.by_address(addresses[lives], projection)
+
+    def in_fragment(self, fragment: Fragment, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
+        """Return rows by their places among the rows of one fragment that are not deleted.
+
+        Raises:
+            InvalidInputError: A place is negative or beyond the last row.
+        """
+        index = int(self._owners(np.array([fragment.id], np.int64))[0])
+        reader = self._reader(index)
+        wanted = _in_range(places(positions, "row positions"), reader.num_live_rows)
+        offsets = wanted if reader.deletions is None else reader.deletions.nth_live(wanted)
+        return self._take(np.full(len(wanted), index, np.int64), offsets, projection)
+
+    def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
+        """Return rows `offsets` of the fragments at `owners`."""
+        wanted = self._wanted(projection)
+        held = self._of_held(wanted, owners, offsets)
+        if held and len(held) == len(projection.roots):
+            return assemble(projection, held, len(offsets))
+        wanted = [read for read in wanted if read.name not in held] if held else wanted
+        columns = self._read_of_files(wanted, owners, offsets, projection)
+        return assemble(projection, columns | held, len(offsets))
+
+    def _of_held(self, wanted: Sequence[Read], owners: Places, offsets: Places) -> Columns:
+        """Return the columns that are in memory."""
+        found = [(read.name, self._held.find(read)) for read in wanted] if is_few(len(offsets)) else ()
+        held = {name: column for name, column in found if column is not None}
+        if not held:
+            return {}
+        rows = self._physical_bounds[owners] + offsets
+        return {name: column.take(rows) for name, column in held.items()}
+
+    @cached_property
+    def _held(self) -> HeldColumns:
+        return HeldColumns(self._snapshot, self._whole)
+
+    def _whole(self, read: Read) -> list[pa.Array]:
+        """Return a column of all fragments, deleted rows among it."""
+        readers = [self._reader(index) for index in range(len(self._fragments))]
+        return [run(reader.read([read], slice(0, reader.num_rows)))[read.name] for reader in readers]
+
+    @cached_property
+    def _physical_bounds(self) -> Places:
+        counts = np.array([self._snapshot.physical_rows(fragment) for fragment in self._fragments], np.int64)
+        return np.cumsum(counts) - counts
+
+    def _read_of_files(
+        self, wanted: Sequence[Read], owners: Places, offsets: Places, projection: Projection
+    ) -> Columns:
+        keys = row_addresses(0, offsets) | (owners.astype(np.uint64) << np.uint64(32))
+        ascending, back = _ascending(keys)
+        shares = self._shares(*split_addresses(ascending), projection)
+        columns: Columns = {}
+        for first in range(0, len(shares), _MOST_AT_ONCE):
+            found = run(gather([_read(share, wanted, projection) for share in shares[first : first + _MOST_AT_ONCE]]))
+            columns = _joined([columns, *found] if columns else found)
+        if not shares:
+            columns = _none(wanted, projection)
+        return columns if back is None else {name: pick(array, back) for name, array in columns.items()}
+
+    def _wanted(self, projection: Projection) -> Sequence[Read]:
+        """Return columns to read for a projection; those of the last one are remembered."""
+        last = self._last
+        if last is None or last[0] is not projection:
+            last = self._last = projection, reads(self._snapshot.schema, projection.paths, _forms(projection))
+        return last[1]
+
+    def _shares(self, owners: Places, offsets: Places, projection: Projection) -> list[_FragmentTake]:
+        """Cut rows that ascend by fragment and offset into fragments."""
+        edges = [0] if len(owners) and owners[0] == owners[-1] else np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
+        numbered = any(path[0] in HIDDEN for path in projection.paths)
+        return [
+            _FragmentTake(
+                self._reader(int(owners[begin])),
+                offsets[begin:end],
+                int(self._live_bounds()[owners[begin]]) if numbered else 0,
+            )
+            for begin, end in zip(edges, [*edges, len(owners)][1:], strict=True)
+        ]
+
+    def _owners(self, ids: Places) -> Places:
+        """Return places of fragments by their ids."""
+        if self._index_of is None:
+            self._index_of = {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
+        owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
+        if (owners < 0).any():
+            raise InvalidInputError("row of a fragment that is not there", found=int(ids[owners < 0][0]))
+        return owners
+
+    def _lives(self, reader: FragmentReader, offsets: Places) -> NDArray[np.bool_]:
+        if len(offsets) and int(offsets.max()) >= reader.num_rows:
+            where = f"fragment {reader.fragment.id}"
+            raise InvalidInputError(
+                "row offset", where=where, expected=f"< {reader.num_rows}", found=int(offsets.max())
+            )
+        return np.ones(len(offsets), np.bool_) if reader.deletions is None else ~reader.deletions.contains(offsets)
+
+    def _live_bounds(self) -> Places:
+        if self._bounds is None:
+            counts = np.array(self._snapshot.row_counts(), np.int64)
+            self._bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        return self._bounds
+
+    def _reader(self, index: int) -> FragmentReader:
+        found = self._readers.get(index)
+        if found is None:
+            found = self._readers[index] = FragmentReader(self._snapshot, self._fragments[index], self._columns)
+        return found
+
+
+def places(values: Any, what: str) -> Places | Addresses:
+    """Return numbers as int64, or as uint64 where they are given so, from a list, range, numpy array or Arrow array.
+
+    Raises:
+        WrongTypeError: They are no whole numbers.
+        InvalidInputError: One is larger than 64 bits, or null.
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        if values.null_count:
+            raise InvalidInputError(f"null among {what}")
+        values = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+    try:
+        listed = values if isinstance(values, np.ndarray | Sequence) else list(values)
+        found = np.asarray(listed)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _no_list(values, what) from error
+    if found.size == 0 and not isinstance(values, str | bytes):
+        return np.empty(0, np.int64)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        return _large_places(values, listed, what)
+    return found if found.dtype == np.uint64 else found.astype(np.int64)
+
+
+def _no_list(values: Any, what: str) -> WrongTypeError:
+    return WrongTypeError(f"bad {what}", expected="a list of whole numbers", found=type(values).__name__)
+
+
+def _large_places(values: Any, listed: Any, what: str) -> Addresses:
+    """Numbers as uint64 that numpy does not take for whole ones because some need all of 64 bits, or are none."""
+    if isinstance(values, str | bytes | Mapping) or np.ndim(listed) != 1:
+        raise _no_list(values, what)
+    numbers = listed.tolist() if isinstance(listed, np.ndarray) else listed
+    for value in numbers:
+        if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+            found = f"{value!r} of type {type(value).__name__}"
+            raise WrongTypeError(f"bad {what}", expected="whole numbers", found=found)
+        if not 0 <= value.__index__() < 1 << 64:
+            raise InvalidInputError(f"bad {what}", expected="whole numbers from 0 to 2^64 - 1", found=value)
+    return np.array(numbers, np.uint64)
+
+
+def _unsigned(numbers: Places | Addresses, what: str) -> Addresses:
+    """Return numbers as uint64; InvalidInputError where one is negative."""
+    if numbers.dtype != np.uint64 and len(numbers) and int(numbers.min()) < 0:
+        raise InvalidInputError(f"bad {what}", expected="no negative number", found=int(numbers.min()))
+    return numbers.view(np.uint64)
+
+
+def _is_one(numbers: Places) -> bool:
+    """Return whether all numbers, at least one, are the same."""
+    return bool(np.logical_and.reduce(numbers == numbers[0]))
+
+
+def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | None]:
+    """Return keys in order, each once; and which of these each one was, None where they were just so."""
+    if (keys[1:] > keys[:-1]).all():
+        return keys, None
+    order = np.argsort(keys)
+    ordered = keys[order]
+    if not (ordered[1:] > ordered[:-1]).all():
+        return np.unique(keys, return_inverse=True)
+    back = np.empty(len(keys), np.int64)
+    back[order] = np.arange(len(keys))
+    return ordered, back
+
+
+def _in_range(wanted: Places | Addresses, count: int) -> Places:
+    """Return positions as int64; InvalidInputError where one is negative, or beyond the last row."""
+    outside = (wanted < 0) | (wanted >= count)
+    if outside.any():
+        expected = f"0 to {count - 1}" if count else "none, as there are no rows"
+        raise InvalidInputError("row position", expected=expected, found=int(wanted[outside][0]))
+    return wanted.view(np.int64)
+
+
+def _read(share: _FragmentTake, wanted: Sequence[Read], projection: Projection) -> Request[Columns]:
+    columns = yield from share.reader.read(wanted, share.offsets)
+    present = {read.name for read in wanted}
+    for name in dict.fromkeys(path[0] for path in projection.paths):
+        if name not in present:
+            columns[name] = share.reader.hidden(name, share.offsets, share.row_offset)
+    return columns
+
+
+def _joined(pieces: Sequence[Columns]) -> Columns:
+    if len(pieces) == 1:
+        return pieces[0]
+    return {name: concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def _none(wanted: Sequence[Read], projection: Projection) -> Columns:
+    hidden = {path[0]: pa.nulls(0, pa.uint64()) for path in projection.paths if path[0] in HIDDEN}
+    return {**hidden, **{read.name: pa.nulls(0, read.arrow_type) for read in wanted}}
+
+
+def _forms(projection: Projection) -> dict[str, pa.DataType]:
+    return {output.path[0]: output.field.type for output in projection.outputs if output.path and len(output.path) == 1}

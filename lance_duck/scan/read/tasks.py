@@ -1,0 +1,242 @@
+"""The work of a scan, cut into pieces that one thread does at a time: ranges of rows, and rows that indexes chose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.scan.filters import Filter
+from lance_duck.scan.indexes.selection import Choices
+from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, cut
+from lance_duck.scan.projection import ROW_OFFSET
+from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
+from lance_duck.scan.read.morsel import count_morsel, read_morsel
+from lance_duck.scan.read.selected_rows import Share, count_shares, read_shares
+from lance_duck.snapshot import Snapshot
+
+LONE: Final = 1024
+"""So many rows of one fragment are read by themselves, fewer together with those of others."""
+
+MOST_TOGETHER: Final = 64
+MOST_COUNTED: Final = 1 << 20
+"""Rows of which nothing but their number is asked are taken together up to here."""
+
+RUN: Final = 256
+"""Rows in runs as long as that, on average, are read as ranges."""
+
+
+class Task(Protocol):
+    """A piece of work."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that it goes over."""
+
+    def read(self) -> list[pa.RecordBatch]:
+        """Return the batches of its rows, none of them empty."""
+
+    def count(self) -> int:
+        """Return number of its rows that live and pass the filter."""
+
+
+class Readers:
+    """The fragments of a plan, opened when they are come to."""
+
+    def __init__(self, snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> None:
+        self.plan = plan
+        self.uri = snapshot.uri
+        self._snapshot = snapshot
+        self._columns = columns
+        self._opened: dict[int, FragmentReader] = {}
+
+    def at(self, index: int) -> FragmentReader:
+        """Return the fragment at a place of the plan."""
+        found = self._opened.get(index)
+        if found is None:
+            found = FragmentReader(self._snapshot, self.plan.fragments[index], self._columns)
+            self._opened[index] = found
+        return found
+
+    def count(self, index: int) -> int:
+        """Return rows of a fragment that the plan sees, before its filter."""
+        reader = self.at(index)
+        return reader.num_rows if self.plan.include_deleted else reader.num_live_rows
+
+    def before(self, index: int) -> int:
+        """Return rows of the plan before a fragment; 0 where nothing asks for it."""
+        numbered = ROW_OFFSET in self.plan.hidden or ROW_OFFSET in self.plan.hidden_in_filter
+        return self._bounds[index] if numbered else 0
+
+    def extents(self) -> Iterator[Extent]:
+        """Yield row ranges to go over: all rows, or with limit and offset and no filter those that they leave."""
+        plan = self.plan
+        skip, left = (plan.offset, plan.limit) if plan.filter is None else (0, None)
+        before = 0
+        for index in range(len(plan.fragments)):
+            if left == 0:
+                return
+            reader = self.at(index)
+            count = self.count(index)
+            if skip < count:
+                taken = count - skip if left is None else min(left, count - skip)
+                yield Extent(index, *self._range(reader, skip, skip + taken, count), before)
+                left = None if left is None else left - taken
+            skip = max(0, skip - count)
+            before += count
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        return list(accumulate((self.count(i) for i in range(len(self.plan.fragments))), initial=0))
+
+    def _range(self, reader: FragmentReader, start: int, stop: int, count: int) -> tuple[int, int]:
+        """Return physical rows from the start-th to before the stop-th that the plan sees."""
+        if start == 0 and stop == count:
+            return 0, reader.num_rows
+        deletions = None if self.plan.include_deleted else reader.deletions
+        if deletions is None:
+            return start, stop
+        first, last = deletions.nth_live(np.array([start, stop - 1])).tolist()
+        return first, last + 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Range:
+    plan: ScanPlan
+    reader: FragmentReader
+    morsel: Morsel
+
+    @property
+    def rows(self) -> int:
+        return self.morsel.stop - self.morsel.start
+
+    def read(self) -> list[pa.RecordBatch]:
+        batch = read_morsel(self.plan, self.reader, self.morsel)
+        return [] if batch is None else [batch]
+
+    def count(self) -> int:
+        return count_morsel(self.plan, self.reader, self.morsel)
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    plan: ScanPlan
+    shares: Sequence[Share]
+    uri: str
+
+    @property
+    def rows(self) -> int:
+        return sum(len(share.offsets) for share in self.shares)
+
+    def read(self) -> list[pa.RecordBatch]:
+        return read_shares(self.plan, self.shares, self.uri)
+
+    def count(self) -> int:
+        return count_shares(self.plan, self.shares, self.uri)
+
+
+def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
+    """Yield the work of a plan in the order of its rows, lazily: sizes follow what the sizer has learnt."""
+    choices = readers.plan.choices
+    if choices is None:
+        for morsel in cut(readers.extents(), sizer):
+            yield _Range(readers.plan, readers.at(morsel.index), morsel)
+    else:
+        yield from _Cutting(readers, choices, sizer, counting).tasks()
+
+
+class _Cutting:
+    """Cuts the work of a plan with choices."""
+
+    def __init__(self, readers: Readers, choices: Choices, sizer: Sizer, counting: bool) -> None:
+        self._readers = readers
+        self._plan = readers.plan
+        self._choices = choices
+        self._sizer = sizer
+        self._counting = counting
+        self._held: list[Share] = []
+        self._held_filter: Filter | None = None
+
+    def tasks(self) -> Iterator[Task]:
+        for index, fragment_id in self._touched():
+            if self._choices.is_open(fragment_id):
+                yield from self._flush()
+                yield from self._ranges(self._plan, index, [(0, self._readers.at(index).num_rows)])
+            else:
+                yield from self._closed(index, fragment_id)
+        yield from self._flush()
+
+    def _touched(self) -> Iterator[tuple[int, int]]:
+        """Yield places and ids of the fragments that have rows to look at, in order."""
+        hits = self._choices.rows.parts
+        ids = self._plan.ids
+        if len(hits) * 4 < len(ids) and self._plan.place_of is not None and self._choices.closes(len(ids)):
+            for place in sorted(self._plan.place_of[i] for i in hits):
+                yield place, ids[place]
+            return
+        for place, fragment_id in enumerate(ids):
+            if fragment_id in hits or self._choices.is_open(fragment_id):
+                yield place, fragment_id
+
+    def _closed(self, index: int, fragment_id: int) -> Iterator[Task]:
+        left = self._choices.left(fragment_id)
+        offsets = self._choices.offsets(fragment_id)
+        reader = self._readers.at(index)
+        plan = self._plan.asking(left)
+        if len(offsets) >= LONE and not (self._counting and left is None):
+            breaks = np.flatnonzero(np.diff(offsets) != 1)
+            if (len(breaks) + 1) * RUN <= len(offsets):
+                yield from self._flush()
+                edges = [0, *(breaks + 1).tolist(), len(offsets)]
+                runs = [(int(offsets[a]), int(offsets[b - 1]) + 1) for a, b in pairwise(edges)]
+                yield from self._ranges(plan, index, runs)
+                return
+            if left is not None and 2 * len(offsets) > reader.num_rows:
+                yield from self._flush()
+                yield from self._ranges(self._plan, index, [(0, reader.num_rows)])
+                return
+        yield from self._pieces(plan, left, Share(reader, offsets, self._readers.before(index)))
+
+    def _ranges(self, plan: ScanPlan, index: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Task]:
+        before = self._readers.before(index)
+        extents = (Extent(index, start, stop, before) for start, stop in ranges)
+        for morsel in cut(extents, self._sizer):
+            yield _Range(plan, self._readers.at(index), morsel)
+
+    def _pieces(self, plan: ScanPlan, left: Filter | None, share: Share) -> Iterator[Task]:
+        """Hold few rows back to be read with others; many are cut."""
+        if left is not self._held_filter:
+            yield from self._flush()
+        known = self._counting and left is None
+        if known or len(share.offsets) < LONE:
+            self._held.append(share)
+            self._held_filter = left
+            rows = sum(len(s.offsets) for s in self._held)
+            if rows >= (MOST_COUNTED if known else LONE) or (len(self._held) >= MOST_TOGETHER and not known):
+                yield from self._flush()
+            return
+        yield from self._flush()
+        start, rows = 0, len(share.offsets)
+        while start < rows:
+            step = self._sizer.take()
+            stop = rows if rows - start <= step + step // 4 else start + step
+            yield self._task(plan, [_cut(share, share.offsets[start:stop])])
+            start = stop
+
+    def _flush(self) -> Iterator[Task]:
+        if self._held:
+            yield self._task(self._plan.asking(self._held_filter), self._held)
+            self._held = []
+
+    def _task(self, plan: ScanPlan, shares: Sequence[Share]) -> Task:
+        return _Chosen(plan, shares, self._readers.uri)
+
+
+def _cut(share: Share, offsets: NDArray[np.int64]) -> Share:
+    return Share(share.reader, offsets, share.row_offset)

@@ -1,0 +1,95 @@
+"""Constants that are written as expressions, CAST('2020-01-01' AS DATE) or DATE '2020-01-01' - INTERVAL 1 DAY.
+
+DuckDB computes them once, and they are compared as the values that they are: of now(), too, so text that asks for the
+time must not be kept as a filter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.evaluator.expressions import Parameters, query_tables
+from lance_duck.scan.sql.literals import Literal, NotSimpleError, is_binary, is_text
+from lance_duck.scan.sql.tokens import SqlToken
+
+_OF_THE_TIME: Final = re.compile(r"\b(?:now|today|current_\w+)\b", re.IGNORECASE)
+_KEYWORDS: Final = frozenset(
+    """
+    cast try_cast as date timestamp timestamptz time interval true false null at current_date current_timestamp
+    """.split()  # noqa: SIM905
+)
+_WORDS: Final = frozenset(
+    """
+    with zone precision year years month months week weeks day days hour hours minute minutes second seconds
+    millisecond milliseconds microsecond microseconds varchar text string char blob bytea binary boolean bool tinyint
+    smallint int integer bigint hugeint utinyint usmallint uinteger ubigint int1 int2 int4 int8 float real double
+    float4 float8 decimal numeric datetime uuid x
+    now today to_date to_timestamp to_timestamp_seconds to_timestamp_millis to_timestamp_micros make_date make_timestamp
+    date_trunc date_add strptime epoch_ms unhex from_hex encode lower upper concat abs
+    """.split()  # noqa: SIM905
+)
+_MARKS: Final = frozenset("( ) , . :: - + * / % |".split())  # noqa: SIM905
+_ENDS: Final = (")", "]", ",", "and", "or")
+_OPENING: Final = SqlToken("mark", "(")
+_CLOSING: Final = SqlToken("mark", ")")
+
+
+def constant_tokens(found: Iterable[SqlToken]) -> int:
+    """Return how many of the next tokens are an expression that names no column and is the same for every row; 0: none.
+
+    It ends before what binds looser than arithmetic does: a comparison, AND, OR, a comma, or a closing bracket.
+    """
+    depth = 0
+    for count, token in enumerate(found):
+        if depth == 0 and (token.kind in ("op", "end") or token.text in _ENDS):
+            return count
+        known = token.kind in ("number", "text", "param") or token.text in _MARKS
+        known = known or (token.kind == "keyword" and token.text in _KEYWORDS)
+        if not known and not (token.kind in ("word", "other") and token.text.lower() in _WORDS):
+            return 0
+        depth += (token == _OPENING) - (token == _CLOSING)
+    return 0
+
+
+def asks_for_the_time(text: str) -> bool:
+    """Return whether SQL text may mean another filter each time: it may ask for the time of the day."""
+    return _OF_THE_TIME.search(text) is not None
+
+
+def computed(text: str, parameters: Parameters = None) -> Literal:
+    """Return the value of an expression that names no column.
+
+    Raises:
+        NotSimpleError: It has none, or not one that is compared exactly.
+    """
+    try:
+        value = query_tables(f"SELECT ({text}\n) AS value", {}, parameters).column(0)[0]
+    except InvalidInputError as error:
+        raise NotSimpleError from error
+    return _literal(value)
+
+
+def _literal(value: pa.Scalar) -> Literal:
+    type_ = value.type
+    if not value.is_valid:
+        return Literal("value", None)
+    if pa.types.is_integer(type_) or pa.types.is_decimal(type_):
+        return Literal("number", format(value.as_py(), "f" if pa.types.is_decimal(type_) else "d"))
+    is_moment = pa.types.is_timestamp(type_) and type_.unit != "ns"
+    if is_moment or pa.types.is_time(type_) or pa.types.is_date32(type_) or pa.types.is_boolean(type_):
+        return Literal("value", _python_value(value))
+    if type_ == pa.float64() or is_text(type_) or is_binary(type_):
+        return Literal("value", value.as_py())
+    raise NotSimpleError
+
+
+def _python_value(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError) as error:  # infinity, and years that Python does not count
+        raise NotSimpleError from error

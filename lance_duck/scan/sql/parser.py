@@ -1,0 +1,373 @@
+"""Simple SQL filters as a predicate tree, without asking DuckDB.
+
+Understood are comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, TRUE, FALSE and
+DISTINCT FROM, LIKE of a prefix and starts_with, membership in lists, bare booleans, AND, OR, NOT and parentheses.
+Whatever else the text holds, and every constant that is not compared exactly, is left to DuckDB: the answer is then
+None, never a guess.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.scan.evaluator.expressions import Parameters, plain_value
+from lance_duck.scan.predicate.lists import is_list, item_type
+from lance_duck.scan.predicate.tree import (
+    MIRRORED,
+    OPS,
+    Compare,
+    ConstantCondition,
+    HasAll,
+    HasAny,
+    In,
+    IsNull,
+    Not,
+    Op,
+    Path,
+    Predicate,
+    StartsWith,
+    all_of,
+)
+from lance_duck.scan.sql.compare import comparison, either, like, membership
+from lance_duck.scan.sql.lists import bound_values, listed_values, written_values
+from lance_duck.scan.sql.literals import Literal, NotSimpleError, cast_literal, is_text, numeric, scalar_for
+from lance_duck.scan.sql.names import find_name
+from lance_duck.scan.sql.tokens import END, SqlToken, tokens
+
+_OPS: Final[Mapping[str, Op]] = {**{op: op for op in OPS}, "<>": "!=", "==": "="}
+_TYPED: Final = ("date", "timestamp", "timestamptz", "time")
+_MAX_DEPTH: Final = 64
+
+
+def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
+    """Return the filter as a tree, or None if it is not simple, or wrong, which DuckDB says better."""
+    try:
+        return Parser(tokens(text), schema, parameters).whole()
+    except NotSimpleError:
+        return None
+
+
+class Parser:
+    """Reads tokens as a predicate tree.
+
+    Args:
+        found: Tokens of a text.
+        schema: Columns that it may read.
+        parameters: Values bound to it.
+    """
+
+    def __init__(self, found: list[SqlToken], schema: pa.Schema, parameters: Parameters) -> None:
+        self._tokens = found
+        self._at = 0
+        self._depth = 0
+        self._schema = schema
+        self._names = schema.names
+        self._parameters = parameters
+        self._used = 0
+
+    def whole(self) -> Predicate:
+        """Return the tree of all tokens.
+
+        Raises:
+            NotSimpleError: They are not understood, or there are other parameters than those given.
+        """
+        found = self._any()
+        given = len(self._parameters or ())
+        if self._at != len(self._tokens) or self._used != given:
+            raise NotSimpleError
+        return found
+
+    def column(self) -> tuple[Path, pa.DataType]:
+        """Return the column that all tokens name, and the type of its values.
+
+        Raises:
+            NotSimpleError: They name none.
+        """
+        found = self._path()
+        if self._at != len(self._tokens):
+            raise NotSimpleError
+        return found
+
+    def _any(self) -> Predicate:
+        return self._chain("or", self._all, either)
+
+    def _all(self) -> Predicate:
+        return self._chain("and", self._not, all_of)
+
+    def _chain(self, word: str, part: Callable[[], Predicate], join: Callable[..., Predicate]) -> Predicate:
+        parts = [part()]
+        while self._takes("keyword", word):
+            parts.append(part())
+        return join(*parts)
+
+    def _not(self) -> Predicate:
+        if self._takes("keyword", "not"):
+            return Not(self._nested(self._not))
+        if self._takes("mark", "("):
+            inside = self._nested(self._any)
+            self._needs("mark", ")")
+            return inside
+        return self._leaf()
+
+    def _nested(self, part: Callable[[], Predicate]) -> Predicate:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise NotSimpleError
+        found = part()
+        self._depth -= 1
+        return found
+
+    def _leaf(self) -> Predicate:
+        if not self._is_name():
+            value = self._literal()
+            op = MIRRORED[self._op()]
+            path, type_ = self._path()
+            return comparison(op, path, value, type_)
+        if self._peek().text.lower() in _FUNCTIONS and self._peek(1) == SqlToken("mark", "("):
+            return self._function()
+        path, type_ = self._path()
+        if self._takes("keyword", "is"):
+            return self._is(path, type_)
+        if self._takes("keyword", "not"):
+            return Not(self._test(path, type_))
+        if self._peek().kind == "keyword" and self._peek().text in ("in", "between", "like"):
+            return self._test(path, type_)
+        if self._peek().text in _OPERATORS:
+            return _FUNCTIONS[_OPERATORS[self._next().text]](path, type_, self._argument())
+        if self._peek().kind == "op":
+            return comparison(self._op(), path, self._literal(), type_)
+        if type_ == pa.bool_():
+            return Compare("=", path, pa.scalar(True))
+        raise NotSimpleError
+
+    def _function(self) -> Predicate:
+        ask = _FUNCTIONS[self._next().text.lower()]
+        self._needs("mark", "(")
+        path, type_ = self._path()
+        self._needs("mark", ",")
+        argument = self._argument()
+        self._needs("mark", ")")
+        return ask(path, type_, argument)
+
+    def _argument(self) -> list[Literal] | Literal:
+        """Return a constant, or a list of such."""
+        if not self._takes("mark", "["):
+            found = self._literal()
+            is_list = found.kind == "value" and isinstance(found.value, list | tuple)
+            return [Literal("value", value) for value in found.value] if is_list else found
+        values: list[Literal] = []
+        while not self._takes("mark", "]"):
+            if values:
+                self._needs("mark", ",")
+            values.append(self._literal())
+        return values
+
+    def _is(self, path: Path, type_: pa.DataType) -> Predicate:
+        """Return what follows IS: null, true, false, or distinct from a constant; never null itself."""
+        negative = self._takes("keyword", "not")
+        if self._takes("keyword", "null"):
+            found: Predicate = IsNull(path)
+        elif self._takes("keyword", "distinct"):
+            self._needs("keyword", "from")
+            same = comparison("=", path, self._literal(), type_)
+            unknown = isinstance(same, Compare) and not same.value.is_valid
+            found = Not(IsNull(path)) if unknown else Not(all_of(Not(IsNull(path)), same))
+        elif type_ == pa.bool_() and self._peek().text in ("true", "false"):
+            value = self._next() == SqlToken("keyword", "true")
+            found = all_of(Not(IsNull(path)), Compare("=", path, pa.scalar(value)))
+        else:
+            raise NotSimpleError
+        return Not(found) if negative else found
+
+    def _test(self, path: Path, type_: pa.DataType) -> Predicate:
+        if self._takes("keyword", "between"):
+            low = comparison(">=", path, self._literal(), type_)
+            self._needs("keyword", "and")
+            return all_of(low, comparison("<=", path, self._literal(), type_))
+        if self._takes("keyword", "like"):
+            return like(path, type_, self._literal())
+        self._needs("keyword", "in")
+        if self._peek().kind == "param":
+            return In(path, listed_values(self._parameter(self._next().text), type_))
+        is_in_list = self._takes("mark", "[")
+        if not is_in_list:
+            self._needs("mark", "(")
+        if self._peek().kind in ("constants", "params"):
+            array = self._long_list(type_)
+            self._needs("mark", "]" if is_in_list else ")")
+            return In(path, array.drop_null() if is_in_list else array)
+        values = [self._literal()]
+        while self._takes("mark", ","):
+            values.append(self._literal())
+        self._needs("mark", "]" if is_in_list else ")")
+        if is_in_list:  # a null in a list is equal to nothing
+            values = [value for value in values if value != Literal("value", None)]
+            if len({(value.kind, type(value.value)) for value in values}) > 1:
+                raise NotSimpleError  # DuckDB makes the values one type before it compares them with the column
+        return membership(path, values, type_)
+
+    def _long_list(self, type_: pa.DataType) -> pa.Array:
+        token = self._next()
+        if token.kind == "constants":
+            return written_values(token.text, type_)
+        first = self._used
+        self._used += token.text.count("?")
+        if not isinstance(self._parameters, Sequence) or self._used > len(self._parameters):
+            raise NotSimpleError
+        return bound_values([_own(value) for value in self._parameters[first : self._used]], type_)
+
+    def _path(self) -> tuple[Path, pa.DataType]:
+        name = find_name(self._name(), self._names)
+        if name is None:
+            raise NotSimpleError
+        path: Path = (name,)
+        type_ = self._schema.field(name).type
+        while (subscript := self._takes("mark", "[")) or self._takes("mark", "."):
+            part = self._subscript() if subscript else self._name()
+            if not pa.types.is_struct(type_):
+                raise NotSimpleError
+            child = find_name(part, [f.name for f in type_.fields])
+            if child is None:
+                raise NotSimpleError
+            path, type_ = (*path, child), type_.field(child).type
+        return path, type_.value_type if pa.types.is_dictionary(type_) else type_
+
+    def _subscript(self) -> str:
+        token = self._next()
+        self._needs("mark", "]")
+        if token.kind != "text":
+            raise NotSimpleError
+        return _unquoted(token.text)
+
+    def _is_name(self) -> bool:
+        return self._peek().kind in ("word", "quoted")
+
+    def _name(self) -> str:
+        token = self._next()
+        if token.kind == "word":
+            return token.text
+        if token.kind != "quoted":
+            raise NotSimpleError
+        mark = token.text[0]
+        return token.text[1:-1].replace(mark * 2, mark)
+
+    def _op(self) -> Op:
+        token = self._next()
+        if token.text not in _OPS or token.kind != "op":
+            raise NotSimpleError
+        return _OPS[token.text]
+
+    def _literal(self) -> Literal:
+        found = self._plain_literal()
+        while self._takes("mark", "::"):
+            found = cast_literal(found, self._type_name())
+        return found
+
+    def _type_name(self) -> str:
+        name = self._next().text.lower()
+        if not self._takes("mark", "("):
+            return name
+        inside = [self._next().text, self._next().text, self._next().text]
+        self._needs("mark", ")")
+        return f"{name}({''.join(inside)})"
+
+    def _plain_literal(self) -> Literal:
+        token = self._next()
+        if token.kind == "number":
+            return numeric(token.text)
+        if token == SqlToken("mark", "-") and self._peek().kind == "number" and self._peek(1) != SqlToken("mark", "::"):
+            return numeric("-" + self._next().text)
+        if token.kind == "text":
+            return Literal("text", _unquoted(token.text))
+        if token.kind == "param":
+            return Literal("value", _own(self._parameter(token.text)))
+        if token.kind == "keyword" and token.text in ("true", "false", "null"):
+            return Literal("value", {"true": True, "false": False, "null": None}[token.text])
+        if token.kind == "keyword" and token.text in _TYPED and self._peek().kind == "text":
+            return Literal(token.text, _unquoted(self._next().text))
+        raise NotSimpleError
+
+    def _parameter(self, mark: str) -> Any:
+        self._used += 1
+        if mark == "?" and isinstance(self._parameters, Sequence) and self._used <= len(self._parameters):
+            return self._parameters[self._used - 1]
+        if mark != "?" and isinstance(self._parameters, Mapping) and mark[1:] in self._parameters:
+            return self._parameters[mark[1:]]
+        raise NotSimpleError
+
+    def _peek(self, ahead: int = 0) -> SqlToken:
+        at = self._at + ahead
+        return self._tokens[at] if at < len(self._tokens) else END
+
+    def _next(self) -> SqlToken:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _takes(self, kind: str, text: str) -> bool:
+        token = self._peek()
+        if token.text == text and token.kind == kind:
+            self._at += 1
+            return True
+        return False
+
+    def _needs(self, kind: str, text: str) -> None:
+        if not self._takes(kind, text):
+            raise NotSimpleError
+
+
+def _own(value: Any) -> Any:
+    """Return a bound value as Python's own."""
+    if isinstance(value, dt.datetime) and type(value) is not dt.datetime and not getattr(value, "nanosecond", 1):
+        return value.to_pydatetime()  # type: ignore[attr-defined]
+    return plain_value(value)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def _starts_with(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
+    if isinstance(argument, list) or not is_text(type_):
+        raise NotSimpleError
+    return StartsWith(path, scalar_for(argument, type_))
+
+
+def _has(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
+    if isinstance(argument, list):
+        raise NotSimpleError
+    if argument == Literal("value", None):
+        return ConstantCondition(None)
+    return HasAny(path, _items([argument], type_))
+
+
+def _has_any(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
+    if not isinstance(argument, list):
+        raise NotSimpleError
+    return HasAny(path, _items(argument, type_))
+
+
+def _has_all(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
+    if not isinstance(argument, list):
+        raise NotSimpleError
+    return HasAll(path, _items(argument, type_))
+
+
+def _items(literals: list[Literal], type_: pa.DataType) -> pa.Array:
+    if not is_list(type_):
+        raise NotSimpleError
+    item = item_type(type_)
+    return pa.array([scalar_for(literal, item) for literal in literals], item)
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[[Path, pa.DataType, list[Literal] | Literal], Predicate]]] = {
+    **dict.fromkeys(("starts_with", "prefix"), _starts_with),
+    **dict.fromkeys(("list_contains", "array_contains", "list_has", "array_has"), _has),
+    **dict.fromkeys(("list_has_any", "array_has_any"), _has_any),
+    **dict.fromkeys(("list_has_all", "array_has_all"), _has_all),
+}
+_OPERATORS: Final = {"^@": "starts_with", "&&": "list_has_any", "@>": "list_has_all"}

@@ -1,0 +1,94 @@
+"""Words and marks of SQL text, as far as simple conditions have them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from lance_duck.scan.sql.lists import constants_end, marks_end
+from lance_duck.scan.sql.literals import NotSimpleError
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?: (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])) | (?P<text>'(?:[^']|'')*')
+        | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`) | (?P<word>[A-Za-z_]\w*) | (?P<param>\?|\$\w+)
+        | (?P<op><>|!=|<=|>=|==|@>|<@|\^@|&&|=|<(?!@)|>) | (?P<mark>::|[(),.\[\]-]) )""",
+    re.VERBOSE,
+)
+_OTHER: Final = re.compile(
+    r"""\s*(?: --[^\n]* | /\*.*?\*/ | (?P<other>[eE]'(?:[^'\\]|\\.|'')*' | \$(\w*)\$.*?\$\2\$ | [\w.]+ | \S) )""",
+    re.DOTALL | re.VERBOSE,
+)
+_STRANGE: Final = re.compile(r"\s*(?:[eExXbB]'|\$\w*\$|--|/\*)")
+_RESERVED: Final = frozenset(
+    """
+    and or not is null in between like ilike glob similar true false date timestamp timestamptz time interval case
+    when then else end cast try_cast exists distinct from collate at escape any all some select where unknown
+    isnull notnull using on as lambda array struct map row current_date current_timestamp current_time localtime
+    localtimestamp default user session_user current_user
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True)
+class SqlToken:
+    """A word or mark.
+
+    Attributes:
+        kind: number, text, quoted, word, keyword, param, op, mark; constants: all between the brackets of an IN;
+            params: so many question marks there; other: what simple conditions do not have.
+        text: As written; keywords in lower case.
+        start: Where it begins in the text.
+        stop: Where it ends.
+    """
+
+    kind: str
+    text: str
+    start: int = field(default=0, compare=False)
+    stop: int = field(default=0, compare=False)
+
+
+END: Final = SqlToken("end", "")
+_IN: Final = SqlToken("keyword", "in")
+_LONG: Final = 256
+
+
+def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
+    """Cut text into tokens.
+
+    Args:
+        text: SQL.
+        simple: Refuse what simple conditions do not have; else it becomes tokens of kind "other".
+
+    Raises:
+        NotSimpleError: There is such a thing, or a comment.
+    """
+    found: list[SqlToken] = []
+    at = 0
+    end = len(text.rstrip())
+    while at < end:
+        strange = _STRANGE.match(text, at)
+        match = None if strange else _TOKEN.match(text, at)
+        if match is None:
+            match = None if simple else _OTHER.match(text, at)
+        if match is None:
+            raise NotSimpleError
+        at = match.end()
+        if match.lastgroup is not None:
+            kind = match.lastgroup if match.re is _TOKEN else "other"
+            word = match[kind]
+            is_keyword = kind == "word" and word.lower() in _RESERVED
+            start = match.start(kind)
+            found.append(SqlToken("keyword" if is_keyword else kind, word.lower() if is_keyword else word, start, at))
+            if end > _LONG and word in ("(", "[") and found[-2:-1] == [_IN]:
+                at = _list(text, at, found, simple)
+    return found
+
+
+def _list(text: str, at: int, found: list[SqlToken], simple: bool) -> int:
+    """Take a list at a place as one token, if it is one; where it ends."""
+    for kind, stop in (("constants", constants_end(text, at)), ("params", marks_end(text, at) if simple else -1)):
+        if stop >= 0:
+            found.append(SqlToken(kind, text[at:stop].lstrip(), at, stop))
+            return stop
+    return at

@@ -1,0 +1,180 @@
+"""SQL expressions as people write them: checked to be one expression, with the columns that they read.
+
+DuckDB's own parser says what the text is. Refused are statements, subqueries, `*`, and what does not look at one row
+alone (aggregates, window functions, UNNEST).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.arguments import unknown_column
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.evaluator.errors import BATCH, unbalanced, words_about
+from lance_duck.scan.evaluator.expressions import Parameters, describe, query
+from lance_duck.scan.predicate.tree import Path
+from lance_duck.scan.sql.names import QUOTED, find_name, quote_names
+
+_REFUSED: Final = {"SUBQUERY": "a subquery", "STAR": "*", "WINDOW": "a window function", "DEFAULT": "DEFAULT"}
+_NULL_CHECKS: Final = ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL")
+_NOW: Final = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
+_SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
+
+
+@dataclass(frozen=True)
+class SqlExpression:
+    """A vetted expression.
+
+    Attributes:
+        text: What the person wrote, names that need it now in double quotes.
+        paths: Columns and struct fields that it reads.
+        type: DuckDB's name of its type.
+    """
+
+    text: str
+    paths: tuple[Path, ...]
+    type: str
+
+    @property
+    def sql(self) -> str:
+        """The text as one operand, safe to put between other SQL."""
+        return f"({self.text}\n)"
+
+
+def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = None) -> SqlExpression:
+    """Vet an SQL expression against the columns that it may read.
+
+    Args:
+        text: One SQL expression in DuckDB's dialect; names may also stand in backticks.
+        schema: Columns by name; DuckDB compares names without case.
+        what: What the text is, for messages: "filter".
+        parameters: Values that will be bound.
+
+    Raises:
+        InvalidInputError: Bad syntax, an unknown column, more than an expression, or parameters that do not fit.
+    """
+    if not isinstance(text, str):
+        raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
+    text = quote_names(text, schema.names)
+    tree = _parse(text, what)
+    paths = _resolve(tree, schema, what, text)
+    roots = {path[0] for path in paths}
+    _refuse_twins(roots, what)
+    columns = {name: pa.nulls(0, schema.field(name).type) for name in schema.names if name in roots}
+    try:
+        # WHERE is where DuckDB itself refuses aggregates, window functions and UNNEST.
+        describe(f"1 FROM {BATCH} WHERE (({text}\n) IS NULL)", columns, parameters)
+        bound = describe(f"({text}\n) AS value FROM {BATCH}", columns, parameters)
+    except duckdb.Error as error:
+        raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
+    return SqlExpression(text, paths, bound[0][1].strip('"'))
+
+
+def refuse_loose_ends(text: str, what: str) -> None:
+    """Refuse text that would close a parenthesis put around it, with InvalidInputError."""
+    found = unbalanced(QUOTED.sub(" ", text)) if text.strip() else "an empty text"
+    if found is not None:
+        raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=found)
+
+
+def _parse(text: str, what: str) -> Any:
+    """Return syntax tree of the only expression in the text."""
+    refuse_loose_ends(text, what)
+    try:
+        answer = json.loads(query("SELECT json_serialize_sql(?)", [f"SELECT ({text}\n)"])[0][0])
+    except duckdb.Error as error:
+        raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
+    if answer.get("error"):
+        at_end = int(answer.get("position") or 0) > len(f"SELECT ({text}".encode())
+        found = words_about(str(answer.get("error_message")), text, at_end=at_end)
+        raise InvalidInputError(f"bad {what}", where=repr(text), found=found)
+    nodes = [statement["node"] for statement in answer["statements"]]
+    node = nodes[0]
+    single = len(nodes) == 1 and node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1
+    if not single or node["from_table"]["type"] != "EMPTY" or any(node.get(key) for key in _SELECT_KEYS):
+        raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression")
+    tree = node["select_list"][0]
+    for part in _nodes(tree):
+        if part["class"] in _REFUSED:
+            raise InvalidInputError(
+                f"bad {what}", where=repr(text), expected="an expression of one row", found=_REFUSED[part["class"]]
+            )
+        if part["type"] in _NULL_CHECKS and part["children"][0].get("function_name") == "regexp_match":
+            raise InvalidInputError(
+                f"bad {what}: regexp_match is true or false here", where=repr(text), remedy="leave out IS [NOT] NULL"
+            )
+    return tree
+
+
+def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every expression of the tree."""
+    pending = [tree]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            if "class" in part:
+                yield part
+            pending.extend(part.values())
+        elif isinstance(part, list):
+            pending.extend(part)
+
+
+def _resolve(tree: Any, schema: pa.Schema, what: str, text: str) -> tuple[Path, ...]:
+    lambdas = {name for part in _nodes(tree) if part["class"] == "LAMBDA" for name in _lambda_names(part)}
+    paths: dict[Path, None] = {}
+    for part in _nodes(tree):
+        if part["class"] != "COLUMN_REF":
+            continue
+        names = part["column_names"]
+        root = find_name(names[0], schema.names)
+        if root is not None:
+            paths[_descend(schema.field(root), names[1:])] = None
+        elif names[0].lower() not in lambdas | _NOW:
+            raise _no_column(names[0], schema, what, text)
+    return tuple(sorted(paths))
+
+
+def _descend(field: pa.Field, names: Sequence[str]) -> Path:
+    """Return path as far down as structs go; what is left of the names is for DuckDB to judge."""
+    path: Path = (field.name,)
+    type_ = field.type
+    for name in names:
+        if not pa.types.is_struct(type_):
+            break
+        found = find_name(name, [child.name for child in type_.fields])
+        if found is None:
+            break
+        path, type_ = (*path, found), type_.field(found).type
+    return path
+
+
+def _lambda_names(part: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("lhs", "parameters", "params"):
+        for node in _nodes(part.get(key)):
+            yield from (str(name).lower() for name in node.get("column_names", []))
+
+
+def _refuse_twins(roots: set[str], what: str) -> None:
+    seen: dict[str, str] = {}
+    for root in sorted(roots):
+        twin = seen.setdefault(root.lower(), root)
+        if twin != root:
+            raise InvalidInputError(f"bad {what}: columns {twin!r} and {root!r} differ by case alone")
+
+
+def _no_column(name: str, schema: pa.Schema, what: str, text: str) -> InvalidInputError:
+    """Return the error for a name that is no column; one in double quotes may be meant as text."""
+    error = unknown_column(name, schema.names, repr(text), f"bad {what}: ")
+    structs = [field for field in schema if pa.types.is_struct(field.type)]
+    inside = [f"'{field.name}.{name}'" for field in structs if field.type.get_field_index(name) >= 0]
+    if inside:
+        error.remedy = f"did you mean {' or '.join(inside)}?"
+    if f'"{name}"' in text:
+        error.remedy = "text goes in single quotes" + (f"; {error.remedy}" if error.remedy else "")
+    return error

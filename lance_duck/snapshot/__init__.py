@@ -1,0 +1,10 @@
+"""Versions of a table: which there are, how one appears, tags and branches, and one version, immutable.
+
+You hold: a URI and a version (number, tag, branch, time). You get: a Snapshot, the only door to reads: its schema,
+fragments, deletion vectors, row ids, and data files, each opened once.
+Where a store cannot put a file only if it is absent, an external manifest store claims versions (`publish`).
+"""
+
+from lance_duck.snapshot.snapshot import Location, Snapshot, Version, open_snapshot
+
+__all__ = ["Location", "Snapshot", "Version", "open_snapshot"]

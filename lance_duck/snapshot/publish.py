@@ -1,0 +1,124 @@
+"""Publication of a version: its manifest is put if absent.
+
+Where the store can put a file only if it is absent, that is all. Elsewhere an external manifest store decides, in four
+steps; whoever finds a version that stopped after the second one goes on with it, and it is the same whoever does:
+
+    1. stage    {manifest}-{uuid} is written
+    2. claim    (table, version) → that path, if the version is free: decides who has it
+    3. copy     to {manifest}, where everybody looks
+    4. record   (table, version) → {manifest}; the staged file is deleted
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Mapping
+
+from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError
+from lance_duck.store import ExternalManifestStore, Store, local_path
+from lance_duck.wire import paths
+from lance_duck.wire.paths import ManifestName
+
+
+def publish_manifest(store: Store, name: ManifestName, data: bytes, beside: Mapping[str, bytes] | None = None) -> None:
+    """Make a version visible. All that it names must be on the disk, and is flushed (`Store.sync`).
+
+    Args:
+        store: Root of the table.
+        name: Version and naming; a detached version (naming 0) is never the latest.
+        data: The manifest file.
+        beside: Small files that it names, by path, which are put first.
+
+    Raises:
+        AlreadyExistsError: The version is taken; perhaps by this very call, when an answer was lost.
+        StoreError: It failed, or its outcome is not known: read the newest version to see.
+    """
+    external = store.external
+    if external is None or name.naming == 0:
+        store.put_if_absent(name.path, data, beside)
+        return
+    for path, content in (beside or {}).items():
+        store.put(path, content)
+    store.sync()
+    if store.exists(name.path):  # by a writer that knows of no external store
+        raise AlreadyExistsError(f"version {name.version} is taken", where=store.uri)
+    staged = paths.staged_manifest(name, uuid.uuid4())
+    store.put(staged, data)
+    store.sync()
+    key = external_key(store)
+    try:
+        external.put_if_not_exists(key, name.version, staged)
+    except AlreadyExistsError:
+        # By this very call, perhaps, when an answer was lost and the call repeated.
+        if external.get(key, name.version) != staged:
+            with contextlib.suppress(LanceDuckError):
+                store.delete([staged])
+            raise
+    _finish(store, external, name.version, staged)
+
+
+def finish_claimed(store: Store, version: int | None = None) -> ManifestName | None:
+    """Bring a version to its end that was claimed in an external manifest store: the newest one, or a given one.
+
+    Returns:
+        The version, which lies under its name now; None when none is claimed, or the store needs no claims.
+
+    Raises:
+        StoreError: It lies under its staged name, and could not be copied.
+        NotFoundError: It lies nowhere.
+    """
+    external = store.external
+    if external is None:
+        return None
+    if version is None:
+        found = external.get_latest(external_key(store))
+    else:
+        path = external.get(external_key(store), version)
+        found = None if path is None else (version, path)
+    if found is None:
+        return None
+    name = paths.parse_manifest_path(found[1])
+    return _finish(store, external, *found) if name is None or name.version != found[0] else name
+
+
+def write_version_hint(store: Store, version: int) -> None:
+    """Leave a note of the newest version for readers that cannot list files. It may be lost, and decides nothing."""
+    content = json.dumps({"version": version}, separators=(",", ":")).encode()
+    with contextlib.suppress(LanceDuckError):
+        store.put(paths.VERSION_HINT, content, safe=False)
+
+
+def forget_table(store: Store) -> None:
+    """Drop the claims of a table or branch that was deleted. Raises StoreError."""
+    if store.external is not None:
+        store.external.delete(external_key(store))
+
+
+def external_key(store: Store) -> str:
+    """Return what a table is called in an external manifest store."""
+    path = local_path(store.uri)
+    return store.uri if path is None else os.path.realpath(path)
+
+
+def _finish(store: Store, external: ExternalManifestStore, version: int, staged: str) -> ManifestName:
+    """Do steps 3 and 4, whoever claimed the version; only the copy must succeed."""
+    name = paths.parse_staged_manifest(staged)
+    if name is None or name.version != version:
+        raise StoreError(f"the manifest store has an odd path for version {version}", where=store.uri, found=staged)
+    try:
+        store.copy(staged, name.path)
+        store.sync()
+    except NotFoundError:  # somebody else has done all of it meanwhile
+        if not store.exists(name.path):
+            raise NotFoundError(
+                f"version {version} is claimed in the manifest store, but lies nowhere",
+                where=store.uri,
+                remedy="if the table was deleted, delete its rows there",
+            ) from None
+    with contextlib.suppress(LanceDuckError):
+        external.put_if_exists(external_key(store), version, name.path)
+        store.delete([staged])
+    return name

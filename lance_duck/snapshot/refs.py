@@ -1,0 +1,265 @@
+"""Tags and branches of a table: small JSON files beside its main branch.
+
+_refs/tags/{name}.json        "branch" (null: main), "version", "createdAt" and "updatedAt" (ISO text, UTC)
+_refs/branches/{name}.json    "parentBranch" (null: main), "parentVersion", "createAt" (seconds since the epoch),
+                              "identifier": {"version_mapping": [[parent version, 32 hex digits], …]}, one pair for each
+                              branch on the way from main
+
+Both have "manifestSize", bytes, and "metadata", texts by text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.errors import AlreadyExistsError, CorruptError, InvalidInputError, NotFoundError
+from lance_duck.store import Store, join_uri, open_store
+from lance_duck.wire import paths
+
+MAIN = "main"
+
+_NAME = re.compile(r"(?!(.*/)?\.\.?(/|$))[\w.-]+(/[\w.-]+)*")
+_TAG_NAME = re.compile(r"[A-Za-z0-9_-]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+_BRANCH_NAME = re.compile(r"(?!(.*/)?\.(/|$))[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+_TREE_PART = f"/{paths.TREE}/"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A name for a version.
+
+    Attributes:
+        branch: Branch that the version is of; None: main.
+        manifest_size: Bytes of its manifest.
+    """
+
+    branch: str | None
+    version: int
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    manifest_size: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the tag as pylance shows it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A line of versions of its own.
+
+    Attributes:
+        parent_branch: Branch that it was made from; None: main.
+        branch_identifier: (parent version, identifier) of it and the branches that it came from.
+        parent_version: Version that it was made from.
+        create_at: Seconds since the epoch.
+    """
+
+    parent_branch: str | None
+    branch_identifier: list[tuple[int, str]]
+    parent_version: int
+    create_at: int | None = None
+    manifest_size: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the branch as pylance shows it."""
+        return asdict(self)
+
+
+def list_tags(store: Store) -> dict[str, Tag]:
+    """Return the tags of the table at the root of a store, by name."""
+    return {name: read_tag(store, name) for name in _names(store, paths.TAGS)}
+
+
+def read_tag(store: Store, name: str) -> Tag:
+    """Return a tag.
+
+    Raises:
+        NotFoundError: There is none of this name.
+        CorruptError: Its file is broken.
+    """
+    path = paths.tag_file(name)
+    raw = _read(store, path, name, "tag") if _NAME.fullmatch(name) else None
+    if raw is None:
+        raise _unknown(store, name, "tag", paths.TAGS)
+    where = join_uri(store.uri, path)
+    return Tag(
+        branch=_optional(raw, "branch", str, where),
+        version=_needed(raw, "version", where),
+        created_at=_time(raw.get("createdAt")),
+        updated_at=_time(raw.get("updatedAt")),
+        manifest_size=_optional(raw, "manifestSize", int, where),
+        metadata=_optional(raw, "metadata", dict, where) or {},
+    )
+
+
+def list_branches(store: Store) -> dict[str, Branch]:
+    """Return the branches of the table at the root of a store, by name; main is not among them."""
+    return {name: read_branch(store, name) for name in _names(store, paths.BRANCHES)}
+
+
+def read_branch(store: Store, name: str) -> Branch:
+    """Return a branch.
+
+    Raises:
+        NotFoundError: There is none of this name.
+        CorruptError: Its file is broken.
+    """
+    path = paths.branch_file(name)
+    raw = _read(store, path, name, "branch") if _NAME.fullmatch(name) else None
+    if raw is None:
+        raise _unknown(store, name, "branch", paths.BRANCHES)
+    where = join_uri(store.uri, path)
+    return Branch(
+        parent_branch=_optional(raw, "parentBranch", str, where),
+        branch_identifier=_identifier(raw.get("identifier"), where),
+        parent_version=_needed(raw, "parentVersion", where),
+        create_at=_optional(raw, "createAt", int, where),
+        manifest_size=_optional(raw, "manifestSize", int, where),
+        metadata=_optional(raw, "metadata", dict, where) or {},
+    )
+
+
+def check_tag_name(name: str) -> None:
+    """Refuse a name that no new tag may have, with InvalidInputError."""
+    _check_name(name, "tag", _TAG_NAME, "letters, digits, '.', '-' and '_'")
+
+
+def check_branch_name(name: str) -> None:
+    """Refuse a name that no new branch may have, with InvalidInputError."""
+    if name == MAIN:
+        raise InvalidInputError(f"{MAIN!r} is the branch that every table has", where="branch")
+    _check_name(name, "branch", _BRANCH_NAME, "letters, digits, '.', '-', '_', and single slashes between")
+
+
+def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
+    """Write a tag, under a name that is not taken when it is new, else in place of the old one.
+
+    Raises:
+        AlreadyExistsError: There is one of this name.
+    """
+    raw = {
+        "branch": tag.branch,
+        "version": tag.version,
+        "createdAt": _time_text(tag.created_at),
+        "updatedAt": _time_text(tag.updated_at),
+        "manifestSize": tag.manifest_size,
+        "metadata": dict(tag.metadata),
+    }
+    _write(store, paths.tag_file(name), raw, f"tag {name!r}", new=new)
+
+
+def write_branch(store: Store, name: str, branch: Branch, *, new: bool) -> None:
+    """Write the description of a branch; likewise."""
+    raw = {
+        "parentBranch": branch.parent_branch,
+        "identifier": {"version_mapping": [list(pair) for pair in branch.branch_identifier]},
+        "parentVersion": branch.parent_version,
+        "createAt": branch.create_at,
+        "manifestSize": branch.manifest_size,
+        "metadata": dict(branch.metadata),
+    }
+    _write(store, paths.branch_file(name), raw, f"branch {name!r}", new=new)
+
+
+def branch_uri(root_uri: str, branch: str | None) -> str:
+    """Return the URI of a branch of the table at `root_uri`; None and "main" are the table itself."""
+    return root_uri if branch in (None, MAIN) else join_uri(root_uri, paths.branch_root(str(branch)))
+
+
+def root_uri(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
+    """Return the URI of the table whose main branch or other branch lies at `uri`."""
+    at = uri.find(_TREE_PART)
+    while at >= 0:
+        branch = uri[at + len(_TREE_PART) :].strip("/")
+        if _NAME.fullmatch(branch) and open_store(uri[:at], storage_options).exists(paths.branch_file(branch)):
+            return uri[:at]
+        at = uri.find(_TREE_PART, at + 1)
+    return uri
+
+
+def _check_name(name: str, kind: str, pattern: re.Pattern[str], expected: str) -> None:
+    if not isinstance(name, str) or not pattern.fullmatch(name) or name.endswith(".lock") or ".." in name:
+        remedy = "no two dots in a row, and no .lock at the end"
+        raise InvalidInputError(f"name of a {kind}", expected=expected, found=repr(name), remedy=remedy)
+
+
+def _write(store: Store, path: str, raw: Mapping[str, Any], what: str, *, new: bool) -> None:
+    data = json.dumps(raw, indent=2, ensure_ascii=False).encode()
+    if not new:
+        store.put(path, data)
+        store.sync()
+        return
+    try:
+        store.put_if_absent(path, data)
+    except AlreadyExistsError:
+        # A service may carry a request out twice and answer the second; time and identifier make the bytes our own.
+        if store.get(path) != data:
+            raise AlreadyExistsError(f"there is a {what} already", where=store.uri) from None
+
+
+def _time_text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _names(store: Store, directory: str) -> list[str]:
+    if not store.can_list:
+        return []
+    return sorted(name for file in store.names(directory) if (name := paths.ref_name(file)) is not None)
+
+
+def _unknown(store: Store, name: str, kind: str, directory: str) -> NotFoundError:
+    names = _names(store, directory)
+    remedy = did_you_mean(name, names)
+    return NotFoundError(f"no {kind} {name!r}", where=store.uri, expected=known_names(names), remedy=remedy)
+
+
+def _read(store: Store, path: str, name: str, kind: str) -> dict[str, Any] | None:
+    try:
+        data = store.get(path)
+    except NotFoundError:
+        return None
+    try:
+        raw = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"{kind} {name!r} is no JSON", where=join_uri(store.uri, path)) from error
+    if not isinstance(raw, dict):
+        raise CorruptError(f"{kind} {name!r} is no JSON object", where=join_uri(store.uri, path))
+    return raw
+
+
+def _needed(raw: Mapping[str, Any], key: str, where: str) -> int:
+    value = raw.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise CorruptError(f"{key} of a reference", where=where, expected="a number", found=repr(value))
+    return value
+
+
+def _optional(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+    value = raw.get(key)
+    if value is not None and not isinstance(value, kind):
+        raise CorruptError(f"{key} of a reference", where=where, expected=kind.__name__, found=repr(value))
+    return value
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text)) if text else None
+    except ValueError:
+        return None
+
+
+def _identifier(raw: object, where: str) -> list[tuple[int, str]]:
+    pairs = raw.get("version_mapping", []) if isinstance(raw, dict) else []
+    try:
+        return [(int(version), str(uuid)) for version, uuid in pairs]
+    except (TypeError, ValueError):
+        raise CorruptError("identifier of a branch", where=where, found=repr(raw)) from None

@@ -1,0 +1,499 @@
+"""One version of a table, immutable: the only door to reads.
+
+A file named in the manifest lies below the root of the table, or below the base path whose id it carries:
+
+    base path is a dataset root      {base}/data/…, {base}/_deletions/…, {base}/_indices/…
+    base path is a plain directory   {base}/…
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import cached_property
+from os import PathLike
+from os.path import abspath
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from lance_duck.cache import KeptBySize, LruCache
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.file.blob_store import BlobStore
+from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.redact import shown
+from lance_duck.rows import (
+    DeletionVector,
+    RowIdIndex,
+    RowIdSequence,
+    VersionSequence,
+    read_deletion_vector,
+    read_row_ids,
+    read_versions,
+)
+from lance_duck.snapshot import refs, versions
+from lance_duck.store import ByteSource, Store, checked_place, join_uri, local_path, open_source, open_store, run
+from lance_duck.wire import flags, paths
+from lance_duck.wire.fragment import DataFile, ExternalFile, Fragment, Fragments
+from lance_duck.wire.index import IndexMetadata
+from lance_duck.wire.manifest import BasePath, Manifest
+from lance_duck.wire.schema import Schema
+from lance_duck.wire.transaction import Transaction, read_transaction, transaction_from_proto
+
+OPEN_FILES = 256
+KEPT_SEQUENCES = 1024
+KEPT_DERIVED = 64
+SHARED_BYTES = 6 << 30
+
+Version = int | str | tuple[str | None, int | str | None]
+_T = TypeVar("_T")
+
+
+def open_snapshot(
+    uri: str | PathLike[str],
+    version: Version | None = None,
+    asof: datetime | date | str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Open one version of a table.
+
+    Args:
+        uri: Path or URI of the table.
+        version: A number (of the branch that lies at `uri`), the name of a tag, or (branch, number or tag or None for
+            its latest); None: the latest.
+        asof: Newest version that was committed before; passed over when `version` is given.
+        storage_options: Settings of the object store. "base_{id}.{name}" is a setting for one base path alone.
+
+    Raises:
+        NotFoundError: No table, version, tag or branch.
+        FormatError: The manifest cannot be read.
+    """
+    return _open(Location.of(uri, storage_options), version, asof)
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a branch of a table lies.
+
+    Attributes:
+        uri: Path or URI.
+        storage_options: As the user gave them.
+    """
+
+    uri: str
+    storage_options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, uri: str | PathLike[str], storage_options: Mapping[str, str] | None = None) -> Location:
+        """Return where a user says that a table is.
+
+        Raises:
+            WrongTypeError: That is no path or URI, or the settings are no dict of texts.
+            InvalidInputError: The path cannot be one.
+        """
+        text = checked_place(uri, storage_options)
+        path = local_path(text)
+        return cls(text if path is None else abspath(path), dict(storage_options or {}))
+
+    def store(self, uri: str | None = None, base_id: int | None = None, allowed: tuple[str, ...] = ()) -> Store:
+        """Open the store at `uri`, or at the location itself, with the settings for a base path."""
+        own = f"base_{base_id}."
+        options = {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
+        options |= {k.removeprefix(own): v for k, v in self.storage_options.items() if k.startswith(own)}
+        return open_store(self.uri if uri is None else uri, options, allowed)
+
+    def options_for(self, uri: str) -> Mapping[str, str]:
+        """Return the options to open `uri` with: those of the table, unless it lies in another kind of store.
+
+        A local table has no store of its own, so its settings are for whatever it refers to.
+        """
+        own = urlsplit(self.uri).scheme if local_path(self.uri) is None else ""
+        if own and own != urlsplit(uri).scheme:
+            return {}
+        return {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
+
+    def base_uri(self, base: BasePath) -> str:
+        """Return where a base path of the table is; a relative one lies below the table."""
+        is_local = local_path(base.path) is not None
+        if not is_local or base.path.startswith(("/", "~", "file:")):
+            return base.path
+        return join_uri(self.uri, base.path)
+
+    def at(self, uri: str) -> Location:
+        """Return the same settings at another place."""
+        return Location(uri, self.storage_options)
+
+    @cached_property
+    def root(self) -> Location:
+        """Where the main branch lies, with the tags and branches."""
+        return self.at(refs.root_uri(self.uri, {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}))
+
+
+class Snapshot:
+    """One version of a table. Safe to use from several threads.
+
+    Args:
+        location: Where its branch lies.
+        manifest: What it consists of.
+    """
+
+    def __init__(self, location: Location, manifest: Manifest) -> None:
+        self.location = location
+        self.manifest = manifest
+        self._files: LruCache[LanceFile] = LruCache(OPEN_FILES)
+        self._deletions: LruCache[DeletionVector] = LruCache(KEPT_SEQUENCES)
+        self._sequences: LruCache[Any] = LruCache(KEPT_SEQUENCES)
+        self._derived: LruCache[Any] = LruCache(KEPT_DERIVED)
+        self._shared: KeptBySize[Any] = KeptBySize(SHARED_BYTES, lambda thing: int(thing.nbytes))
+        self._bases = _Bases(location, manifest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.location, self.manifest.path)
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {shown(self.uri)} version {self.version}>"
+
+    @property
+    def uri(self) -> str:
+        """Path or URI of the table; of its branch, when it is on one."""
+        return self.store.uri
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        return self.manifest.version
+
+    @property
+    def branch(self) -> str | None:
+        """Branch that the version is of; None: main."""
+        return self.manifest.branch
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it was committed, UTC."""
+        return self.manifest.timestamp
+
+    @property
+    def schema(self) -> Schema:
+        """Fields of the table."""
+        return self.manifest.schema
+
+    @property
+    def fragments(self) -> Fragments:
+        """Fragments, in the order of a scan."""
+        return self.manifest.fragments
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """Settings of the table."""
+        return self.manifest.config
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Metadata of the table."""
+        return self.manifest.metadata
+
+    @property
+    def indices(self) -> tuple[IndexMetadata, ...]:
+        """Index segments."""
+        return self.manifest.indices
+
+    @property
+    def base_paths(self) -> Mapping[int, BasePath]:
+        """Other places where files of the table lie, by id."""
+        return self.manifest.base_paths
+
+    @property
+    def data_storage_version(self) -> str:
+        """Version that new data files take."""
+        return self.manifest.data_storage_version
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their id when they move."""
+        return self.manifest.has_stable_row_ids
+
+    @property
+    def store(self) -> Store:
+        """Root of the table."""
+        return self._bases.root
+
+    def count_rows(self) -> int:
+        """Return number of rows that are not deleted: from the metadata alone, unless an old manifest does not say."""
+        return sum(self.row_counts())
+
+    def row_counts(self) -> list[int]:
+        """Return number of rows of each fragment that are not deleted, found likewise."""
+        known = self.fragments.row_counts()
+        return [self.num_rows(f) for f in self.fragments] if known is None else known
+
+    def fragment(self, fragment_id: int) -> Fragment:
+        """Return a fragment by its id. Raises InvalidInputError."""
+        place = self._places.get(fragment_id)
+        if place is None:
+            raise InvalidInputError(f"no fragment {fragment_id}", where=self.uri)
+        return self.fragments[place]
+
+    def physical_rows(self, fragment: Fragment) -> int:
+        """Return rows of a fragment before deletion; its data file is asked when an old manifest does not say."""
+        if fragment.physical_rows or not fragment.files:
+            return fragment.physical_rows
+        return self.data_file(fragment.files[0]).num_rows
+
+    def num_rows(self, fragment: Fragment) -> int:
+        """Return rows of a fragment that are not deleted; its files are asked when an old manifest does not say."""
+        physical = self.physical_rows(fragment)
+        if fragment.deletion_file is None or fragment.num_deletions:
+            return physical - fragment.num_deletions
+        vector = self.deletion_vector(fragment)
+        return physical - (vector.count if vector is not None else 0)
+
+    def data_file(self, data_file: DataFile) -> LanceFile:
+        """Open a data file; the last ones stay open.
+
+        Raises:
+            UnsupportedError: It has a version that is not read.
+            CorruptError: It is not what the manifest says.
+            NotFoundError: It does not exist.
+        """
+
+        def open_() -> LanceFile:
+            store, base = self.place(data_file.base_id)
+            is_root = base is None or base.is_dataset_root
+            path = paths.data_file(data_file.path, is_dataset_root=is_root)
+            beside = BlobStore(store, data_file.path, is_root, self._bases.open_external)
+            return replace(run(open_file(store.open(path, data_file.file_size))), beside=beside)
+
+        return self._files.get((data_file.base_id, data_file.path), open_)
+
+    def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
+        """Return the deleted rows of a fragment, None when there are none.
+
+        Raises:
+            CorruptError: The file is not what the manifest says.
+            NotFoundError: It does not exist.
+        """
+        file = fragment.deletion_file
+        if file is None:
+            return None
+        path = file.path(fragment.id)
+
+        def read() -> DeletionVector:
+            store, _ = self.place(file.base_id)
+            physical = self.physical_rows(fragment)
+            where = join_uri(store.uri, path)
+            return read_deletion_vector(store.get(path), file.suffix, where, physical, file.num_deleted_rows or None)
+
+        return self._deletions.get((file.base_id, path), read)
+
+    def row_ids(self, fragment: Fragment) -> RowIdSequence | None:
+        """Return the stable row ids of a fragment's physical rows; None when the table has none.
+
+        Raises:
+            CorruptError: They are missing or not as many as the rows.
+            UnsupportedError: They are kept in a way that is not read.
+        """
+        if not self.has_stable_row_ids:
+            return None
+        where = self._where(fragment)
+        if fragment.row_ids is None:
+            if self.manifest.reader_flags & flags.SPILLED_ROW_LINEAGE:
+                raise UnsupportedError("row ids are kept in data files", where=where)
+            raise CorruptError("fragment without row ids", where=where, expected="stable row ids on every fragment")
+        return self._sequence(fragment, fragment.row_ids, read_row_ids, "row ids")
+
+    def created_at(self, fragment: Fragment) -> VersionSequence | None:
+        """Return the version in which each physical row was created; None where it is not kept."""
+        if fragment.created_at is None:
+            return None
+        return self._sequence(fragment, fragment.created_at, read_versions, "created at")
+
+    def last_updated_at(self, fragment: Fragment) -> VersionSequence | None:
+        """Return the version in which each physical row was last updated; None where it is not kept."""
+        if fragment.last_updated_at is None:
+            return None
+        return self._sequence(fragment, fragment.last_updated_at, read_versions, "last updated at")
+
+    @cached_property
+    def row_id_index(self) -> RowIdIndex | None:
+        """Finds row addresses by stable row id; None when the table has none."""
+        if not self.has_stable_row_ids:
+            return None
+        listed = [(f.id, ids) for f in self.fragments if (ids := self.row_ids(f)) is not None]
+        return RowIdIndex(listed, lambda place: self.deletion_vector(self.fragments[place]))
+
+    def transaction(self) -> Transaction | None:
+        """Return what this version changed; None when its writer did not keep it, or it was cleaned up."""
+        inline = self.manifest.inline_transaction
+        if inline is not None:
+            return transaction_from_proto(inline)
+        name = self.manifest.transaction_name
+        if name is None:
+            return None
+        path = paths.transaction_file(name)
+        try:
+            return read_transaction(self.store.get(path), join_uri(self.uri, path))
+        except NotFoundError:
+            return None
+
+    def place(self, base_id: int | None) -> tuple[Store, BasePath | None]:
+        """Return the store that holds files with this base id, and the base path; None is the table itself.
+
+        Raises:
+            CorruptError: The manifest has no such base path.
+        """
+        return self._bases.place(base_id)
+
+    def derived(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return what follows from this version alone; made once, and kept as long as the version."""
+        found: _T = self._derived.get(key, make)
+        return found
+
+    def shared(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return what is the same in all versions of the table, whose `nbytes` says what it holds; made once.
+
+        The things used last are kept, up to `SHARED_BYTES`, by all versions that followed each other in this process.
+        """
+        found: _T = self._shared.get(key, make)
+        return found
+
+    def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
+        """Open another version: see `open_snapshot`. A number is one of the branch that this version is of."""
+        if isinstance(version, int) and version == self.version:
+            return self
+        found = _open(self.location, version, asof)
+        return self.followed_by(found.manifest) if found.location == self.location else found
+
+    def followed_by(self, manifest: Manifest) -> Snapshot:
+        """Return another version of the branch from its manifest; open files and stores are shared."""
+        snapshot = Snapshot(self.location, manifest)
+        if snapshot.base_paths == self.base_paths:
+            snapshot._files, snapshot._deletions = self._files, self._deletions
+            snapshot._shared = self._shared
+            snapshot._bases.root, snapshot._bases.stores = self._bases.root, self._bases.stores
+        return snapshot
+
+    def latest_version(self) -> int:
+        """Return the number of the newest version of the branch that this version is of."""
+        return versions.latest_version(self.store).version
+
+    def versions(self) -> list[dict[str, Any]]:
+        """Return all versions of the branch, oldest first: {"version", "timestamp", "metadata"} as in pylance."""
+        return [versions.describe(m) for m in versions.load_all(self.store)]
+
+    def version_numbers(self) -> list[int]:
+        """Return the numbers of all versions of the branch, oldest first, without reading their manifests."""
+        return [name.version for name in versions.all_versions(self.store)]
+
+    def tags(self) -> dict[str, refs.Tag]:
+        """Return the tags of the table, by name."""
+        return refs.list_tags(self.location.root.store())
+
+    def branches(self) -> dict[str, refs.Branch]:
+        """Return the branches of the table, by name; main is not among them."""
+        return refs.list_branches(self.location.root.store())
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        ids = self.fragments.ids()
+        found = {fragment_id: place for place, fragment_id in enumerate(ids)}
+        if len(found) != len(ids):
+            raise CorruptError("a fragment id comes twice", where=self.manifest.path)
+        return found
+
+    def _where(self, fragment: Fragment) -> str:
+        return f"{self.manifest.path}: fragment {fragment.id}"
+
+    def _sequence(
+        self, fragment: Fragment, kept: bytes | ExternalFile, read: Callable[[bytes, str, int], _T], what: str
+    ) -> _T:
+        def parse() -> _T:
+            data = kept if isinstance(kept, bytes) else self._external(kept)
+            return read(data, f"{self._where(fragment)} ({what})", self.physical_rows(fragment))
+
+        found: _T = self._sequences.get((fragment.id, what), parse)
+        return found
+
+    def _external(self, file: ExternalFile) -> bytes:
+        (data,) = self.store.open(file.path).read([(file.offset, file.size)])
+        return data.tobytes()
+
+
+class _Bases:
+    """The stores that a table's files lie in: its root, and those of its base paths."""
+
+    def __init__(self, location: Location, manifest: Manifest) -> None:
+        self._location = location
+        self._manifest = manifest
+        self.stores: dict[int, Store] = {}
+
+    @cached_property
+    def root(self) -> Store:
+        """Root of the table."""
+        return self._location.store(allowed=self._uris())
+
+    def place(self, base_id: int | None) -> tuple[Store, BasePath | None]:
+        """See `Snapshot.place`."""
+        if base_id is None:
+            return self.root, None
+        base = self._manifest.base_paths.get(base_id)
+        if base is None:
+            raise CorruptError(f"no base path {base_id}", where=self._manifest.path)
+        store = self.stores.get(base_id)
+        if store is None:
+            allowed = (self._location.uri, *self._uris())
+            store = self.stores[base_id] = self._location.store(self._location.base_uri(base), base_id, allowed)
+        return store, base
+
+    def open_external(self, base_id: int, name: str) -> ByteSource:
+        """Open a file that the table refers to but does not own: below a base path, or (0) anywhere, by its URI."""
+        if base_id:
+            return self.place(base_id)[0].open(name)
+        return open_source(name, self._location.options_for(name))
+
+    def _uris(self) -> tuple[str, ...]:
+        return tuple(self._location.base_uri(base) for base in self._manifest.base_paths.values())
+
+
+def _open(location: Location, version: Version | None, asof: datetime | date | str | None) -> Snapshot:
+    location, number = _resolve(location, version)
+    store = location.store()
+    if number is not None:
+        manifest = versions.load_version(store, number)
+    elif asof is not None:
+        manifest = versions.load_asof(store, asof)
+    else:
+        manifest = versions.load_manifest(store, versions.latest_version(store).path)
+    return Snapshot(location, manifest)
+
+
+def _resolve(location: Location, version: Version | None) -> tuple[Location, int | None]:
+    """Return where the wanted version lies, and its number; None: the latest."""
+    if version is None or (isinstance(version, int) and not isinstance(version, bool)):
+        return location, version
+    root = location.root
+    if isinstance(version, str):
+        tag = refs.read_tag(root.store(), version)
+        return root.at(refs.branch_uri(root.uri, tag.branch)), tag.version
+    if isinstance(version, tuple) and len(version) == 2:
+        branch, number = version
+        if branch not in (None, refs.MAIN):
+            refs.read_branch(root.store(), str(branch))
+        if isinstance(number, str):
+            tag = refs.read_tag(root.store(), number)
+            if (tag.branch or refs.MAIN) != (branch or refs.MAIN):
+                raise NotFoundError(f"tag {number!r} is not on branch {branch!r}", where=root.uri, found=tag.branch)
+            number = tag.version
+        return root.at(refs.branch_uri(root.uri, branch)), number
+    raise InvalidInputError(
+        "not a version", where="version", expected="a number, a tag or (branch, number or tag)", found=repr(version)
+    )
+
+
+def _reopen(location: Location, manifest_path: str) -> Snapshot:
+    store = location.store()
+    return Snapshot(location, versions.load_manifest(store, manifest_path.removeprefix(store.uri).lstrip("/")))
+
+
+def _is_scoped(option: str) -> bool:
+    return option.startswith("base_") and "." in option

@@ -1,0 +1,202 @@
+"""The versions of a table: which there are, and where their manifests lie.
+
+What is newest is decided by the names of the manifests alone, and by the claims in an external manifest store where
+there is one. The hint file only helps on web servers, which have no listings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date, datetime
+from itertools import islice
+from typing import Any
+
+from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.snapshot.publish import finish_claimed
+from lance_duck.store import Store, local_path
+from lance_duck.wire import paths
+from lance_duck.wire.manifest import Manifest, read_manifest
+from lance_duck.wire.paths import ManifestName
+
+_PAGE = 1000
+_READERS = 16
+_TABLES_NAMED = 3
+
+
+def latest_version(store: Store) -> ManifestName:
+    """Return the newest version of the table at the root of a store.
+
+    Raises:
+        NotFoundError: There is no table.
+    """
+    if not store.can_list:
+        return _probe(store)
+    claimed = finish_claimed(store)
+    found = _listed(store)
+    if found is None and claimed is None:
+        raise _no_table(store)
+    return max((name for name in (claimed, found) if name is not None), key=lambda name: name.version)
+
+
+def all_versions(store: Store) -> list[ManifestName]:
+    """Return the versions there are, oldest first.
+
+    Raises:
+        NotFoundError: There is no table.
+    """
+    finish_claimed(store)
+    found = {n.version: n for n in _attached(store)}
+    if not found:
+        raise _no_table(store)
+    return [found[version] for version in sorted(found)]
+
+
+def load_version(store: Store, version: int) -> Manifest:
+    """Read the manifest of a version.
+
+    Raises:
+        NotFoundError: There is no such version, or no table.
+        FormatError: The manifest cannot be read.
+    """
+    candidates = paths.manifest_candidates(version) if 0 < version <= paths.MAX_VERSION else ()
+    for path in candidates:
+        try:
+            return load_manifest(store, path)
+        except NotFoundError:
+            continue
+    if candidates and (claimed := finish_claimed(store, version)) is not None:
+        return load_manifest(store, claimed.path)
+    newest = latest_version(store).version
+    raise NotFoundError(
+        f"no version {version}",
+        where=store.uri,
+        expected=f"a version up to {newest}",
+        remedy="it may have been cleaned up; versions() lists those there are",
+    )
+
+
+def load_manifest(store: Store, path: str) -> Manifest:
+    """Read the manifest at a path below the root of a store."""
+    return read_manifest(store.get(path), f"{store.uri}/{path}")
+
+
+def load_all(store: Store) -> list[Manifest]:
+    """Read the manifests of all versions, oldest first; versions that vanish meanwhile are left out."""
+    names = all_versions(store)
+
+    def load(name: ManifestName) -> Manifest | None:
+        try:
+            return load_manifest(store, name.path)
+        except NotFoundError:
+            return None
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        return [manifest for manifest in pool.map(load, names) if manifest is not None]
+
+
+def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
+    """Read the manifest of the newest version that was committed before a moment.
+
+    Args:
+        store: Where the table is.
+        moment: A datetime or ISO text; local time when it names no zone.
+
+    Raises:
+        NotFoundError: The table is younger, or there is none.
+        InvalidInputError: The moment is none.
+    """
+    cutoff = to_moment(moment)
+    for name in reversed(all_versions(store)):
+        manifest = load_manifest(store, name.path)
+        if manifest.timestamp < cutoff:
+            return manifest
+    raise NotFoundError(
+        f"{cutoff.isoformat()} is earlier than the first version of this dataset",
+        where=store.uri,
+        remedy="versions() lists the versions there are",
+    )
+
+
+def to_moment(moment: datetime | date | str) -> datetime:
+    """Return a datetime with a zone; local time when none is named. InvalidInputError when it is no moment."""
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment.strip())
+        except ValueError:
+            raise InvalidInputError(
+                "not a moment", where=f"asof {moment!r}", expected="for example '2026-01-31 12:00:00'"
+            ) from None
+    if isinstance(moment, datetime):
+        return moment.astimezone()
+    if isinstance(moment, date):
+        return datetime(moment.year, moment.month, moment.day).astimezone()
+    raise InvalidInputError("not a moment", where="asof", expected="datetime or text", found=type(moment).__name__)
+
+
+def describe(manifest: Manifest) -> dict[str, Any]:
+    """Describe a version as pylance does: "version", "timestamp" (naive local time) and "metadata" (counts as text)."""
+    local = manifest.timestamp.astimezone().replace(tzinfo=None)
+    return {"version": manifest.version, "timestamp": local, "metadata": manifest.summary()}
+
+
+def _listed(store: Store) -> ManifestName | None:
+    names = store.names(paths.VERSIONS)
+    page = list(islice(names, _PAGE))
+    found = paths.newest_manifest(page)
+    # Names of naming 2 come newest first, so that one page of an object store's listing is enough.
+    if found is None or found.naming != 2:
+        found = paths.newest_manifest([*page, *names])
+    return found
+
+
+def _attached(store: Store) -> Iterator[ManifestName]:
+    parsed = map(paths.parse_manifest_name, store.names(paths.VERSIONS))
+    return (name for name in parsed if name is not None and name.naming)
+
+
+def _probe(store: Store) -> ManifestName:
+    found = _existing(store, _hinted(store)) or _existing(store, 1)
+    if found is None:
+        raise _no_table(store)
+    while (after := _existing(store, found.version + 1)) is not None:
+        found = after
+    return found
+
+
+def _existing(store: Store, version: int) -> ManifestName | None:
+    for naming in (2, 1):
+        name = ManifestName(version, naming)
+        if store.exists(name.path):
+            return name
+    return None
+
+
+def _hinted(store: Store) -> int:
+    try:
+        version = json.loads(store.get(paths.VERSION_HINT))["version"]
+    except (LanceDuckError, ValueError, KeyError, TypeError, RecursionError):
+        return 1
+    return version if isinstance(version, int) and 0 < version < paths.MAX_VERSION else 1
+
+
+def _no_table(store: Store) -> NotFoundError:
+    tables = _tables_below(store)
+    remedy = f"it holds tables: open {' or '.join(tables)}, or all with lance_duck.connect" if tables else None
+    return NotFoundError(
+        "not a dataset",
+        where=store.uri,
+        expected=f"a directory with manifests in {paths.VERSIONS}",
+        remedy=remedy or "check the path; a Lance table is a directory",
+    )
+
+
+def _tables_below(store: Store) -> list[str]:
+    """Return the first tables of a local directory that may have been taken for one; object stores are not asked."""
+    if local_path(store.uri) is None:
+        return []
+    try:
+        return [name for name in store.folders() or () if name.endswith(paths.TABLE_SUFFIX)][:_TABLES_NAMED]
+    except LanceDuckError:
+        return []

@@ -1,0 +1,5 @@
+"""The data source `lance`: batch source and sink, streams, their options, and types of Spark and Lance, both ways.
+
+You hold: what Spark asks of a Python data source. You get: Arrow batches of exactly the promised types; files that are
+committed once, whatever is retried (`staged_commit`).
+"""

@@ -1,0 +1,127 @@
+"""Columns of a new table for a frame: what arrays are vectors, what bytes are blobs.
+
+A table that has a column already decides its type. For a new one the type is that which Spark would be shown, see
+`spark.io.types`, except that arrays of floats are vectors: `vector_columns` or the metadata of the field have to say
+their length. Where a table is replaced, a column that is the same to Spark keeps its type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import types as st
+
+from lance_duck.arguments import unknown_column
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.spark.io.types import VECTOR_ITEM, VECTOR_SIZE, arrow_type, spark_schema
+from lance_duck.wire.schema import BLOB_KEY, BLOB_V2
+
+_ITEMS: Final = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}
+_VECTOR: Final = re.compile(r"(\d+)|(float16|float32|float64)\[(\d+)\]")
+
+
+def table_schema(
+    schema: st.StructType,
+    vectors: Mapping[str, str] | None = None,
+    blobs: frozenset[str] = frozenset(),
+    like: pa.Schema | None = None,
+) -> pa.Schema:
+    """Return the columns of a new table for a frame.
+
+    Args:
+        schema: Of the frame.
+        vectors: By column, what its vectors are: "128", "float16[128]", or "0" for lists of any length.
+        blobs: Columns of bytes that are stored aside.
+        like: Of a table that is replaced: where a column of the same name is the same to Spark, its type stays.
+
+    Raises:
+        InvalidInputError: A column that there is not, or an array of floats of which no length is known.
+        UnsupportedError: A type that no table has.
+    """
+    vectors = dict(vectors or {})
+    for name in (*vectors, *blobs):
+        if name not in schema.names:
+            raise unknown_column(name, schema.names, "frame")
+    return pa.schema([_table_field(field, vectors.get(field.name), field.name in blobs, like) for field in schema])
+
+
+def check_vectors(vectors: Mapping[str, str], schema: pa.Schema) -> None:
+    """Refuse lengths of vectors that are not those of a table. Raises InvalidInputError."""
+    for name, said in vectors.items():
+        if name not in schema.names:
+            raise unknown_column(name, schema.names, "table")
+        kind = schema.field(name).type
+        size = kind.list_size if pa.types.is_fixed_size_list(kind) else 0
+        if _vector_of(said, name)[1] != size:
+            raise InvalidInputError(
+                "vectors of another length than the table has",
+                where=f"column {name!r}",
+                expected=kind,
+                found=f"vector_columns: {said}",
+            )
+
+
+def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like: pa.Schema | None) -> pa.Field:
+    before = None if like is None or field.name not in like.names else like.field(field.name)
+    if is_blob:
+        if not isinstance(field.dataType, st.BinaryType):
+            raise WrongTypeError("blobs are bytes", where=f"column {field.name!r}", found=field.dataType.simpleString())
+        return pa.field(field.name, pa.large_binary(), field.nullable, {BLOB_KEY: "true"})
+    if vector is None and before is not None and _same_to_spark(before, field.dataType):
+        return before.with_nullable(field.nullable)
+    kind = arrow_type(field.dataType, field.name)
+    if vector is None and VECTOR_SIZE in field.metadata:
+        item, size = field.metadata.get(VECTOR_ITEM), field.metadata[VECTOR_SIZE]
+        vector = str(size) if item is None else f"{item}[{size}]"
+    if vector is not None:
+        kind = _vector_type(kind, vector, field.name)
+    elif pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
+        raise InvalidInputError(
+            "the length of vectors is not known",
+            where=f"column {field.name!r}",
+            remedy=f'say vector_columns={{"{field.name}": length}}, 0 for lists of any length',
+        )
+    return pa.field(field.name, kind, field.nullable)
+
+
+def _same_to_spark(field: pa.Field, kind: st.DataType) -> bool:
+    """Return whether Spark is shown a column as this type; to one of blobs of the second kind bytes are written."""
+    if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name == BLOB_V2:
+        return isinstance(kind, st.BinaryType)
+    try:
+        found = spark_schema(pa.schema([field]))[0].dataType
+    except UnsupportedError:
+        return False
+    return bool(_nullable(arrow_type(found, field.name)) == _nullable(arrow_type(kind, field.name)))
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """Return the type without what says where nulls may be."""
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _nullable(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_nullable(kind.key_type), _nullable(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in kind])
+    return kind
+
+
+def _vector_type(kind: pa.DataType, said: str, name: str) -> pa.DataType:
+    if not pa.types.is_list(kind):
+        raise WrongTypeError("vectors are arrays", where=f"column {name!r}", found=kind)
+    item, size = _vector_of(said, name)
+    if size == 0:
+        return kind
+    return pa.list_(kind.value_field.with_type(item or kind.value_type).with_name("item"), size)
+
+
+def _vector_of(said: str, name: str) -> tuple[pa.DataType | None, int]:
+    found = _VECTOR.fullmatch(said.strip().lower())
+    if found is None:
+        raise InvalidInputError(
+            f"what vectors of {name!r} are", expected="a length, or as in float16[128]", found=repr(said)
+        )
+    return (None, int(found[1])) if found[1] else (_ITEMS[found[2]], int(found[3]))

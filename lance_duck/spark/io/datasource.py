@@ -1,0 +1,62 @@
+"""The source and sink of Spark: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of both."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from lance_duck.spark.io.options import ReadOptions, SparkWriteOptions
+from lance_duck.spark.io.sink import LanceWriter, begin
+from lance_duck.spark.io.source import LanceReader, declared, opened
+from lance_duck.spark.io.stream_options import SINK_NAMES, SOURCE_NAMES, StreamOptions, stream_name
+from lance_duck.spark.io.stream_sink import LanceStreamWriter
+from lance_duck.spark.io.stream_source import LanceStreamReader
+from lance_duck.spark.table_ref import pin
+
+
+class LanceDataSource(DataSource):
+    """Lance tables; for the options see `ReadOptions`, `SparkWriteOptions` and `StreamOptions`.
+
+    A frame stays on the version whose columns it was promised, however often Spark plans queries over it.
+    """
+
+    _version: int | tuple[str, int] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `.format` takes."""
+        return "lance"
+
+    def schema(self) -> StructType:
+        """Return columns of the version that is asked for; also says what is wrong with the options."""
+        options = ReadOptions.of(self.options, SOURCE_NAMES)
+        table = opened(options)
+        self._version = pin(table)
+        return declared(options, table)
+
+    def reader(self, schema: StructType) -> LanceReader:
+        """Read one version."""
+        return LanceReader(ReadOptions.of(self.options), schema, self._version)
+
+    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
+        """Write a frame as one version."""
+        return LanceWriter(SparkWriteOptions.of(self.options), schema, overwrite)
+
+    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's
+        """Read new rows, again and again."""
+        return LanceStreamReader(ReadOptions.of(self.options, SOURCE_NAMES), StreamOptions.of(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802
+        """Write one batch of a stream as one version."""
+        options = SparkWriteOptions.of(self.options, SINK_NAMES)
+        landing = begin(options, schema, "overwrite" if overwrite else "append")
+        return LanceStreamWriter(landing, stream_name(self.options))
+
+
+class LanceDuckDataSource(LanceDataSource):
+    """The same by a name that no other library has."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `.format` takes."""
+        return "lance_duck"

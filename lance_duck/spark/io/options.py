@@ -1,0 +1,339 @@
+"""Options of the source and the sink, as they are written in `.option(name, value)` and in SQL, checked.
+
+Spark hands options over as text, their names in lower case. Here a name is known with and without underscores, hyphens
+and capitals: max_rows_per_file, maxRowsPerFile. What is not known is refused, so that nobody reads another version
+than he asked for; what only says how fast, to other readers of Lance tables, has no effect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from lance_duck.arguments import nearest_name
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.redact import shown_option
+from lance_duck.snapshot.versions import to_moment
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.verbs.writing.settings import WriteSettings
+
+_T = TypeVar("_T")
+
+STORAGE: Final = "storage."
+SAVE_MODES: Final = ("error", "ignore", "append", "overwrite")
+SPARKS_OWN: Final = frozenset(
+    {"path", "paths", "provider", "location", "owner", "serializationformat", "checkpointlocation", "queryname"}
+)
+"""What Spark itself may hand over."""
+WITHOUT_EFFECT: Final = frozenset(
+    {
+        *("blocksize", "indexcachesize", "metadatacachesize", "pushdownfilters", "topnpushdown"),
+        *("maxrowspergroup", "usequeuedwritebuffer", "queuedepth"),
+    }
+)
+_READ: Final = {
+    **dict.fromkeys(("version", "versionasof"), "version"),
+    "tag": "tag",
+    "branch": "branch",
+    **dict.fromkeys(("timestamp", "timestampasof", "asof"), "timestamp"),
+    "columns": "columns",
+    "filter": "filter",
+    "limit": "limit",
+    **dict.fromkeys(("rowid", "withrowid"), "row_id"),
+    **dict.fromkeys(("rowaddress", "withrowaddress"), "row_address"),
+    "batchsize": "batch_size",
+    "blobhandling": "blob_handling",
+    "usescalarindex": "use_scalar_index",
+    "maxpartitionbytes": "max_partition_bytes",
+    "minpartitions": "min_partitions",
+    "storageoptions": "storage_options",
+}
+_WRITE: Final = {
+    "savemode": "save_mode",
+    **dict.fromkeys(("maxrowsperfile", "maxrowperfile"), "max_rows_per_file"),
+    "maxbytesperfile": "max_bytes_per_file",
+    **dict.fromkeys(("datastorageversion", "fileformatversion"), "data_storage_version"),
+    "enablestablerowids": "enable_stable_row_ids",
+    "vectorcolumns": "vector_columns",
+    "blobcolumns": "blob_columns",
+    **dict.fromkeys(("commitmessage", "usermetadata"), "commit_message"),
+    "overwriteschema": "overwrite_schema",
+    "storageoptions": "storage_options",
+}
+_REFUSED: Final = {
+    "mergeschema": "add the columns first: LanceDataset.add_columns",
+    "replacewhere": "delete the rows first: lance_duck.spark.delete",
+    "partitionoverwritemode": "Lance tables have no partitions",
+    "writemode": 'say .mode("append" or "overwrite")',
+    "readchangefeed": "see LanceDataset.delta",
+    "startingversion": "for streams only: readStream",
+}
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a table is read.
+
+    Attributes:
+        place: The table.
+        version: Number of the version, or name of a tag; None: the newest.
+        branch: Of the table; None: its main one.
+        timestamp: Read the newest version that was committed before.
+        columns: Names, or SQL by name; None: all.
+        filter: SQL: other rows are left out.
+        limit: Rows at most.
+        row_id: Add `_rowid`.
+        row_address: Add `_rowaddr`.
+        batch_size: Rows of a batch at most.
+        blob_handling: As for `LanceDataset.scanner`.
+        use_scalar_index: Whether indexes help the filter.
+        max_partition_bytes: Bytes of files that one task reads, about; None: as suits the table.
+        min_partitions: Tasks that there are at least, where there are rows enough.
+    """
+
+    place: TableRef
+    version: int | str | None = None
+    branch: str | None = None
+    timestamp: datetime | None = None
+    columns: tuple[str, ...] | dict[str, str] | None = None
+    filter: str | None = None
+    limit: int | None = None
+    row_id: bool = False
+    row_address: bool = False
+    batch_size: int | None = None
+    blob_handling: str | None = None
+    use_scalar_index: bool = True
+    max_partition_bytes: int | None = None
+    min_partitions: int = 1
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], also: Iterable[str] = ()) -> ReadOptions:
+        """Parse the options of a source.
+
+        Args:
+            options: As Spark hands them over.
+            also: Names of other options that there are, in lower case, without underscores.
+
+        Raises:
+            InvalidInputError: An option that is not known, or a value that makes no sense.
+            UnsupportedError: An option of other formats that is not supported.
+        """
+        given = _OptionValues(options, _READ, also)
+        version, tag = given.get("version", _version), given.get("tag", str)
+        timestamp = given.get("timestamp", to_moment)
+        if sum(said is not None for said in (version, tag, timestamp)) > 1:
+            raise InvalidInputError("version, tag and timestamp", expected="one of them", found="more")
+        branch = given.get("branch", str)
+        if branch is not None and timestamp is not None:
+            raise UnsupportedError("timestamp beside branch", remedy="name the version")
+        return cls(
+            given.place(),
+            tag if version is None else version,
+            branch,
+            timestamp,
+            given.get("columns", _columns),
+            given.get("filter", str),
+            given.get("limit", _count),
+            given.get("row_id", _flag, default=False),
+            given.get("row_address", _flag, default=False),
+            given.get("batch_size", _positive),
+            given.get("blob_handling", str),
+            given.get("use_scalar_index", _flag, default=True),
+            given.get("max_partition_bytes", _positive),
+            given.get("min_partitions", _positive, default=1),
+        )
+
+
+@dataclass(frozen=True)
+class SparkWriteOptions:
+    """How a table is written.
+
+    Attributes:
+        place: The table.
+        save_mode: One of `SAVE_MODES`; None: what Spark says, append or overwrite.
+        vectors: By column, what its vectors are: see `columns.table_schema`; names may be in lower case.
+        blobs: Columns of bytes that are stored aside; likewise.
+        settings: As for `write_dataset`.
+    """
+
+    place: TableRef
+    save_mode: str | None = None
+    vectors: Mapping[str, str] = field(default_factory=dict)
+    blobs: frozenset[str] = frozenset()
+    settings: WriteSettings = field(default_factory=WriteSettings)
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], also: Iterable[str] = ()) -> SparkWriteOptions:
+        """Parse the options of a sink; see `ReadOptions.of`."""
+        vectors = dict(_vector_options(options))
+        plain = {key: value for key, value in options.items() if _vector_column(key) is None}
+        given = _OptionValues(plain, _WRITE, also)
+        vectors |= given.get("vector_columns", _vectors, default={})
+        given.get("overwrite_schema", _flag)
+        settings = WriteSettings(
+            max_rows_per_file=given.get("max_rows_per_file", _positive, default=WriteSettings.max_rows_per_file),
+            max_bytes_per_file=given.get("max_bytes_per_file", _positive, default=WriteSettings.max_bytes_per_file),
+            data_storage_version=given.get("data_storage_version", str),
+            enable_stable_row_ids=given.get("enable_stable_row_ids", _flag, default=False),
+            commit_message=given.get("commit_message", str),
+        )
+        blobs = frozenset(given.get("blob_columns", _names, default=()))
+        return cls(given.place(), given.get("save_mode", _save_mode), vectors, blobs, settings)
+
+    def vectors_of(self, names: Iterable[str]) -> dict[str, str]:
+        """Return what vectors are, by the names of columns as they are written."""
+        known = {name.lower(): name for name in names}
+        return {_spelled(name, known): said for name, said in self.vectors.items()}
+
+    def blobs_of(self, names: Iterable[str]) -> frozenset[str]:
+        """Return columns of blobs, likewise."""
+        known = {name.lower(): name for name in names}
+        return frozenset(_spelled(name, known) for name in self.blobs)
+
+
+def storage_text(storage_options: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the option that hands settings of an object store over."""
+    return {"storage_options": json.dumps(dict(storage_options))} if storage_options else {}
+
+
+def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
+    """Return the value of the option `columns`."""
+    return json.dumps(dict(columns) if isinstance(columns, Mapping) else list(columns))
+
+
+class _OptionValues:
+    """Options by what they are called here."""
+
+    def __init__(self, options: Mapping[str, str], known: Mapping[str, str], also: Iterable[str]) -> None:
+        self._options = options
+        self._found: dict[str, tuple[str, str]] = {}
+        passed = SPARKS_OWN | WITHOUT_EFFECT | set(also)
+        for key, value in options.items():
+            plain = key.lower().replace("_", "").replace("-", "")
+            if plain in known:
+                self._found[known[plain]] = key, value
+            elif plain not in passed and not key.lower().startswith(STORAGE):
+                raise _unknown(key, plain, known)
+
+    def get(self, name: str, parse: Callable[[str], _T], default: Any = None) -> Any:
+        """Return the value of an option; the default where it is not given."""
+        if name not in self._found:
+            return default
+        key, value = self._found[name]
+        try:
+            return parse(value)
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                f"option {key!r}", expected=error.expected, found=shown_option(key, value), remedy=error.remedy
+            ) from None
+
+    def place(self) -> TableRef:
+        """Return the table."""
+        options = {key.lower(): value for key, value in self._options.items()}
+        path = options.get("path")
+        if path is None and "paths" in options:
+            paths = json.loads(options["paths"])
+            if len(paths) != 1:
+                raise UnsupportedError("several tables at once", where="load", found=len(paths), remedy="unite frames")
+            path = paths[0]
+        if not path:
+            raise InvalidInputError(
+                "no place of a table", remedy='say .load(path), .save(path) or .option("path", path)'
+            )
+        storage = self.get("storage_options", _storage, default={})
+        storage |= {key[len(STORAGE) :]: value for key, value in options.items() if key.startswith(STORAGE)}
+        return TableRef.of(path, storage)
+
+
+def _unknown(key: str, plain: str, known: Mapping[str, str]) -> InvalidInputError | UnsupportedError:
+    if plain in _REFUSED:
+        return UnsupportedError(f"option {key!r} is not supported", remedy=_REFUSED[plain])
+    near = nearest_name(plain, known)
+    return InvalidInputError(
+        f"unknown option {key!r}",
+        expected=f"one of {', '.join(dict.fromkeys(known.values()))}",
+        remedy=None if near is None else f"did you mean {known[near]!r}?",
+    )
+
+
+def _version(text: str) -> int | str:
+    return int(text) if text.strip().isdecimal() else text
+
+
+def _count(text: str, least: int = 0) -> int:
+    if not text.strip().isdecimal() or int(text) < least:
+        raise InvalidInputError("number", expected=f"a number of at least {least}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    return _count(text, 1)
+
+
+def _flag(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise InvalidInputError("flag", expected="true or false")
+    return text.strip().lower() == "true"
+
+
+def _save_mode(text: str) -> str:
+    mode = {"errorifexists": "error", "default": "error", "create": "error"}.get(text.lower(), text.lower())
+    if mode not in SAVE_MODES:
+        raise InvalidInputError("mode", expected=", ".join(SAVE_MODES))
+    return mode
+
+
+def _json(text: str, kind: type[_T]) -> _T:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, kind):
+        raise InvalidInputError("JSON", expected="names, or JSON")
+    return found
+
+
+def _columns(text: str) -> tuple[str, ...] | dict[str, str]:
+    if text.strip().startswith("{"):
+        return {name: str(sql) for name, sql in _json(text, dict).items()}
+    return _names(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    if text.strip().startswith("["):
+        return tuple(map(str, _json(text, list)))
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _vectors(text: str) -> dict[str, str]:
+    if text.strip().startswith("{"):
+        return {name: str(said) for name, said in _json(text, dict).items()}
+    pairs = [pair.rpartition(":") for pair in text.split(",") if pair.strip()]
+    if any(not name.strip() for name, _, _ in pairs):
+        raise InvalidInputError("vectors", expected="name:length, …")
+    return {name.strip(): said.strip() for name, _, said in pairs}
+
+
+def _storage(text: str) -> dict[str, str]:
+    return {name: str(value) for name, value in _json(text, dict).items()}
+
+
+def _vector_options(options: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    return ((name, value) for key, value in options.items() if (name := _vector_column(key)) is not None)
+
+
+def _vector_column(key: str) -> str | None:
+    """Return the column of an option "vector.{column}.dim" or "{column}.arrow.fixed-size-list.size"."""
+    lower = key.lower()
+    if lower.startswith("vector.") and lower.endswith(".dim"):
+        return key[len("vector.") : -len(".dim")]
+    return key.removesuffix(".arrow.fixed-size-list.size") if lower.endswith(".arrow.fixed-size-list.size") else None
+
+
+def _spelled(name: str, known: Mapping[str, str]) -> str:
+    if name in known.values():
+        return name
+    return known.get(name.lower(), name)

@@ -1,0 +1,80 @@
+"""A frame written to a table: each task writes files of its own, and the driver commits them once; see `landing`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from lance_duck.spark.io.columns import check_vectors, table_schema
+from lance_duck.spark.io.options import SparkWriteOptions
+from lance_duck.spark.io.staged_commit import Landing, newest
+from lance_duck.spark.io.types import arrow_schema
+from lance_duck.wire.fragment import Fragment
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What one task has written: fragments without numbers."""
+
+    fragments: tuple[Fragment, ...]
+
+
+class LanceWriter(DataSourceArrowWriter):
+    """Writes a frame as one version of a table.
+
+    Args:
+        options: Which table, and how.
+        schema: Of the frame.
+        overwrite: Whether Spark was told so.
+
+    Raises:
+        AlreadyExistsError: There is a table, and the mode is "error".
+        InvalidInputError: The frame does not fit the table; the length of vectors is not known.
+        UnsupportedError: A type, a version or a table that is not written.
+    """
+
+    def __init__(self, options: SparkWriteOptions, schema: StructType, overwrite: bool) -> None:
+        mode = options.save_mode or ("overwrite" if overwrite else "append")
+        self._landing = None if mode == "ignore" and newest(options.place) is not None else begin(options, schema, mode)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write the rows of a partition, of which there may be none; in a task."""
+        return Written(() if self._landing is None else self._landing.write(iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make them a version, also where there are no rows."""
+        if self._landing is not None:
+            self._landing.land(fragments_of(messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete what was written, unless it has landed."""
+        if self._landing is not None:
+            self._landing.abandon()
+
+
+def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
+    """Decide how a frame is written.
+
+    Args:
+        options: Which table, and how.
+        schema: Of the frame.
+        mode: "error", "ignore", "append" or "overwrite"; "ignore" of a table that is not there.
+    """
+    current = newest(options.place)
+    vectors, blobs = options.vectors_of(schema.names), options.blobs_of(schema.names)
+    if current is not None and mode == "append":
+        found = arrow_schema(schema)
+        check_vectors(vectors, current.schema.arrow)
+    else:
+        found = table_schema(schema, vectors, blobs, None if current is None else current.schema.arrow)
+    made = {"error": "create", "ignore": "create"}.get(mode, mode)
+    return Landing.begin(options.place, found, made, settings=options.settings)
+
+
+def fragments_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Fragment, ...]:
+    """Return what tasks have written, in the order of the partitions."""
+    return tuple(fragment for said in messages if isinstance(said, Written) for fragment in said.fragments)

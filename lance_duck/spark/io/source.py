@@ -1,0 +1,218 @@
+"""A version of a table as a source of Spark: which task reads what, and reading it.
+
+The driver pins the version. Small fragments are read together by one task, a large one by several, each the rows of a
+range of addresses. No filter of a query is pushed down: Spark would give the rows that are left to other queries over
+the same frame; the filter is an option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.scanner import LanceScanner
+from lance_duck.spark.io.options import ReadOptions
+from lance_duck.spark.io.types import Declaration, spark_schema
+from lance_duck.spark.table_ref import pin
+
+SMALLEST: Final = 8 << 20
+LARGEST: Final = 128 << 20
+OPENING: Final = 1 << 18
+"""Bytes that a task could read while it opens a fragment."""
+TASKS: Final = 8
+MOST_TASKS: Final = 20_000
+"""What a driver starts in ten minutes, about."""
+FEW: Final = 1 << 16
+ROWS: Final = 8192
+"""Fragments are cut at multiples of these."""
+
+
+@dataclass(frozen=True)
+class ReadPartition:
+    """A fragment, or a range of its rows, deleted ones counted."""
+
+    fragment: int
+    start: int | None = None
+    stop: int | None = None
+
+
+@dataclass(frozen=True)
+class LancePartition(InputPartition):
+    """What one task reads: whole fragments, or a range of one; `limit` rows of it at most."""
+
+    pieces: tuple[ReadPartition, ...]
+    limit: int | None = None
+
+
+class LanceReader(DataSourceReader):
+    """Reads one version of a table.
+
+    Args:
+        options: Which, and what of it.
+        schema: The columns, as Spark was promised.
+        version: See `Place.pinned`; None: as the options say.
+
+    Raises:
+        NotFoundError: There is no table, or no such version.
+        InvalidInputError: Unknown columns, or a bad filter.
+        WrongTypeError: A column that cannot be given as it was asked for.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType, version: int | tuple[str, int] | None = None) -> None:
+        self._options = options
+        self._schema = schema
+        table = opened(options, version)
+        self._version = pin(table)
+        Declaration(schema, self._scanner(table, None).projected_schema)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return what the tasks read, in the order of the table; none where there are no rows."""
+        return partitions(opened(self._options, self._version), self._options, self._schema.names)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield batches exactly as Spark was promised.
+
+        Raises:
+            InvalidInputError: A value that Spark cannot hold.
+        """
+        if not isinstance(partition, LancePartition):  # what Spark makes of no partitions at all
+            return
+        scanner = self._scanner(self._options.place.pinned(self._version), partition)
+        reader = scanner.to_reader()
+        declaration = Declaration(self._schema, reader.schema)
+        for batch in reader:
+            yield declaration.apply(batch)
+
+    def _scanner(self, table: LanceDataset, partition: LancePartition | None) -> LanceScanner:
+        options = self._options
+        pieces = () if partition is None else partition.pieces
+        scanner: LanceScanner = table.scanner(
+            chosen(options, self._schema.names),
+            filter=_within(pieces[0], options.filter) if pieces and pieces[0].start is not None else options.filter,
+            fragments=[piece.fragment for piece in pieces],
+            limit=None if partition is None else partition.limit,
+            batch_size=options.batch_size,
+            blob_handling=options.blob_handling,
+            use_scalar_index=options.use_scalar_index,
+        )
+        return scanner
+
+
+def opened(options: ReadOptions, version: int | tuple[str, int] | None = None) -> LanceDataset:
+    """Return the version that options ask for, or one that was pinned before.
+
+    Raises:
+        NotFoundError: There is no table, or no such version, tag or branch.
+    """
+    if version is None and options.timestamp is not None:
+        place = options.place
+        return dataset(place.uri, asof=options.timestamp, storage_options=dict(place.storage_options))
+    asked = options.version if options.branch is None else (options.branch, options.version)
+    return options.place.dataset(asked if version is None else version)
+
+
+def declared(options: ReadOptions, table: LanceDataset) -> StructType:
+    """Return what Spark is promised of a version.
+
+    Raises:
+        InvalidInputError: Unknown columns, or a bad filter.
+        UnsupportedError: Columns of types that Spark does not have.
+    """
+    scanner = table.scanner(
+        chosen(options, None),
+        filter=options.filter,
+        with_row_id=options.row_id,
+        with_row_address=options.row_address,
+        blob_handling=options.blob_handling,
+    )
+    return spark_schema(scanner.projected_schema)
+
+
+def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dict[str, str] | None:
+    """Return the columns of a scan; of those that the options choose, only some where their names are given."""
+    columns = options.columns
+    if isinstance(columns, Mapping):
+        return {name: columns.get(name, name) for name in (columns if names is None else names)}
+    if names is None:
+        return None if columns is None else list(columns)
+    return list(names)
+
+
+def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
+    """Cut a version into what single tasks read; `names` are the columns that are read."""
+    if options.limit is not None:
+        return _limited(table, options)
+    pieces = _weighed(table, options, names)
+    total = sum(weight for _, _, weight in pieces)
+    target = options.max_partition_bytes or max(min(max(total // TASKS, SMALLEST), LARGEST), total // MOST_TASKS)
+    target = max(1, min(target, -(-total // options.min_partitions)))
+    expected = table._table.index_estimate(options.filter) if options.filter and options.use_scalar_index else None
+    if expected is not None and expected <= FEW:
+        return [LancePartition(tuple(piece for piece, _, _ in pieces))] if pieces else []
+    packs: list[list[ReadPartition]] = []
+    filled = 0
+    for piece, rows, weight in pieces:
+        if weight > target and options.use_scalar_index:
+            packs += [[part] for part in _cut(piece.fragment, rows, -(-weight // target))]
+            filled = target
+            continue
+        if not packs or filled + weight > target:
+            packs.append([])
+            filled = 0
+        packs[-1].append(piece)
+        filled += weight
+    return [LancePartition(tuple(pack)) for pack in packs]
+
+
+def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[tuple[ReadPartition, int, int]]:
+    """Return fragments with their rows, and about as many bytes as there are to read."""
+    plain = [name for name in names if name in table.schema.names] if not isinstance(options.columns, dict) else None
+    wanted = table.scanner(plain, blob_handling=options.blob_handling)._plan.width
+    whole = table.scanner(blob_handling=options.blob_handling)._plan.width
+    found = []
+    for fragment in table._snapshot.fragments:
+        rows = table._snapshot.physical_rows(fragment)
+        size = sum(file.file_size or 0 for file in fragment.files)
+        weight = max(rows * wanted, size * wanted // max(whole, 1)) + OPENING
+        found.append((ReadPartition(fragment.id), rows, weight))
+    return found
+
+
+def _cut(fragment: int, rows: int, parts: int) -> Iterator[ReadPartition]:
+    step = max(ROWS, -(-rows // parts // ROWS) * ROWS)
+    for start in range(0, rows, step):
+        yield ReadPartition(fragment, start, min(start + step, rows))
+
+
+def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
+    """Plan a limited read: one task with a filter, else exactly the fragments that hold the rows."""
+    assert options.limit is not None
+    fragments = list(table._snapshot.fragments)
+    if options.filter is not None:
+        pieces = tuple(ReadPartition(fragment.id) for fragment in fragments)
+        return [LancePartition(pieces, options.limit)] if pieces and options.limit else []
+    found: list[InputPartition] = []
+    left = options.limit
+    for fragment in fragments:
+        if left <= 0:
+            break
+        rows = table._snapshot.num_rows(fragment)
+        found.append(LancePartition((ReadPartition(fragment.id),), min(left, rows)))
+        left -= rows
+    return found
+
+
+def _within(piece: ReadPartition, filter: str | None) -> str:  # noqa: A002 - the name of the option
+    """Return a filter for the rows of a range; indexes answer it by addresses, without reading other rows."""
+    first = piece.fragment << 32
+    assert piece.start is not None
+    assert piece.stop is not None
+    range_ = f"{ROW_ADDRESS} >= {first + piece.start} AND {ROW_ADDRESS} < {first + piece.stop}"
+    return range_ if filter is None else f"({filter}\n) AND {range_}"

@@ -1,0 +1,213 @@
+"""How far a stream has read a table: offsets, and the walk from one to another.
+
+    {"version": 7, "index": 2, "snapshot": false}
+
+names what is to be read next: of the rows that version 7 brought, those from the third fragment on. With "snapshot" it
+is the third fragment of all that version 7 holds: so a stream begins, with the rows there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from lance_duck.cache import LruCache
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.io.stream_options import Limits, StreamOptions
+from lance_duck.verbs.streams.inserted_rows import DELETE, Arrivals, arrivals
+from lance_duck.wire.fragment import Fragment
+
+KEPT_STEPS = 4096
+
+
+@dataclass(frozen=True, order=True)
+class Offset:
+    """What is to be read next; see above. `snapshot` is True in the version that a stream begins with, alone."""
+
+    version: int
+    index: int = 0
+    snapshot: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Offset:
+        """Parse the offset of a checkpoint.
+
+        Raises:
+            CorruptError: It is no offset of a table.
+        """
+        version, index, snapshot = given.get("version"), given.get("index"), given.get("snapshot", False)
+        if isinstance(snapshot, bool) and _is_count(version) and _is_count(index):
+            return cls(version, index, snapshot)
+        raise CorruptError(
+            "offset of a stream", expected='{"version": 7, "index": 0, "snapshot": false}', found=dict(given)
+        )
+
+    def json(self) -> dict[str, Any]:
+        """Return the offset as checkpoints keep it."""
+        return {"version": self.version, "index": self.index, "snapshot": self.snapshot}
+
+
+@dataclass(frozen=True)
+class NewFragment:
+    """A fragment that brought rows.
+
+    Attributes:
+        fragment: Its id.
+        rows: How many are not deleted.
+        size: Bytes of its files.
+        files: Names of its data files, where no row of it was deleted when it came.
+    """
+
+    fragment: int
+    rows: int
+    size: int
+    files: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A version on the way, and the pieces of it that are still to be read."""
+
+    version: int
+    first: int
+    pieces: tuple[NewFragment, ...]
+    snapshot: bool
+
+
+class Walk:
+    """The way of a stream through the versions of a table.
+
+    Args:
+        table: Any version of the branch.
+        options: What becomes of changes, and of versions that are gone.
+    """
+
+    def __init__(self, table: LanceDataset, options: StreamOptions) -> None:
+        self._base: Snapshot = table._snapshot
+        self._options = options
+        self._brought: LruCache[tuple[NewFragment, ...]] = LruCache(KEPT_STEPS)
+
+    def newest(self) -> int:
+        """Return number of the newest version."""
+        return self._base.latest_version()
+
+    def begin(self) -> Offset:
+        """Return where a stream begins that has read nothing."""
+        options = self._options
+        if options.starting_version == "latest":
+            return Offset(self.newest() + 1)
+        if options.starting_version is not None:
+            return Offset(int(options.starting_version))
+        if options.starting_timestamp is not None:
+            return Offset(self._first_since(options.starting_timestamp))
+        return Offset(self.newest(), 0, True)
+
+    def advance(self, start: Offset, until: Offset, limits: Limits) -> Offset:
+        """Return the end of one batch: up to `until`, within the limits, and one fragment at least."""
+        reached, budget = start, limits.budget()
+        for step in self.steps(start, until, stop_at_change=True):
+            for number, piece in enumerate(step.pieces):
+                if not budget.admits(piece.rows, piece.size):
+                    return reached
+                reached = Offset(step.version, step.first + number + 1, step.snapshot)
+            reached = Offset(step.version + 1)
+        return reached
+
+    def steps(self, start: Offset, until: Offset, *, stop_at_change: bool = False) -> Iterator[Step]:
+        """Yield the versions from one offset to another, with the pieces between.
+
+        Args:
+            start: Where to begin.
+            until: Where to end.
+            stop_at_change: End before a version that changed rows, as long as it is not the first.
+
+        Raises:
+            InvalidInputError: A version changed rows, and the options do not say to pass over it.
+            NotFoundError: A version was cleaned up, or the table is not as far yet.
+        """
+        self._check(start)
+        here = start
+        while here < until:
+            try:
+                pieces = self._pieces(here)
+            except _Changed as error:
+                if stop_at_change and here != start:
+                    return
+                raise InvalidInputError(
+                    f"version {here.version} changed rows ({error.operation})",
+                    where=self._base.uri,
+                    remedy="skipChangeCommits=true passes over such versions, ignoreDeletes=true over deletes",
+                ) from None
+            last = until.index if until.version == here.version else len(pieces)
+            yield Step(here.version, here.index, pieces[here.index : last], here.snapshot)
+            here = Offset(here.version + 1)
+
+    def at(self, version: int) -> Snapshot:
+        """Return a version."""
+        return self._base.checkout(version)
+
+    def _pieces(self, here: Offset) -> tuple[NewFragment, ...]:
+        return self._brought.get((here.version, here.snapshot), lambda: self._read(here))
+
+    def _read(self, here: Offset) -> tuple[NewFragment, ...]:
+        try:
+            now = self.at(here.version)
+        except NotFoundError as error:
+            if self._options.fail_on_data_loss:
+                raise NotFoundError(
+                    f"version {here.version}, which a stream is to read, was cleaned up",
+                    where=self._base.uri,
+                    remedy="failOnDataLoss=false goes on with what is left; or begin with a new checkpoint",
+                ) from error
+            return ()
+        if here.snapshot:
+            return tuple(_piece(now, fragment) for fragment in now.fragments)
+        found = arrivals(now)
+        if found.changed and not self._passes_over(found):
+            raise _Changed(found.operation)
+        return tuple(_piece(now, now.fragment(number)) for number in found.fragments)
+
+    def _passes_over(self, found: Arrivals) -> bool:
+        if self._options.skip_change_commits:
+            return True
+        return self._options.ignore_deletes and found.operation == DELETE
+
+    def _check(self, start: Offset) -> None:
+        newest = self.newest()
+        if start.version > newest + 1:
+            raise NotFoundError(
+                f"a stream has read up to version {start.version - 1}, which is not there",
+                where=self._base.uri,
+                found=f"version {newest} as the newest",
+                remedy="a table that was made anew needs a new checkpoint",
+            )
+
+    def _first_since(self, moment: Any) -> int:
+        """Return number of the first version that was committed at a moment or later."""
+        numbers = self._base.version_numbers()
+        low, high = 0, len(numbers)
+        while low < high:
+            middle = (low + high) // 2
+            if self.at(numbers[middle]).timestamp < moment:
+                low = middle + 1
+            else:
+                high = middle
+        return numbers[low] if low < len(numbers) else numbers[-1] + 1
+
+
+class _Changed(Exception):  # noqa: N818 - never leaves this module
+    def __init__(self, operation: str) -> None:
+        super().__init__(operation)
+        self.operation = operation
+
+
+def _piece(now: Snapshot, fragment: Fragment) -> NewFragment:
+    files = None if fragment.deletion_file is not None else tuple(file.path for file in fragment.files)
+    return NewFragment(fragment.id, now.num_rows(fragment), sum(f.file_size or 0 for f in fragment.files), files)
+
+
+def _is_count(given: Any) -> TypeGuard[int]:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0

@@ -1,0 +1,162 @@
+"""Options of streams: by the names that Delta gives them, or with underscores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.redact import shown_option
+from lance_duck.snapshot.versions import to_moment
+
+_SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one batch takes at most; None: no limit. A batch takes one fragment at least."""
+
+    files: int | None = None
+    rows: int | None = None
+    size: int | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a limit."""
+        return (self.files, self.rows, self.size) != (None, None, None)
+
+    def budget(self) -> Budget:
+        """Return what a batch that has taken nothing may take."""
+        return Budget(self)
+
+
+class Budget:
+    """What is left of the limits of a batch."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._taken = (0, 0, 0)
+
+    def admits(self, rows: int, size: int) -> bool:
+        """Take a fragment, unless it is too much; the first one never is."""
+        files, all_rows, all_bytes = self._taken
+        wanted = (files + 1, all_rows + rows, all_bytes + size)
+        limits = (self._limits.files, self._limits.rows, self._limits.size)
+        if files and any(limit is not None and w > limit for w, limit in zip(wanted, limits, strict=True)):
+            return False
+        self._taken = wanted
+        return True
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How a stream reads a table.
+
+    Attributes:
+        starting_version: First version whose new rows are read, or "latest": those after the newest one. None: the
+            stream begins with all rows there are.
+        starting_timestamp: The same, as the first version that was committed then or later.
+        limits: How much a batch takes.
+        ignore_deletes: Pass over versions that only deleted rows.
+        skip_change_commits: Pass over versions that changed, deleted or replaced rows, and all that they wrote.
+        fail_on_data_loss: Fail where a version was cleaned up before it was read.
+    """
+
+    starting_version: int | str | None = None
+    starting_timestamp: datetime | None = None
+    limits: Limits = Limits()
+    ignore_deletes: bool = False
+    skip_change_commits: bool = False
+    fail_on_data_loss: bool = True
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> StreamOptions:
+        """Parse the stream options among those of a source.
+
+        Raises:
+            InvalidInputError: A value makes no sense.
+        """
+        known = _StreamOptionValues(given)
+        found = cls(
+            known.get("startingversion", _version),
+            known.get("startingtimestamp", to_moment),
+            Limits(
+                known.get("maxfilespertrigger", _count),
+                known.get("maxrowspertrigger", _count),
+                known.get("maxbytespertrigger", _size),
+            ),
+            bool(known.get("ignoredeletes", _flag)),
+            bool(known.get("skipchangecommits", _flag)),
+            known.get("failondataloss", _flag) is not False,
+        )
+        if found.starting_version is not None and found.starting_timestamp is not None:
+            raise InvalidInputError("startingVersion beside startingTimestamp", expected="one of them")
+        return found
+
+
+SOURCE_NAMES: Final = frozenset(
+    {
+        "failondataloss",
+        "ignoredeletes",
+        "maxbytespertrigger",
+        "maxfilespertrigger",
+        "maxrowspertrigger",
+        "skipchangecommits",
+        "startingtimestamp",
+        "startingversion",
+    }
+)
+"""Options of the source of a stream, in lower case and without underscores."""
+SINK_NAMES: Final = frozenset({"txnappid"})
+"""Those of the sink of one."""
+
+
+def stream_name(given: Mapping[str, str]) -> str | None:
+    """Return what names a stream in place of the id of its query: the option txnAppId."""
+    found: str | None = _StreamOptionValues(given).get("txnappid", str.strip)
+    return found or None
+
+
+class _StreamOptionValues:
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {k.lower().replace("_", ""): (k, v) for k, v in given.items()}
+
+    def get(self, name: str, parse: Callable[[str], Any]) -> Any:
+        if name not in self._given:
+            return None
+        key, value = self._given[name]
+        try:
+            return parse(value)
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                f"option {key}", expected=error.expected, found=shown_option(key, value), remedy=error.remedy
+            ) from None
+
+
+def _version(text: str) -> int | str:
+    if text.strip().lower() == "latest":
+        return "latest"
+    return _count(text, 'a version, or "latest"')
+
+
+def _count(text: str, expected: str = "a number above zero") -> int:
+    if not text.strip().isdecimal() or not int(text):
+        raise InvalidInputError("count", expected=expected)
+    return int(text)
+
+
+def _size(text: str) -> int:
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or not int(found[1]):
+        raise InvalidInputError("size", expected="bytes above zero, as in 1048576 or 512m or 10g")
+    return int(found[1]) << _UNITS[found[2].lower()]
+
+
+def _flag(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise InvalidInputError("flag", expected="true or false")
+    return text.strip().lower() == "true"

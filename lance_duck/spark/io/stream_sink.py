@@ -1,0 +1,117 @@
+"""A table as the sink of a stream: each batch lands once, however often it is tried.
+
+Batches are known by the id of the query and their number, see `verbs.streams.streaming_batches`. In append mode, and in
+update mode, which Spark does not tell from it, rows are added; in complete mode each batch replaces all rows, and
+indexes go with the rows that they cover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
+
+from lance_duck.errors import IncompatibleError, InvalidInputError
+from lance_duck.spark.io.staged_commit import Landing, newest
+from lance_duck.verbs.streams.streaming_batches import StreamBatch
+from lance_duck.wire.fragment import Fragment
+
+QUERY_ID: Final = "sql.streaming.queryId"
+
+if TYPE_CHECKING or hasattr(datasource, "DataSourceStreamArrowWriter"):
+    from pyspark.sql.datasource import DataSourceStreamArrowWriter
+else:
+
+    class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):
+        """What Spark 4.0 hands Arrow batches to, in streams as well."""
+
+
+@dataclass
+class Delivered(WriterCommitMessage):
+    """What a task wrote for a batch.
+
+    Attributes:
+        landing: What the driver began for this batch.
+        stream: Id of the query; None: the task does not know.
+        fragments: What counts.
+    """
+
+    landing: Landing
+    stream: str | None
+    fragments: tuple[Fragment, ...]
+
+
+class LanceStreamWriter(DataSourceStreamArrowWriter):
+    """Writes the batches of a query. Spark makes one for each batch, and another one to commit it.
+
+    Args:
+        landing: How rows are written; begun for one batch.
+        name: Names the stream, in place of the id of the query: the same after each restart.
+    """
+
+    def __init__(self, landing: Landing, name: str | None = None) -> None:
+        self._landing = landing
+        self._name = name
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write rows of a batch, in a task."""
+        context = TaskContext.get()
+        stream = self._name or (None if context is None else context.getLocalProperty(QUERY_ID))
+        return Delivered(self._landing, stream, self._landing.write(iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        """Land a batch, unless it has landed: what was written again is deleted then. Without rows there is no version.
+
+        Raises:
+            CommitConflictError: The table was changed meanwhile so that the rows do not fit.
+            InvalidInputError: The query has no id.
+            StoreError: The disk or the service failed.
+        """
+        told = [message for message in messages if isinstance(message, Delivered)]
+        if not told:
+            return
+        batch = StreamBatch(_named(told[0].stream), batchId)
+        landing = _saying(told[0].landing, batch)
+        fragments = [fragment for message in told for fragment in message.fragments]
+        if _has_landed(landing, batch):
+            landing.abandon()
+        elif fragments or landing.base == 0 or landing.mode == "overwrite":
+            _land(landing, fragments, batch)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Delete what was written for a batch, unless it has landed."""
+        for landing in {m.landing.uuid: m.landing for m in messages if isinstance(m, Delivered)}.values():
+            landing.abandon()
+
+
+def _land(landing: Landing, fragments: Sequence[Fragment], batch: StreamBatch) -> None:
+    try:
+        landing.land(fragments, guard=batch.guard, amend=batch.amend, config=batch.config)
+    except IncompatibleError:
+        if not _has_landed(landing, batch):
+            raise
+        landing.abandon()
+
+
+def _has_landed(landing: Landing, batch: StreamBatch) -> bool:
+    current = newest(landing.place)
+    return current is not None and batch.has_landed(current)
+
+
+def _saying(landing: Landing, batch: StreamBatch) -> Landing:
+    """Return the same landing, whose transaction says which batch it is."""
+    settings = landing.staging.settings
+    properties = {**(settings.transaction_properties or {}), **batch.properties}
+    said = replace(settings, transaction_properties=properties)
+    return replace(landing, staging=replace(landing.staging, settings=said))
+
+
+def _named(stream: str | None) -> str:
+    if stream:
+        return stream
+    raise InvalidInputError("a query without an id", where="stream", remedy='say option("txnAppId", name)')

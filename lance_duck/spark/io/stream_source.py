@@ -1,0 +1,225 @@
+"""A table as the source of a stream: the rows that come in, version by version.
+
+New rows are those of fragments that a version brought, see `verbs.streams.inserted_rows`; they are read as that version
+has them. Offsets are explained in `stream_offsets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.scan.projection import HIDDEN
+from lance_duck.spark.io.options import ReadOptions
+from lance_duck.spark.io.read_limits import (
+    LIMITS_READS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+from lance_duck.spark.io.source import chosen, opened
+from lance_duck.spark.io.stream_offsets import NewFragment, Offset, Walk
+from lance_duck.spark.io.stream_options import Limits, StreamOptions
+from lance_duck.spark.io.types import Declaration, arrow_type
+from lance_duck.verbs.streams.inserted_rows import as_written
+
+PARTITION_BYTES: Final = 128 << 20
+PARTITION_ROWS: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class StreamPartition(InputPartition):
+    """Fragments that one task reads, by the versions that they are read from, in order."""
+
+    readings: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the new rows of a table, again and again.
+
+    Args:
+        reading: The table, and which columns and rows of it.
+        options: Where to begin, how much to read at once, what becomes of changes.
+        schema: The columns, as Spark was promised.
+
+    Raises:
+        NotFoundError: There is no table.
+        UnsupportedError: There are limits, and this version of Spark knows of none; or what streams do not have.
+    """
+
+    def __init__(self, reading: ReadOptions, options: StreamOptions, schema: StructType) -> None:
+        _check(reading, options)
+        self._reading = reading
+        self._options = options
+        self._schema = schema
+        table = opened(reading)
+        self._declared = table.version
+        self._fields = {field.name: field for field in table._snapshot.schema.fields}
+        self._walk: Walk | None = Walk(table, options)
+        self._target: Offset | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return workers read; what the driver knows of versions stays with it."""
+        return self.__dict__ | {"_walk": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - names of Spark
+        """Return where a query without a checkpoint begins."""
+        return self._way.begin().json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return a placeholder limit: the real limits are known here."""
+        limits = self._options.limits
+        return ReadMaxFiles(limits.files or 1 << 30) if limits.any else ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:  # noqa: N802
+        """Return how far the next batch goes.
+
+        Raises:
+            InvalidInputError: It would begin with a version that changed rows, see `StreamOptions`.
+            NotFoundError: It would begin with a version that was cleaned up.
+        """
+        target = self._target or self._newest()
+        if start is None:
+            return target.json()
+        begin = Offset.of(start)
+        limits = Limits() if limit is None or isinstance(limit, ReadAllAvailable) else self._options.limits
+        return self._way.advance(begin, max(begin, target), limits).json()
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return how far the table is."""
+        return self._newest().json()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Read no further than to the newest version of this moment."""
+        self._target = self._newest()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return small fragments together, in their order.
+
+        Raises:
+            InvalidInputError: A version between changed rows.
+            NotFoundError: A version between was cleaned up.
+        """
+        begin, until = Offset.of(start), Offset.of(end)
+        pieces = [(step, piece) for step in self._way.steps(begin, until) for piece in step.pieces]
+        written = {p.fragment: p.files for step, p in pieces if p.files is not None and not step.snapshot}
+        final = until.version if until.index else until.version - 1
+        newer = self._unchanged(written, final) if any(step.version != final for step, _ in pieces) else frozenset()
+        return _packed([(final if p.fragment in newer and not s.snapshot else s.version, p) for s, p in pieces])
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield batches as Spark was promised.
+
+        Raises:
+            InvalidInputError: A column is not in the table any more.
+        """
+        assert isinstance(partition, StreamPartition)
+        for version, fragments in partition.readings:
+            table = self._table(version)
+            missing = self._missing(table)
+            declaration: Declaration | None = None
+            for batch in table.to_batches(**self._scan(missing), fragments=fragments):
+                whole = self._with_nulls(batch, missing)
+                declaration = declaration or Declaration(self._schema, whole.schema)
+                yield declaration.apply(whole)
+
+    @property
+    def _way(self) -> Walk:
+        if self._walk is None:
+            self._walk = Walk(opened(self._reading), self._options)
+        return self._walk
+
+    def _newest(self) -> Offset:
+        return Offset(self._way.newest() + 1)
+
+    def _table(self, version: int) -> LanceDataset:
+        """Return a version, kept by the worker."""
+        branch = self._reading.branch
+        return self._reading.place.pinned(version if branch is None else (branch, version))
+
+    def _unchanged(self, written: Mapping[int, tuple[str, ...]], version: int) -> frozenset[int]:
+        """Return fragments that a newer version has as they were: workers then open one version instead of many."""
+        try:
+            now = self._way.at(version)
+        except NotFoundError:
+            return frozenset()
+        return as_written(written, now) if set(self._plain) <= set(now.schema.names) else frozenset()
+
+    @property
+    def _plain(self) -> list[str]:
+        """Columns that are read by their names."""
+        if isinstance(self._reading.columns, dict):
+            return []
+        return [name for name in self._schema.names if name not in HIDDEN]
+
+    def _missing(self, table: LanceDataset) -> frozenset[str]:
+        """Return columns that a version did not have yet.
+
+        Raises:
+            InvalidInputError: One that it has no more, or has by another name.
+        """
+        missing = frozenset(self._plain) - frozenset(table.schema.names)
+        there = {field.id: field for field in table._snapshot.schema.fields} if missing else {}
+        for name in missing:
+            called = there.get(self._fields[name].id) if name in self._fields else None
+            is_renamed = called is not None and called.name not in self._fields
+            if table.version > self._declared or not self._schema[name].nullable or is_renamed:
+                raise InvalidInputError(
+                    f"column {name!r} of a stream is not in version {table.version}",
+                    where=self._reading.place.uri,
+                    found=None if called is None else repr(called.name),
+                    remedy="start the query anew, for the columns that the table has by now, or with a startingVersion",
+                )
+        return missing
+
+    def _scan(self, missing: frozenset[str]) -> dict[str, Any]:
+        """Return what is asked of a version."""
+        reading = self._reading
+        return {
+            "columns": chosen(reading, [name for name in self._schema.names if name not in missing]),
+            "filter": reading.filter,
+            "batch_size": reading.batch_size,
+            "blob_handling": reading.blob_handling,
+            "use_scalar_index": reading.use_scalar_index,
+        }
+
+    def _with_nulls(self, batch: pa.RecordBatch, missing: frozenset[str]) -> pa.RecordBatch:
+        for name in missing:
+            kind = arrow_type(self._schema[name].dataType, name)
+            batch = batch.append_column(name, pa.nulls(batch.num_rows, kind))
+        return batch
+
+
+def _check(reading: ReadOptions, options: StreamOptions) -> None:
+    if options.limits.any and not LIMITS_READS:
+        raise UnsupportedError(
+            "limits of a trigger",
+            expected="pyspark 4.2 or newer",
+            remedy="leave maxFilesPerTrigger, maxRowsPerTrigger and maxBytesPerTrigger out",
+        )
+    if reading.version is not None or reading.timestamp is not None:
+        raise UnsupportedError("a version of a stream", remedy="say startingVersion or startingTimestamp")
+    if reading.limit is not None:
+        raise UnsupportedError("a limit of a stream", remedy="say maxRowsPerTrigger, for each batch")
+
+
+def _packed(chosen: Sequence[tuple[int, NewFragment]]) -> list[InputPartition]:
+    packs: list[list[tuple[int, list[int]]]] = []
+    rows = size = 0
+    for version, piece in chosen:
+        if not packs or rows + piece.rows > PARTITION_ROWS or size + piece.size > PARTITION_BYTES:
+            packs.append([])
+            rows = size = 0
+        rows, size = rows + piece.rows, size + piece.size
+        if not packs[-1] or packs[-1][-1][0] != version:
+            packs[-1].append((version, []))
+        packs[-1][-1][1].append(piece.fragment)
+    return [StreamPartition(tuple((v, tuple(ids)) for v, ids in pack)) for pack in packs]

@@ -1,0 +1,220 @@
+"""Types of Lance tables and of Spark, both ways, and batches in exactly the types that Spark was promised.
+
+From a table, at any depth:
+
+    int8 … int64; uint8, uint16, uint32      byte … long; short, int, long
+    uint64; _rowid, _rowaddr                 decimal(20, 0); long
+    float16, bfloat16, float32; float64      float; double
+    decimals of up to 38 digits              decimal
+    strings, binary of any kind              string, binary
+    date, timestamp with a zone, without     date, timestamp, timestamp_ntz; parts of a microsecond are cut off
+    time; duration                           time (long nanoseconds before Spark 4.1); interval day to second
+    dictionaries                             their values
+    lists of any kind, vectors               array; of a vector the metadata say its length
+    struct, map, null                        struct, map, void
+
+For the other way see `spark.io.columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import types as st
+
+from lance_duck.arguments import unknown_column
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.scan.projection import HIDDEN
+from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16, is_list
+
+VECTOR_SIZE: Final = "arrow.fixed-size-list.size"
+"""Of a field of Spark: its arrays are vectors of this length."""
+VECTOR_ITEM: Final = "arrow.fixed-size-list.item"
+"""Likewise: type of their items, where it is none of Spark's."""
+
+_TIME: type[st.DataType] | None = getattr(st, "TimeType", None)
+_PLAIN: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[], st.DataType]], ...]] = (
+    (pa.types.is_null, st.NullType),
+    (pa.types.is_boolean, st.BooleanType),
+    (pa.types.is_int8, st.ByteType),
+    (lambda kind: pa.types.is_int16(kind) or pa.types.is_uint8(kind), st.ShortType),
+    (lambda kind: pa.types.is_int32(kind) or pa.types.is_uint16(kind), st.IntegerType),
+    (lambda kind: pa.types.is_int64(kind) or pa.types.is_uint32(kind), st.LongType),
+    (pa.types.is_uint64, lambda: st.DecimalType(20, 0)),
+    (lambda kind: pa.types.is_float16(kind) or pa.types.is_float32(kind), st.FloatType),
+    (pa.types.is_float64, st.DoubleType),
+    (lambda kind: _is_text(kind), st.StringType),
+    (lambda kind: _is_bytes(kind), st.BinaryType),
+    (pa.types.is_date, st.DateType),
+    (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, st.TimestampType),
+    (pa.types.is_timestamp, st.TimestampNTZType),
+    (pa.types.is_time, lambda: st.LongType() if _TIME is None else _TIME()),
+    (pa.types.is_duration, st.DayTimeIntervalType),
+)
+_ARROW: Final[Mapping[type[st.DataType], pa.DataType]] = {
+    st.NullType: pa.null(),
+    st.BooleanType: pa.bool_(),
+    st.ByteType: pa.int8(),
+    st.ShortType: pa.int16(),
+    st.IntegerType: pa.int32(),
+    st.LongType: pa.int64(),
+    st.FloatType: pa.float32(),
+    st.DoubleType: pa.float64(),
+    st.StringType: pa.string(),
+    st.CharType: pa.string(),
+    st.VarcharType: pa.string(),
+    st.BinaryType: pa.binary(),
+    st.DateType: pa.date32(),
+    st.TimestampType: pa.timestamp("us", "UTC"),
+    st.TimestampNTZType: pa.timestamp("us"),
+    st.DayTimeIntervalType: pa.duration("us"),
+    **({} if _TIME is None else {_TIME: pa.time64("ns")}),
+}
+
+
+def spark_schema(schema: pa.Schema) -> st.StructType:
+    """Return what Spark is promised for the columns of a scan.
+
+    Raises:
+        UnsupportedError: Columns of types that Spark does not have; all are named.
+    """
+    fields, refused = [], []
+    for field in schema:
+        try:
+            fields.append(_spark_field(field))
+        except UnsupportedError as error:
+            refused.append(str(error))
+    if refused:
+        raise UnsupportedError(
+            "types that Spark does not have",
+            where="columns",
+            found="; ".join(refused),
+            remedy="leave the columns out, or cast them: columns={name: SQL, …}",
+        )
+    return st.StructType(fields)
+
+
+def arrow_schema(schema: st.StructType) -> pa.Schema:
+    """Return the Arrow types in which Spark takes columns, exactly.
+
+    Raises:
+        UnsupportedError: A type that no table has, named with its column.
+    """
+    return pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name), f.nullable) for f in schema])
+
+
+def arrow_type(kind: st.DataType, where: str) -> pa.DataType:
+    """Return the Arrow type of a type of Spark; `where` names the column. Raises UnsupportedError."""
+    if isinstance(kind, st.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, st.ArrayType):
+        return pa.list_(pa.field("element", arrow_type(kind.elementType, f"{where}.element"), kind.containsNull))
+    if isinstance(kind, st.MapType):
+        value = pa.field("value", arrow_type(kind.valueType, f"{where}.value"), kind.valueContainsNull)
+        return pa.map_(pa.field("key", arrow_type(kind.keyType, f"{where}.key"), nullable=False), value)
+    if isinstance(kind, st.StructType):
+        return pa.struct([pa.field(f.name, arrow_type(f.dataType, f"{where}.{f.name}"), f.nullable) for f in kind])
+    found = _ARROW.get(type(kind))
+    if found is None:
+        raise UnsupportedError(
+            "type that a Lance table does not have",
+            where=f"column {where!r}",
+            found=kind.simpleString(),
+            remedy="cast it before it is written",
+        )
+    return found
+
+
+class Declaration:
+    """What Spark was promised, and how batches of a scan become that.
+
+    Args:
+        schema: The promise.
+        found: Of the batches.
+
+    Raises:
+        InvalidInputError: A column that the batches do not have, or of a type that cannot be given so.
+    """
+
+    def __init__(self, schema: st.StructType, found: pa.Schema) -> None:
+        self.arrow = arrow_schema(schema)
+        self._columns = []
+        for field in self.arrow:
+            place = found.get_field_index(field.name)
+            if place < 0:
+                raise unknown_column(field.name, found.names, "schema")
+            self._columns.append((place, field, cast_of(found.field(place), field.type, field.name)))
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch as promised. Raises InvalidInputError where a value cannot be."""
+        arrays = []
+        for place, field, cast in self._columns:
+            array = batch.column(place)
+            if cast is not None:
+                try:
+                    array = cast(array)
+                except pa.ArrowException as error:
+                    raise InvalidInputError(
+                        "a value that Spark cannot hold",
+                        where=f"column {field.name!r}",
+                        expected=field.type,
+                        found=error,
+                        remedy="leave the column out, or cast it: columns={name: SQL, …}",
+                    ) from error
+            if not field.nullable and array.null_count:
+                raise InvalidInputError("null in a column that was declared without", where=f"column {field.name!r}")
+            arrays.append(array)
+        if not arrays:
+            return batch.select([])
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+
+def as_declared(batch: pa.RecordBatch, schema: st.StructType) -> pa.RecordBatch:
+    """Return one batch exactly as Spark was promised; for many of one schema see `Declaration`."""
+    return Declaration(schema, batch.schema).apply(batch)
+
+
+def _spark_field(field: pa.Field) -> st.StructField:
+    if field.name in HIDDEN:
+        return st.StructField(field.name, st.LongType(), field.nullable)
+    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    metadata: dict[str, Any] = {}
+    if pa.types.is_fixed_size_list(kind):
+        metadata[VECTOR_SIZE] = kind.list_size
+        if pa.types.is_float16(kind.value_type):
+            metadata[VECTOR_ITEM] = "float16"
+    return st.StructField(field.name, _spark_type(field, field.name), field.nullable, metadata)
+
+
+def _spark_type(field: pa.Field, where: str) -> st.DataType:
+    kind = field.type
+    if is_bfloat16(field):
+        return st.FloatType()
+    if isinstance(kind, pa.BaseExtensionType):
+        return _spark_type(field.with_type(kind.storage_type), where)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _spark_type(field.with_type(kind.value_type), where)
+    if pa.types.is_decimal(kind) and max(kind.precision, kind.scale, kind.precision - kind.scale) <= 38:
+        return st.DecimalType(max(kind.precision - min(kind.scale, 0), kind.scale), max(kind.scale, 0))
+    if pa.types.is_map(kind):
+        key, value = _spark_type(kind.key_field, f"{where}.key"), _spark_type(kind.item_field, f"{where}.value")
+        return st.MapType(key, value, kind.item_field.nullable)
+    if pa.types.is_struct(kind):
+        return st.StructType([st.StructField(f.name, _spark_type(f, f"{where}.{f.name}"), f.nullable) for f in kind])
+    if is_list(kind):
+        return st.ArrayType(_spark_type(kind.value_field, f"{where}.item"), kind.value_field.nullable)
+    found = next((make for holds, make in _PLAIN if holds(kind)), None)
+    if found is None:
+        raise UnsupportedError(f"{where!r} is {kind}")
+    return found()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    plain = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
+    return bool(plain or pa.types.is_fixed_size_binary(kind))

@@ -1,0 +1,45 @@
+"""Recovery of errors that were raised in Spark's processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.errors import PySparkException
+
+from lance_duck import errors
+from lance_duck.errors import LanceDuckError
+from lance_duck.spark.workers import without_this_package
+
+_LINE: Final = re.compile(r"lance_duck\.errors\.(\w+): (.*)")
+_OTHER_PYTHON: Final = re.compile(
+    r"No module named '(?:lance_duck|pyarrow|pandas|numpy|duckdb)\b.*?'|PYTHON_VERSION_MISMATCH"
+)
+
+
+@contextmanager
+def as_ours() -> Iterator[None]:
+    """Raise what a worker or a planner of Spark raised, where it was an error of this package.
+
+    Its text is that of there; Spark's own exception, with the tracebacks, is its cause.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        found = error_in(str(error))
+        if found is None:
+            raise
+        raise found from error
+
+
+def error_in(text: str) -> LanceDuckError | None:
+    """Return the last error of this package that a text with tracebacks names; or that workers run another Python."""
+    for name, said in reversed(_LINE.findall(text)):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, LanceDuckError):
+            return kind(said.strip())
+    if found := _OTHER_PYTHON.search(text):
+        return without_this_package(found[0])
+    return None

@@ -1,0 +1,72 @@
+"""Work on the rows of a frame: one result from each of its partitions, errors as the workers raised them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lance_duck.errors import LanceDuckError, StoreError
+from lance_duck.spark.jobs.jobs import of_spark
+from lance_duck.spark.jobs.progress import described
+from lance_duck.spark.workers import map_batches
+
+Result = TypeVar("Result")
+
+_COLUMNS: Final = "failed boolean, said binary"
+_SCHEMA: Final = pa.schema([("failed", pa.bool_()), ("said", pa.binary())])
+
+
+def run_frame(
+    spark: SparkSession,
+    frame: DataFrame,
+    work: Callable[[Iterator[pa.RecordBatch]], Result],
+    *,
+    note: Callable[[Result], Any] | None = None,
+    words: str = "lance_duck",
+) -> list[Result]:
+    """Run `work` on each partition of a frame; what the frame is computed from is computed once.
+
+    Args:
+        spark: Its session.
+        frame: The rows, as Arrow batches of the types that Spark gives.
+        work: A function that pickles. What may pass, an error of the store or of the system, Spark tries again.
+        note: Told each result, also where another partition failed: what was written is remembered by it.
+        words: What is done, as Spark's pages show it.
+
+    Returns:
+        A result from each partition, in no order.
+
+    Raises:
+        LanceDuckError: A partition raised it.
+        JobError: One raised something else, or the frame cannot be computed.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        failed, said = False, b""
+        try:
+            said = pickle.dumps(work(batches), pickle.HIGHEST_PROTOCOL)
+        except StoreError:
+            raise
+        except LanceDuckError as error:
+            failed, said = True, pickle.dumps(error)
+        yield pa.record_batch([pa.array([failed]), pa.array([said], pa.binary())], schema=_SCHEMA)
+
+    try:
+        with described(spark, words, None):
+            rows = map_batches(frame, run, _COLUMNS).collect()
+    except Exception as error:
+        raise of_spark(error) from None
+    results: list[Result] = []
+    for row in rows:
+        if not row.failed:
+            results.append(pickle.loads(row.said))  # noqa: S301  from our own worker
+            if note is not None:
+                note(results[-1])
+    for row in rows:
+        if row.failed:
+            raise pickle.loads(row.said)  # noqa: S301
+    return results

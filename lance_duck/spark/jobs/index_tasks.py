@@ -1,0 +1,149 @@
+"""How index segments are built by tasks of Spark: into how many they are cut, and where samples of vectors are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.training.lloyd import Sums, sums_of
+from lance_duck.index.vector.training.train import of_metric
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.jobs.jobs import Progress, run_jobs, slots
+from lance_duck.spark.jobs.scratch import Scratch, Shared
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.verbs.indexes.create import IndexWish, rows_of
+from lance_duck.verbs.indexes.parts import PartOrder, runs_of
+from lance_duck.verbs.indexes.training import MEMORY, Drawn, SampleOrder, trained
+from lance_duck.wire.index import IndexMetadata
+
+_LEAST_ROWS: Final = 1 << 17  # of a segment: each costs every search a little
+_MOST_ROWS: Final = 1 << 25
+
+
+@dataclass(frozen=True)
+class SegmentSplit:
+    """Into how many segments fragments are cut.
+
+    Raises:
+        InvalidInputError: A number below 1, or both ways.
+    """
+
+    num_segments: int | None = None
+    fragments_per_segment: int | None = None
+    parallelism: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, number in vars(self).items():
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+                raise InvalidInputError(name, expected="a whole number from 1 on", found=repr(number))
+        if self.num_segments is not None and self.fragments_per_segment is not None:
+            raise InvalidInputError("num_segments and fragments_per_segment", remedy="give one of them")
+
+    def runs(self, spark: SparkSession, snapshot: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return runs of neighbouring fragments."""
+        if self.fragments_per_segment is not None:
+            step, ids = self.fragments_per_segment, sorted(fragments)
+            return [tuple(ids[first : first + step]) for first in range(0, len(ids), step)]
+        if self.num_segments is not None:
+            return runs_of(snapshot, fragments, self.num_segments)
+        rows = rows_of(snapshot, fragments)
+        most = min(len(fragments), max(rows // _LEAST_ROWS, 1))
+        count = most if most == 1 else min(most, slots(spark))
+        return runs_of(snapshot, fragments, max(count, -(-rows // _MOST_ROWS)))
+
+
+@dataclass
+class Builder:
+    """Builds the parts of one change by tasks."""
+
+    spark: SparkSession
+    place: TableRef
+    scratch: Scratch
+    cut: SegmentSplit
+    memory: int = MEMORY
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        self._trained: dict[str, Shared] = {}
+
+    def build(self, now: Snapshot, wish: IndexWish, order: PartOrder) -> list[IndexMetadata]:
+        """Build an order over fragments as segments over runs of them."""
+        shared = self.parameters(now, wish, order.name)
+        orders = [replace(order, fragments=run) for run in self.cut.runs(self.spark, now, order.fragments)]
+        return self.run(partial(_build, self.place, shared), orders, f"index {order.name}", self.progress)
+
+    def parameters(self, now: Snapshot, wish: IndexWish, name: str) -> Shared:
+        """Return parameters of all segments of an index, trained once where it is one of vectors."""
+        if name not in self._trained:
+            found = wish.parameters
+            if wish.kind is VECTOR and now.count_rows():
+                places = _Workers(self)
+                found = trained(now, wish, places, places.parts, self.memory)
+            self._trained[name] = self.scratch.share(found)
+        return self._trained[name]
+
+    def run(self, work: Any, jobs: Sequence[Any], words: str, progress: Progress | None = None) -> list[Any]:
+        """Run jobs for this change."""
+        return run_jobs(
+            self.spark,
+            work,
+            jobs,
+            parallelism=self.cut.parallelism,
+            progress=progress,
+            scratch=self.scratch,
+            words=words,
+        )
+
+
+class _Workers:
+    """Where the vectors of a sample are read: tasks of Spark."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._left: list[Shared] = []
+        self.parts = slots(builder.spark)
+
+    def draw(self, orders: Sequence[SampleOrder]) -> list[Drawn]:
+        return self._run(_draw, orders, "sample")
+
+    def bounds(self, orders: Sequence[SampleOrder]) -> list[tuple[float, float]]:
+        return self._run(_bounds, orders, "bounds")
+
+    def leave(self, orders: Sequence[SampleOrder]) -> None:
+        self._left = self._builder.run(partial(_leave, self._builder.place, self._builder.scratch), orders, "sample")
+
+    def sums(self, centroids: NDArray[np.float32], metric: str) -> list[Sums]:
+        shared = self._builder.scratch.share(centroids)
+        return self._builder.run(partial(_sums, shared, metric), self._left, "centroids")
+
+    def _run(self, work: Any, orders: Sequence[SampleOrder], words: str) -> list[Any]:
+        return self._builder.run(partial(work, self._builder.place), orders, words)
+
+
+def _build(place: TableRef, shared: Shared, order: PartOrder) -> IndexMetadata:
+    return order.build(place.pinned(order.version)._snapshot, shared.value)
+
+
+def _draw(place: TableRef, order: SampleOrder) -> Drawn:
+    return order.draw(place.pinned(order.version)._snapshot)
+
+
+def _bounds(place: TableRef, order: SampleOrder) -> tuple[float, float]:
+    return order.bounds(place.pinned(order.version)._snapshot)
+
+
+def _leave(place: TableRef, scratch: Scratch, order: SampleOrder) -> Shared:
+    drawn = _draw(place, order)
+    return scratch.share(of_metric(drawn.values[drawn.usable], order.metric))
+
+
+def _sums(shared: Shared, metric: str, left: Shared) -> Sums:
+    return sums_of(left.value, shared.value, metric)

@@ -1,0 +1,208 @@
+"""Work in many places: a list of jobs, each a task of Spark, their results in the order of the list.
+
+Tasks open Lance files themselves; data does not pass through the JVM. DataFrames alone are used, so that classic
+sessions and Spark Connect run the same code.
+
+Errors come back as results do, so that the driver raises what the worker raised. What may pass, an error of the store
+or of the system, is tried again by the driver, whatever number of attempts Spark is set to; a worker that dies is
+Spark's to replace.
+"""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, Final, TypeVar
+from uuid import UUID, uuid4
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import spark_partition_id
+
+from lance_duck.errors import JobError, LanceDuckError, StoreError
+from lance_duck.spark.jobs.failures import error_in
+from lance_duck.spark.jobs.progress import described
+from lance_duck.spark.jobs.scratch import LARGE, Scratch, ScratchRef
+from lance_duck.spark.workers import map_batches
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+Progress = Callable[[int, int], Any]
+
+_SCHEMA: Final = pa.schema([("number", pa.int64()), ("outcome", pa.int64()), ("said", pa.binary())])
+_COLUMNS: Final = "number long, outcome long, said binary"
+_RESULT, _FAR, _ERROR, _PASSING, _SKIPPED = range(5)
+_ATTEMPTS: Final = 3
+_LINES: Final = 12
+_PROBES: Final = 1 << 16
+
+
+def run_jobs(
+    spark: SparkSession,
+    work: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    *,
+    parallelism: int | None = None,
+    progress: Progress | None = None,
+    scratch: Scratch | None = None,
+    note: Callable[[Result], Any] | None = None,
+    words: str = "lance_duck",
+) -> list[Result]:
+    """Run `work` on each job, one task a job unless `parallelism` gives fewer tasks.
+
+    Args:
+        spark: Classic or Connect.
+        work: A function of a module, or a closure that pickles; it may run more than once for one job, and its
+            results count once.
+        jobs: What pickles. Without a scratch all of them go to all tasks: then they are to be small.
+        parallelism: Tasks at most.
+        progress: Told (jobs done, all jobs) as they end, by another thread but for the last time.
+        scratch: Room beside a table for large jobs and results, and for the word that a job failed, so that those
+            that have not begun do not.
+        note: Told each result, also where another job failed: what was written is remembered by it, to be deleted.
+        words: What is done, as Spark's pages show it.
+
+    Raises:
+        LanceDuckError: A job raised it; the first such error in the order of the jobs, as the worker raised it.
+        JobError: A job raised something else, or Spark could not run it.
+    """
+    if not jobs:
+        return []
+    tasks = _TaskFunction(work, _packed(jobs, scratch), scratch)
+    results: list[Any] = [None] * len(jobs)
+    left = list(range(len(jobs)))
+    for attempt in range(_ATTEMPTS):
+        told = None if progress is None else _told(progress, len(jobs), len(left), parallelism)
+        with described(spark, f"{words}: {len(left)} jobs", told):
+            found = _run(spark, tasks, left, parallelism)
+        again = _take(found, results, scratch, note, last=attempt + 1 == _ATTEMPTS)
+        if not again:
+            break
+        left = again
+    if progress is not None:
+        progress(len(jobs), len(jobs))
+    return results
+
+
+def slots(spark: SparkSession) -> int:
+    """Return how many tasks run at once, as far as Spark says: its default parallelism."""
+    table = spark.range(_PROBES).select(spark_partition_id().alias("part")).toArrow()
+    return int(table.column("part").combine_chunks().to_numpy().max()) + 1
+
+
+@dataclass(frozen=True)
+class _TaskFunction:
+    """The function and its arguments, as they travel to workers.
+
+    Attributes:
+        work: Does a job.
+        packed: Jobs, pickled, or where they were left.
+        scratch: Room beside the table.
+        uuid: Of this list of jobs.
+    """
+
+    work: Callable[[Any], Any]
+    packed: tuple[bytes, ...] | tuple[ScratchRef, ...]
+    scratch: Scratch | None
+    uuid: UUID = field(default_factory=uuid4)
+
+    def do(self, number: int) -> tuple[int, bytes]:
+        """Return the outcome of a job."""
+        try:
+            if self.scratch is not None and self.scratch.is_stopped(self.uuid):
+                return _SKIPPED, b""
+            packed = self.packed[number]
+            if isinstance(packed, ScratchRef):
+                assert self.scratch is not None
+                packed = self.scratch.get(packed)
+            said = pickle.dumps(self.work(pickle.loads(packed)), pickle.HIGHEST_PROTOCOL)  # noqa: S301  from the driver
+            if self.scratch is not None and len(said) > LARGE:
+                return _FAR, pickle.dumps(self.scratch.put([said])[0])
+        except Exception as error:
+            return self._failed(error)
+        return _RESULT, said
+
+    def _failed(self, error: Exception) -> tuple[int, bytes]:
+        passing = isinstance(error, StoreError)
+        if not isinstance(error, LanceDuckError):
+            passing = isinstance(error, OSError | MemoryError)
+            error = _foreign(error)
+        if not passing and self.scratch is not None:
+            self.scratch.stop(self.uuid)
+        return _PASSING if passing else _ERROR, pickle.dumps(error)
+
+
+def _packed(jobs: Sequence[Any], scratch: Scratch | None) -> tuple[bytes, ...] | tuple[ScratchRef, ...]:
+    packed = [pickle.dumps(job, pickle.HIGHEST_PROTOCOL) for job in jobs]
+    if scratch is None or sum(map(len, packed)) <= LARGE:
+        return tuple(packed)
+    return tuple(scratch.put(packed))
+
+
+def _run(spark: SparkSession, tasks: _TaskFunction, numbers: list[int], parallelism: int | None) -> list[Any]:
+    """Return rows (number, outcome, what it said) of jobs."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                outcome, said = tasks.do(numbers[place])
+                row = [[numbers[place]], [outcome], [said]]
+                yield pa.record_batch([pa.array(c, f.type) for c, f in zip(row, _SCHEMA, strict=True)], schema=_SCHEMA)
+
+    count = max(1, min(len(numbers), parallelism or len(numbers)))
+    frame = map_batches(spark.range(0, len(numbers), 1, count), run, _COLUMNS)
+    try:
+        return sorted(frame.collect(), key=lambda row: int(row.number))
+    except Exception as error:
+        raise of_spark(error) from None
+
+
+def _take(
+    found: Sequence[Any],
+    results: list[Any],
+    scratch: Scratch | None,
+    note: Callable[[Any], Any] | None,
+    *,
+    last: bool,
+) -> list[int]:
+    """Put results in their places; returns the jobs to try again. Raises the first error that stays."""
+    for row in found:
+        if row.outcome not in (_RESULT, _FAR):
+            continue
+        said = row.said
+        if row.outcome == _FAR:
+            assert scratch is not None
+            said = scratch.get(pickle.loads(said))  # noqa: S301  from our own worker
+        results[row.number] = pickle.loads(said)  # noqa: S301
+        if note is not None:
+            note(results[row.number])
+    for row in found:
+        if row.outcome == _ERROR or (row.outcome == _PASSING and last):
+            raise pickle.loads(row.said)  # noqa: S301
+    return [row.number for row in found if row.outcome in (_PASSING, _SKIPPED)]
+
+
+def _told(progress: Progress, total: int, left: int, parallelism: int | None) -> Callable[[int], Any]:
+    """Return what translates tasks that have ended into jobs."""
+    tasks = max(1, min(left, parallelism or left))
+    ends = [0, *accumulate((i + 1) * left // tasks - i * left // tasks for i in range(tasks))]
+    return lambda done: progress(total - left + ends[min(done, tasks)], total)
+
+
+def _foreign(error: Exception) -> JobError:
+    """Return an error that is not ours, with the lines of the worker that it came from."""
+    lines = "".join(traceback.format_exception(error)).rstrip()
+    return JobError(f"a job raised {type(error).__name__}: {error}", remedy=f"on the worker:\n{lines}")
+
+
+def of_spark(error: Exception) -> LanceDuckError:
+    """Return what Spark says when a worker died or could not begin, without the lines of the JVM."""
+    if found := error_in(str(error)):
+        return found
+    said, _, _ = str(error).partition("\nDriver stacktrace")
+    lines = [line for line in said.splitlines() if not line.lstrip().startswith(("at ", "... ", "Caused by: java."))]
+    said = "\n".join(lines[:_LINES]).strip() or type(error).__name__
+    return JobError("Spark could not run the jobs", found=said, remedy="Spark's log says more")

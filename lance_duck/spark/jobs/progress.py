@@ -1,0 +1,103 @@
+"""Progress of the tasks of a query, from Spark's status tracker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+_SECONDS: Final = 0.1
+_GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
+
+Told = Callable[[int], Any]
+
+
+@contextmanager
+def described(spark: SparkSession, words: str, told: Told | None) -> Iterator[None]:
+    """Return name what runs within, as Spark shows it, and tell of the tasks that have ended.
+
+    Args:
+        spark: Classic, or Connect, which shows no names.
+        words: What is done.
+        told: Called now and then, by another thread, with the number of tasks that have ended; None: nobody asks. What
+            it raises is passed over.
+    """
+    context = _context(spark)
+    if context is None:
+        with _handled(spark, told):
+            yield
+        return
+    group = f"lance_duck {uuid4()}"
+    # A group that is there stays, where nobody counts tasks: notebooks cancel by it.
+    mine = {_DESCRIPTION: words} if told is None else {_DESCRIPTION: words, _GROUP: group}
+    before = {key: context.getLocalProperty(key) for key in mine}
+    for key, value in mine.items():
+        context.setLocalProperty(key, value)
+    try:
+        with _polled(context, group, told):
+            yield
+    finally:
+        for key, value in before.items():
+            context.setLocalProperty(key, value)
+
+
+def _context(spark: SparkSession) -> Any:
+    """Return what a classic session counts tasks by; None: it is one of Connect."""
+    with suppress(Exception):
+        return spark.sparkContext
+    return None
+
+
+@contextmanager
+def _handled(spark: SparkSession, told: Told | None) -> Iterator[None]:
+    if told is None:
+        yield
+        return
+
+    def handle(stages: Any, **_: Any) -> None:
+        with suppress(Exception):
+            told(sum(stage.num_completed_tasks for stage in stages or ()))
+
+    handler: Any = handle
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
+
+
+@contextmanager
+def _polled(context: Any, group: str, told: Told | None) -> Iterator[None]:
+    if told is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def poll() -> None:
+        tracker, last = context.statusTracker(), 0
+        while not ended.wait(_SECONDS):
+            with suppress(Exception):
+                done = _done(tracker, group)
+                if done != last:
+                    last = done
+                    told(done)
+
+    thread = threading.Thread(target=poll, name="lance_duck-stages", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _done(tracker: Any, group: str) -> int:
+    """Return tasks of a group that have ended."""
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+    found = [tracker.getStageInfo(stage) for stage in stages]
+    return sum(info.numCompletedTasks for info in found if info is not None)

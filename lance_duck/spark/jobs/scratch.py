@@ -1,0 +1,146 @@
+"""Bytes that are too large for messages between the driver and its tasks: beside the table, while a job runs.
+
+_indices/{uuid}/{uuid of a file}     arrays of bytes, one after the other
+_indices/{uuid}/stop-{uuid}          empty; a task of this list of jobs failed for good
+
+What a driver that was killed leaves there, cleanup removes like a segment that was not committed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from lance_duck.errors import CorruptError
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.store import ByteRange, Store, fetch, open_store
+from lance_duck.wire import paths
+
+LARGE: Final = 1 << 20
+"""Bytes of a message from which on it is left beside the table."""
+
+_STOP: Final = "stop"
+_KEPT: Final = 2
+
+
+@dataclass(frozen=True)
+class ScratchRef:
+    """Where bytes were left; pickles.
+
+    Attributes:
+        path: Below the root of the table.
+        start: Of the first byte.
+        size: Bytes.
+        digest: SHA-256 of them: nobody else's bytes are taken for them.
+    """
+
+    path: str
+    start: int
+    size: int
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Room beside a table for one job; pickles. As a context manager it is emptied at the end.
+
+    Attributes:
+        place: The table.
+        uuid: Of the room.
+    """
+
+    place: TableRef
+    uuid: UUID
+
+    @classmethod
+    def beside(cls, place: TableRef) -> Scratch:
+        """Return a new room; nothing is written yet."""
+        return cls(place, uuid4())
+
+    def put(self, parts: Sequence[bytes]) -> list[ScratchRef]:
+        """Write arrays of bytes into one file. Raises StoreError."""
+        path = f"{self._directory}/{uuid4()}"
+        found, start = [], 0
+        for part in parts:
+            found.append(ScratchRef(path, start, len(part), hashlib.sha256(part).digest()))
+            start += len(part)
+        self._store().put(path, b"".join(parts), safe=False)
+        return found
+
+    def share(self, value: Any) -> Shared:
+        """Hand a value to all tasks: large ones are written once, and read once by each worker."""
+        data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        return Shared(self, data if len(data) <= LARGE else self.put([data])[0])
+
+    def get(self, left: ScratchRef) -> bytes:
+        """Read bytes that any process left.
+
+        Raises:
+            CorruptError: They are others by now.
+            NotFoundError: They are gone.
+        """
+        source = self._store().open(left.path)
+        (data,) = fetch([ByteRange(source, left.start, left.size)])
+        found = bytes(data)
+        if hashlib.sha256(found).digest() != left.digest:
+            raise CorruptError("bytes that a task of this job left have changed", where=left.path)
+        return found
+
+    def stop(self, jobs: UUID) -> None:
+        """Tell the other tasks of a list of jobs that what they do is in vain. Never raises."""
+        with suppress(Exception):
+            self._store().put(self._stop(jobs), b"", safe=False)
+
+    def is_stopped(self, jobs: UUID) -> bool:
+        """Return whether a task of a list of jobs has failed for good."""
+        return self._store().exists(self._stop(jobs))
+
+    def clear(self) -> None:
+        """Remove everything. Never raises."""
+        with suppress(Exception):  # what is left is what cleanup removes
+            store = self._store()
+            store.delete([entry.path for entry in store.walk(self._directory)])
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.clear()
+
+    @property
+    def _directory(self) -> str:
+        return paths.index_directory(self.uuid)
+
+    def _stop(self, jobs: UUID) -> str:
+        return f"{self._directory}/{_STOP}-{jobs}"
+
+    def _store(self) -> Store:
+        return open_store(self.place.uri, dict(self.place.storage_options))
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A value for all tasks of a job; pickles, small."""
+
+    scratch: Scratch
+    held: bytes | ScratchRef
+
+    @property
+    def value(self) -> Any:
+        """The value, kept by the process once it was read. Not to be changed."""
+        return _shared(self)
+
+
+@lru_cache(maxsize=_KEPT)
+def _shared(shared: Shared) -> Any:
+    held = shared.held
+    return pickle.loads(held if isinstance(held, bytes) else shared.scratch.get(held))  # noqa: S301  digest checked

@@ -1,0 +1,61 @@
+"""Splits of a table, one for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.snapshot import Snapshot
+
+FEWEST_ROWS: Final = 1 << 16
+MOST_ROWS: Final = 1 << 22
+_SHARES: Final = 64
+
+
+def shares(
+    snapshot: Snapshot,
+    parallelism: int | None = None,
+    fragments: Iterable[int] | None = None,
+    fewest_rows: int = FEWEST_ROWS,
+) -> list[tuple[int, ...]]:
+    """Cut the fragments of a version into runs of about as many rows each; no fragment is cut.
+
+    Args:
+        snapshot: The version.
+        parallelism: Runs to aim at; None: as many as suit the size of the table.
+        fragments: Ids of those to take; None: all.
+        fewest_rows: Of a run, where `parallelism` does not say otherwise.
+
+    Returns:
+        Ids of fragments, run by run, in the order of the table; none where there are no fragments.
+    """
+    chosen = None if fragments is None else frozenset(fragments)
+    rows = [(f.id, snapshot.num_rows(f)) for f in snapshot.fragments if chosen is None or f.id in chosen]
+    total = sum(count for _, count in rows)
+    if parallelism is None:
+        most = max(min(total // _SHARES, MOST_ROWS), fewest_rows)
+    else:
+        most = -(-total // check_parallelism(parallelism))
+    found: list[list[int]] = []
+    held = 0
+    for fragment_id, count in rows:
+        if not found or (held and held + count > most):
+            found.append([])
+            held = 0
+        found[-1].append(fragment_id)
+        held += count
+    return [tuple(each) for each in found]
+
+
+def check_parallelism(parallelism: int | None) -> int:
+    """Return the number of tasks that a user asked for; 1 for None.
+
+    Raises:
+        InvalidInputError: It is no number, or below 1.
+    """
+    if parallelism is None:
+        return 1
+    if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
+        raise InvalidInputError("parallelism", expected="a number of tasks", found=repr(parallelism))
+    return parallelism

@@ -1,0 +1,200 @@
+"""Table functions of Spark SQL: what a temporary view of a table cannot say.
+
+    SELECT … FROM lance_table('/t.lance', version => 3, columns => 'id,s', filter => 'id < 10')
+    SELECT … FROM lance_history('/t.lance')
+    SELECT … FROM lance_vector_search('/t.lance', 'v', array(0.5, 1.0), 10)
+    SELECT … FROM queries q, LATERAL lance_vector_search('/t.lance', 'v', q.vector, k => 5)
+
+Rows go through Python one by one, and a function of constants runs in one task: for much data `read` and `knn_join` are
+made. The version is settled when a query is analysed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udtf
+from pyspark.sql.types import StructType
+from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFunction
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.nearest.options import vector_column
+from lance_duck.spark.io.types import Declaration, spark_schema
+from lance_duck.spark.sql import metadata_tables
+from lance_duck.spark.table_ref import TableRef, pin
+
+_TABLE: Final = ("uri", "version", "columns", "filter", "storage_options")
+_HISTORY: Final = ("uri", "limit", "storage_options")
+_SEARCH: Final = (
+    *("uri", "column", "query", "k", "filter", "columns", "metric", "nprobes", "ef", "refine_factor", "use_index"),
+    *("prefilter", "version", "storage_options"),
+)
+_NEAREST: Final = ("column", "k", "metric", "nprobes", "ef", "refine_factor", "use_index")
+
+
+@dataclass
+class _Analysis(AnalyzeResult):
+    """What a call is found to mean; travels to the task.
+
+    Attributes:
+        place: The table.
+        version: See `TableRef.pinned`.
+        given: Constant arguments by name.
+    """
+
+    place: TableRef = field(default_factory=lambda: TableRef(""))
+    version: int | tuple[str, int] = 0
+    given: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def table(self) -> LanceDataset:
+        """The version."""
+        return self.place.pinned(self.version)
+
+
+class _LanceTable:
+    """Rows of a table at a version."""
+
+    def __init__(self, analysis: _Analysis) -> None:
+        self._analysis = analysis
+
+    @staticmethod
+    def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
+        """Return the columns of the table, or those that are named."""
+        given = _constants(_TABLE, args, named)
+        place, table = _table(given)
+        schema = table.scan(_columns(given), given.get("filter")).projected_schema
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=given)
+
+    def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows."""
+        given = self._analysis.given
+        scan = self._analysis.table.scan(_columns(given), given.get("filter"))
+        yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
+
+
+class _LanceHistory:
+    """What the versions of a table changed."""
+
+    def __init__(self, analysis: _Analysis) -> None:
+        self._analysis = analysis
+
+    @staticmethod
+    def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
+        """Return the columns, which are always the same."""
+        given = _constants(_HISTORY, args, named)
+        place, table = _table(given)
+        return _Analysis(spark_schema(metadata_tables.HISTORY), place=place, version=pin(table), given=given)
+
+    def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows, newest first."""
+        found = metadata_tables.history(self._analysis.table, self._analysis.given.get("limit"))
+        yield from _rows(iter(found.to_batches()), metadata_tables.HISTORY, self._analysis.schema)
+
+
+class _LanceVectorSearch:
+    """The rows of a table that are nearest to a query; a query that is null has none."""
+
+    def __init__(self, analysis: _Analysis) -> None:
+        self._analysis = analysis
+
+    @staticmethod
+    def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
+        """Return the columns of the table, or those that are named, and `_distance`."""
+        given = _constants(_SEARCH, args, named, but="query")
+        for name in ("column", "query"):
+            if name not in given:
+                raise InvalidInputError(f"no argument {name!r}", where="lance_vector_search")
+        place, table = _table(given)
+        dim = vector_column(table._snapshot.schema, given["column"]).dim
+        schema = _search(table, given, [0] * dim).projected_schema
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=given)
+
+    def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows, nearest first."""
+        query = named["query"] if "query" in named else args[_SEARCH.index("query")]
+        if query is None:
+            return
+        scan = _search(self._analysis.table, self._analysis.given, [float(number) for number in query])
+        yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
+
+
+FUNCTIONS: Final[Mapping[str, type]] = {
+    "lance_table": _LanceTable,
+    "lance_history": _LanceHistory,
+    "lance_vector_search": _LanceVectorSearch,
+}
+
+
+def register_functions(spark: SparkSession) -> None:
+    """Make the table functions known to a session."""
+    for name, function in FUNCTIONS.items():
+        spark.udtf.register(name, cast("UserDefinedTableFunction", udtf(function)))
+
+
+def _constants(
+    names: tuple[str, ...], args: tuple[AnalyzeArgument, ...], named: Mapping[str, AnalyzeArgument], but: str = ""
+) -> dict[str, Any]:
+    """Return constant arguments by name, without nulls; one that may vary has no value.
+
+    Raises:
+        InvalidInputError: An argument that is not known, comes twice, or is no constant.
+    """
+    if len(args) > len(names):
+        raise InvalidInputError("too many arguments", expected=", ".join(names), found=len(args))
+    given = dict(zip(names, args, strict=False))
+    for name, argument in named.items():
+        if name not in names or name in given:
+            raise InvalidInputError(f"argument {name!r}", expected=f"each once of {', '.join(names)}")
+        given[name] = argument
+    found: dict[str, Any] = {}
+    for name, argument in given.items():
+        if name == but:
+            found[name] = None
+        elif not argument.isConstantExpression:
+            raise InvalidInputError(f"argument {name!r}", expected="a constant", found="an expression over rows")
+        elif argument.value is not None:
+            found[name] = argument.value
+    return found
+
+
+def _table(given: Mapping[str, Any]) -> tuple[TableRef, LanceDataset]:
+    if not isinstance(given.get("uri"), str):
+        raise InvalidInputError("uri", expected="the path of a table", found=repr(given.get("uri")))
+    options = given.get("storage_options")
+    place = TableRef.of(given["uri"], None if options is None else _settings(options))
+    return place, place.dataset(given.get("version"))
+
+
+def _settings(options: Any) -> dict[str, str]:
+    try:
+        found = json.loads(options)
+        return {str(name): str(value) for name, value in found.items()}
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidInputError("storage_options", expected="JSON text of settings by name") from error
+
+
+def _columns(given: Mapping[str, Any]) -> list[str] | None:
+    """Return columns by name: an array, or texts with commas between them."""
+    names = given.get("columns")
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+
+
+def _search(table: LanceDataset, given: Mapping[str, Any], query: list[float]) -> Any:
+    nearest = {name: given[name] for name in _NEAREST if name in given}
+    options = {name: given[name] for name in ("filter", "prefilter") if name in given}
+    return table.scan(_columns(given), nearest={**nearest, "q": query}, use_threads=False, **options)
+
+
+def _rows(batches: Iterator[pa.RecordBatch], found: pa.Schema, schema: StructType) -> Iterator[tuple[Any, ...]]:
+    declaration = Declaration(schema, found)
+    for batch in batches:
+        declared = declaration.apply(batch)
+        columns = [column.to_pylist(maps_as_pydicts="strict") for column in declared.columns]
+        yield from zip(*columns, strict=True)

@@ -1,0 +1,95 @@
+"""References to tables that travel to workers, and tables that a worker has opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from lance_duck.cache import LruCache
+from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.redact import shown
+from lance_duck.snapshot import Location
+
+OPENED = 16
+"""Versions of tables that a worker keeps open."""
+
+
+@dataclass(frozen=True)
+class TableRef:
+    """A table, for drivers and workers alike; it pickles, and is cheap to make.
+
+    Attributes:
+        uri: An absolute path or the URI of an object store.
+        storage_options: For the store; never shown.
+    """
+
+    uri: str
+    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        return f"Place({shown(self.uri)!r})"
+
+    @classmethod
+    def of(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> TableRef:
+        """Parse what a user gives: relative paths become absolute, and Spark's `file:` URIs become paths.
+
+        Raises:
+            WrongTypeError: No path or URI, or settings that are no dict of texts.
+        """
+        where = Location.of(uri, storage_options)
+        return cls(_absolute(os.fspath(uri)), tuple(sorted(where.storage_options.items())))
+
+    def dataset(self, version: int | str | tuple[str | None, int | str | None] | None = None) -> LanceDataset:
+        """Return a new handle; None is the newest version.
+
+        Raises:
+            NotFoundError: There is no table, or no such version.
+        """
+        return dataset(self.uri, version, storage_options=dict(self.storage_options))
+
+    def pinned(self, version: int | tuple[str, int]) -> LanceDataset:
+        """Return a version, opened once in each worker and kept with all that it has read; not to be changed.
+
+        Args:
+            version: A number, or a branch and a number.
+
+        Raises:
+            NotFoundError: There is no table, or no such version.
+        """
+        kept = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
+        if kept.is_replaced():  # by a new table at the same place
+            _opened.drop((self, version))
+            kept = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
+        return kept.table
+
+
+def pin(table: LanceDataset) -> int | tuple[str, int]:
+    """Return what `TableRef.pinned` takes for a handle's version, tags of branches included."""
+    branch = table._snapshot.branch
+    return table.version if branch is None else (branch, table.version)
+
+
+class _Opened:
+    """A table, and how to tell that its manifest is still the one that was read."""
+
+    def __init__(self, table: LanceDataset) -> None:
+        snapshot = table._snapshot
+        self.table = table
+        self._store = snapshot.store
+        self._path = snapshot.manifest.path.removeprefix(f"{self._store.uri}/")
+        self._stamp = self._store.stamp(self._path)
+
+    def is_replaced(self) -> bool:
+        return self._store.stamp(self._path) != self._stamp
+
+
+_opened: LruCache[_Opened] = LruCache(OPENED)
+
+
+def _absolute(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    return uri if "://" in uri else os.path.abspath(uri)

@@ -1,0 +1,4 @@
+"""What `lance_duck.spark` does to tables: planned on the driver, written by tasks, committed once.
+
+You hold: a session and a table. You get: figures of what was done. A lost race plans, or joins, again.
+"""

@@ -1,0 +1,215 @@
+"""Delete and update by tasks: each finds the rows of a share of the fragments and writes; the driver commits once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+from lance_duck.arguments import checked_call
+from lance_duck.commit import run_again
+from lance_duck.redact import shown
+from lance_duck.scan.filters import FilterLike, make_filter
+from lance_duck.scan.projection import readable_schema
+from lance_duck.scan.subquery import has_subquery
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.jobs.jobs import run_jobs
+from lance_duck.spark.jobs.work_splits import shares
+from lance_duck.spark.sql.views import refresh_views
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.verbs.change import check_patience
+from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.row_methods import RETRIES, TIMEOUT, DeleteResult, UpdateResult
+from lance_duck.verbs.rows.assignments import Assignments
+from lance_duck.verbs.rows.delete import commit_delete, write_delete
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.rows_moved import Deleted
+from lance_duck.verbs.rows.update import Updated, commit_update, write_update
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.options import WriteOptions
+
+Progress = Callable[[int, int], None]
+
+
+@checked_call
+def delete(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    where: FilterLike,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    parallelism: int | None = None,
+    conflict_retries: int = RETRIES,
+    retry_timeout: timedelta = TIMEOUT,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> DeleteResult:
+    """Delete rows: what `LanceDataset.delete` does, by the tasks of Spark.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table.
+        where: SQL text, (SQL text, parameters) or a pyarrow expression, as DuckDB means it; rows for which it is true
+            are deleted. With a subquery one task does it all.
+        storage_options: For the store.
+        parallelism: Tasks to aim at; None: as suits the table.
+        conflict_retries: Times to run again on the newest version after another change came first.
+        retry_timeout: Time after which it does not run again.
+        commit_message: Kept with the transaction.
+        transaction_properties: Likewise.
+        progress: Told (tasks done, all tasks).
+
+    Returns:
+        {"num_deleted_rows": n}. Each call makes a new version, also one that finds no row.
+
+    Raises:
+        NotFoundError: There is no such table.
+        InvalidInputError: A bad condition.
+        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+    """
+    check_patience(conflict_retries, retry_timeout)
+    place = TableRef.of(uri, storage_options)
+    said = properties_of(commit_message, transaction_properties)
+
+    def attempt(snapshot: Snapshot) -> tuple[Snapshot, int]:
+        if not _is_whole(where):
+            make_filter(where, readable_schema(snapshot.schema))
+        jobs = [_FragmentShare(place, snapshot.version, ids) for ids in _shares(snapshot, parallelism, where)]
+        with UncommittedFiles(snapshot) as draft:
+            parts = run_jobs(
+                spark,
+                lambda job: _delete(job, where),
+                jobs,
+                progress=progress,
+                note=lambda part: _note(draft, part),
+                words=f"rows of {shown(place.uri)} are deleted",
+            )
+            return commit_delete(snapshot, where, Deleted.joined(parts), draft, said)
+
+    _, count = run_again(place.dataset()._to_change, attempt, conflict_retries, retry_timeout.total_seconds())
+    refresh_views(spark, place)
+    return {"num_deleted_rows": count}
+
+
+@checked_call
+def update(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    updates: Mapping[str, str],
+    where: FilterLike | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    parallelism: int | None = None,
+    conflict_retries: int = RETRIES,
+    retry_timeout: timedelta = TIMEOUT,
+    data_storage_version: str | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> UpdateResult:
+    """Give rows new values: what `LanceDataset.update` does, by the tasks of Spark.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table.
+        updates: SQL expressions by column, as DuckDB means them; they see the old values of the row. With a subquery,
+            here or in `where`, one task does it all.
+        where: Which rows, as for `delete`; None: all.
+        storage_options: For the store.
+        parallelism: Tasks to aim at; None: as suits the table.
+        conflict_retries: As for `delete`.
+        retry_timeout: As for `delete`.
+        data_storage_version: Of the new files; None: that of the table.
+        commit_message: Kept with the transaction.
+        transaction_properties: Likewise.
+        progress: Told (tasks done, all tasks).
+
+    Returns:
+        {"num_rows_updated": n}.
+
+    Raises:
+        NotFoundError: There is no such table.
+        InvalidInputError: A bad condition or expression, or values that do not fit their columns.
+        CommitConflictError: As for `delete`.
+    """
+    check_patience(conflict_retries, retry_timeout)
+    place = TableRef.of(uri, storage_options)
+    said = properties_of(commit_message, transaction_properties)
+    options = WriteOptions(data_storage_version=data_storage_version)
+
+    def attempt(snapshot: Snapshot) -> tuple[Snapshot, int]:
+        Assignments(snapshot.schema, updates)
+        if where is not None and not _is_whole(where):
+            make_filter(where, readable_schema(snapshot.schema))
+        jobs = [
+            _FragmentShare(place, snapshot.version, ids)
+            for ids in _shares(snapshot, parallelism, where, *updates.values())
+        ]
+        given = dict(updates)
+        with UncommittedFiles(snapshot, transaction=uuid4()) as draft:
+            named = replace(options, transaction=draft.transaction)
+            parts = run_jobs(
+                spark,
+                lambda job: _update(job, given, where, named),
+                jobs,
+                progress=progress,
+                note=lambda part: _note(draft, part.deleted, part.fragments),
+                words=f"rows of {shown(place.uri)} are updated",
+            )
+            return commit_update(snapshot, updates, Updated.joined(parts), draft, said)
+
+    _, count = run_again(place.dataset()._to_change, attempt, conflict_retries, retry_timeout.total_seconds())
+    refresh_views(spark, place)
+    return {"num_rows_updated": count}
+
+
+@dataclass(frozen=True)
+class _FragmentShare:
+    """Some fragments of a version."""
+
+    place: TableRef
+    version: int
+    fragments: tuple[int, ...]
+
+
+def _shares(snapshot: Snapshot, parallelism: int | None, *texts: Any) -> list[tuple[int, ...]]:
+    """Return the fragments for each task; all for one where a subquery would be evaluated by each of them."""
+    return shares(snapshot, 1 if any(_is_whole(text) for text in texts) else parallelism)
+
+
+def _is_whole(text: Any) -> bool:
+    """Return whether a condition or expression is evaluated over the whole table."""
+    text = text[0] if isinstance(text, tuple) and len(text) == 2 else text
+    return isinstance(text, str) and has_subquery(text)
+
+
+def _delete(job: _FragmentShare, where: FilterLike) -> Deleted:
+    snapshot = job.place.pinned(job.version)._snapshot
+    with UncommittedFiles(snapshot) as draft:
+        deleted = write_delete(snapshot, where, draft, job.fragments)
+        snapshot.store.sync()
+    return deleted.packed
+
+
+def _update(
+    job: _FragmentShare, updates: Mapping[str, str], where: FilterLike | None, options: WriteOptions
+) -> Updated:
+    snapshot = job.place.pinned(job.version)._snapshot
+    with UncommittedFiles(snapshot) as draft:
+        updated = write_update(snapshot, updates, where, options, draft, job.fragments)
+        snapshot.store.sync()
+    return Updated(updated.fragments, updated.deleted.packed)
+
+
+def _note(draft: UncommittedFiles, deleted: Deleted, fragments: Iterable[Fragment] = ()) -> None:
+    """Remember what a task wrote."""
+    draft.note_fragments(list(fragments))
+    for fragment in deleted.updated:
+        assert fragment.deletion_file is not None
+        draft.note(fragment.deletion_file.path(fragment.id))

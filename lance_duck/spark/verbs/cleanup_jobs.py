@@ -1,0 +1,84 @@
+"""Cleanup by Spark: the driver decides, and removes manifests; many files are deleted by tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from lance_duck.arguments import checked_call
+from lance_duck.maintenance.cleanup import CleanupStats, delete_files, explain_cleanup
+from lance_duck.maintenance.cleanup import cleanup as _cleanup
+from lance_duck.maintenance.cleanup_plan import CleanupPolicy
+from lance_duck.spark.jobs.jobs import Progress, run_jobs
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.store import open_store
+
+_FILES: Final = 2000  # of a task: a few requests of an object store
+
+
+@checked_call
+def cleanup(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    older_than: timedelta | None = None,
+    retain_versions: int | None = None,
+    *,
+    delete_unverified: bool = False,
+    error_if_tagged_old_versions: bool = True,
+    versions: Sequence[int] | None = None,
+    parallelism: int | None = None,
+    progress: Progress | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+) -> CleanupStats:
+    """Remove old versions, and the files that only they refer to: manifests by the driver, many files by tasks.
+
+    The other arguments are those of `LanceDataset.cleanup_old_versions`, and so is what is returned.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table, as tasks reach it, too.
+        older_than: Only versions older than this go; 14 days when nothing else is said.
+        retain_versions: The newest so many stay.
+        delete_unverified: Remove files that no version refers to although they are not a week old. Only when nobody
+            changes the table.
+        error_if_tagged_old_versions: A tagged version that would go is an error; else it stays.
+        versions: Only these go.
+        parallelism: Tasks at most that run at once.
+        progress: Told (batches of files done, all of them).
+        storage_options: Of the table.
+        dry_run: Remove nothing, say what would go.
+
+    Raises:
+        NotFoundError: There is no table.
+        ReferencedError: A tagged version would go.
+    """
+    policy = CleanupPolicy(
+        older_than=older_than,
+        retain_versions=retain_versions,
+        versions=versions,
+        delete_unverified=delete_unverified,
+        error_if_tagged_old_versions=error_if_tagged_old_versions,
+    )
+    place = TableRef.of(uri, storage_options)
+    snapshot = place.dataset()._snapshot
+    if dry_run:
+        return explain_cleanup(snapshot, policy, None).stats
+
+    def remove(names: Sequence[str]) -> int:
+        if len(names) <= _FILES:
+            return delete_files(snapshot.store, names)
+        batches = [tuple(names[first : first + _FILES]) for first in range(0, len(names), _FILES)]
+        work = partial(_delete, place)
+        return sum(run_jobs(spark, work, batches, parallelism=parallelism, progress=progress, words="cleanup"))
+
+    return _cleanup(snapshot, policy, remove=remove)
+
+
+def _delete(place: TableRef, names: Sequence[str]) -> int:
+    return delete_files(open_store(place.uri, dict(place.storage_options)), names)

@@ -1,0 +1,256 @@
+"""New columns from a frame: its rows go to the task of their fragment, which writes one file for it; one commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import TypedDict
+from uuid import UUID, uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql.types import BinaryType, IntegralType, StructField, StructType
+
+from lance_duck.arguments import checked_call, unknown_column
+from lance_duck.commit import run_again
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.redact import shown
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.io.columns import table_schema
+from lance_duck.spark.jobs.frame_tasks import run_frame
+from lance_duck.spark.jobs.work_splits import check_parallelism
+from lance_duck.spark.sql.views import refresh_views
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.spark.verbs.merge_jobs import ADDRESS, KEY, TableKeys, frame_keys
+from lance_duck.spark.workers import map_batches
+from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.columns.parts import ColumnValues, check_same_rows, commit_columns, plan_columns, write_values
+from lance_duck.verbs.merge.plan import MergePlan
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.key_bytes import key_bytes
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.schema import Schema
+
+
+class ColumnFigures(TypedDict):
+    """Rows that got values, and fragments for which a file was written."""
+
+    num_rows: int
+    num_fragments: int
+
+
+@checked_call
+def add_columns(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    df: DataFrame,
+    on: str = ROW_ADDRESS,
+    *,
+    vector_columns: Mapping[str, int | str] | None = None,
+    not_null: Iterable[str] = (),
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    parallelism: int | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+) -> ColumnFigures:
+    """Add the columns of a frame to a table. Only files for the new columns are written, one for a fragment.
+
+    Rows of the table that the frame does not have are null in the new columns; fragments without any cost nothing.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table.
+        df: `on`, and the new columns. It is kept by Spark while the change lasts.
+        on: What rows are joined by: "_rowaddr" (as `ls.read(…, row_address=True)` gives it), "_rowid", or a column of
+            the table. Rows of the frame with a null there are left out, and those with a key that the table does not
+            have; an address that it does not have is refused, for its row may have moved.
+        vector_columns: By column the length of its vectors, as for `ls.write`.
+        not_null: New columns that may not be null: then each row of the table must get a value.
+        version: Whose addresses the frame has; None: that of now. Rows that were changed since are refused.
+        storage_options: For the store.
+        parallelism: Tasks that write; None: as Spark does.
+        commit_message: Kept with the transaction.
+        transaction_properties: Likewise.
+
+    Returns:
+        {"num_rows", "num_fragments"}: rows that got values, and fragments for which a file was written.
+
+    Raises:
+        NotFoundError: There is no such table.
+        InvalidInputError: A column is there already, two rows of the frame are for one of the table, a row that the
+            table does not have, or values that do not fit.
+        CommitConflictError: Rows were changed meanwhile that the addresses of the frame may mean.
+    """
+    check_parallelism(parallelism)
+    place = TableRef.of(uri, storage_options)
+    said = properties_of(commit_message, transaction_properties)
+    start = place.dataset()._to_change
+    base = start if version is None else place.dataset(version)._snapshot
+    vectors = {name: str(size) for name, size in (vector_columns or {}).items()}
+    job = _Job.of(place, df, on, start, vectors, frozenset(not_null))
+    is_kept = df.storageLevel.useMemory or df.storageLevel.useDisk
+    if not is_kept:
+        df.persist()
+
+    def attempt(snapshot: Snapshot) -> ColumnFigures:
+        if job.is_by_address(snapshot):
+            check_same_rows(base, snapshot)
+        return _attempt(spark, job, df, snapshot, parallelism, said)
+
+    try:
+        figures = run_again(start, attempt)
+    finally:
+        if not is_kept:
+            df.unpersist()
+    refresh_views(spark, place)
+    return figures
+
+
+def _attempt(
+    spark: SparkSession,
+    job: _Job,
+    df: DataFrame,
+    snapshot: Snapshot,
+    parallelism: int | None,
+    said: Mapping[str, str] | None,
+) -> ColumnFigures:
+    added = plan_columns(snapshot, job.new)
+    rows, version, new = job.placed(spark, df, snapshot), snapshot.version, added.new
+    fragment = F.shiftrightunsigned(F.col(ADDRESS), 32)
+    cut = rows.repartition(fragment) if parallelism is None else rows.repartition(parallelism, fragment)
+    with UncommittedFiles(snapshot, transaction=uuid4()) as draft:
+        transaction = draft.transaction
+        parts = run_frame(
+            spark,
+            cut.sortWithinPartitions(ADDRESS),
+            lambda batches: _write(job, version, new, batches, transaction),
+            note=lambda part: draft.note_fragments([_bare(file) for file in part.files.values()]),
+            words=f"columns are added to {shown(job.place.uri)}",
+        )
+        files = {fragment_id: file for part in parts for fragment_id, file in part.files.items()}
+        commit_columns(snapshot, added, files, draft, said)
+    return {"num_rows": sum(part.rows for part in parts), "num_fragments": len(files)}
+
+
+@dataclass(frozen=True)
+class _WrittenColumns:
+    """What a task wrote.
+
+    Attributes:
+        files: By the id of the fragment.
+        rows: Number of those that got values.
+    """
+
+    files: Mapping[int, DataFile]
+    rows: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is added; pickles.
+
+    Attributes:
+        on: What rows are joined by.
+        names: Columns of the frame that are new.
+        new: Their types in the table.
+    """
+
+    place: TableRef
+    on: str
+    names: tuple[str, ...]
+    new: pa.Schema
+
+    @classmethod
+    def of(
+        cls,
+        place: TableRef,
+        df: DataFrame,
+        on: str,
+        snapshot: Snapshot,
+        vectors: Mapping[str, str],
+        strict: frozenset[str],
+    ) -> _Job:
+        """Check what was asked."""
+        names = tuple(name for name in df.columns if name != on)
+        if on not in df.columns or len(names) + 1 != len(df.columns):
+            raise InvalidInputError(f"no column {on!r}, or twice", where="frame", found=", ".join(df.columns))
+        if on not in (ROW_ADDRESS, ROW_ID, *snapshot.schema.names):
+            raise unknown_column(on, [*snapshot.schema.names, ROW_ADDRESS, ROW_ID], snapshot.uri)
+        if not names:
+            raise InvalidInputError("no columns to add", where="frame", expected=f"columns beside {on!r}")
+        if unknown := sorted(strict.difference(names)):
+            raise InvalidInputError("not_null", expected=f"some of {', '.join(names)}", found=", ".join(unknown))
+        if on in (ROW_ADDRESS, ROW_ID) and not isinstance(df.schema[on].dataType, IntegralType):
+            kind = df.schema[on].dataType.simpleString()
+            raise WrongTypeError("addresses of rows", where=f"column {on!r}", expected="whole numbers", found=kind)
+        arrow = table_schema(StructType([df.schema[name] for name in names]), vectors)
+        new = pa.schema([field.with_nullable(field.name not in strict) for field in arrow])
+        plan_columns(snapshot, new)
+        return cls(place, on, names, new)
+
+    def is_by_address(self, snapshot: Snapshot) -> bool:
+        """Return whether the frame says where rows are."""
+        return self.on == ROW_ADDRESS or (self.on == ROW_ID and not snapshot.has_stable_row_ids)
+
+    def placed(self, spark: SparkSession, df: DataFrame, snapshot: Snapshot) -> DataFrame:
+        """Return rows of the frame with ADDRESS, for those that the table has."""
+        if self.is_by_address(snapshot):
+            return df.withColumn(ADDRESS, F.col(self.on).cast("long")).drop(self.on).where(F.col(ADDRESS).isNotNull())
+        table = TableKeys(self.place, snapshot.version, MergePlan((self.on,))).frame(spark, snapshot, None)
+        schema = Schema(tuple(field for field in snapshot.schema.fields if field.name == self.on))
+        on, names = self.on, list(self.names)
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield batch.select(names).append_column(KEY, _keys(batch, schema, on))
+
+        fields = [*(df.schema[name] for name in names), StructField(KEY, BinaryType())]
+        keyed = map_batches(df, run, StructType(fields))
+        # Spark knows nothing of the size of what tasks read, and takes it for small.
+        return keyed.join(table.hint("merge"), KEY).drop(KEY)
+
+
+def _keys(batch: pa.RecordBatch, schema: Schema, on: str) -> pa.Array:
+    if on == ROW_ID:
+        return key_bytes([batch.column(on).cast(pa.uint64())], [on])
+    return frame_keys(batch, schema, [on])
+
+
+def _write(
+    job: _Job, version: int, new: Schema, batches: Iterator[pa.RecordBatch], transaction: UUID | None
+) -> _WrittenColumns:
+    """Return what a task does with its rows: fragment by fragment."""
+    snapshot = job.place.pinned(version)._snapshot
+    files: dict[int, DataFile] = {}
+    count = 0
+    with UncommittedFiles(snapshot) as draft:
+        for fragment_id, pieces in groupby(_pieces(batches, job.names), key=lambda piece: piece[0]):
+            file, rows = write_values(snapshot, new, fragment_id, (piece[1] for piece in pieces), transaction)
+            count += rows
+            if file is not None:
+                files[fragment_id] = file
+                draft.note_fragments([_bare(file)])
+    return _WrittenColumns(files, count)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[tuple[int, ColumnValues]]:
+    """Yield rows of one fragment each, with its id."""
+    for batch in batches:
+        addresses = batch.column(ADDRESS).to_numpy()
+        fragments = addresses >> 32
+        edges = [0, *(np.flatnonzero(np.diff(fragments)) + 1).tolist(), batch.num_rows]
+        rows = batch.select(list(names))
+        for start, stop in pairwise(edges):
+            if start < stop:
+                offsets = addresses[start:stop] & 0xFFFFFFFF
+                yield int(fragments[start]), ColumnValues(offsets, rows.slice(start, stop - start))
+
+
+def _bare(file: DataFile) -> Fragment:
+    return Fragment(0, (file,), None, 0, None, None, None)

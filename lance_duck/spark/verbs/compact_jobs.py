@@ -1,0 +1,174 @@
+"""Compaction by tasks of Spark: groups of fragments are written anew, and committed batch by batch."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from lance_duck.arguments import checked_call
+from lance_duck.errors import InvalidInputError
+from lance_duck.maintenance.compact_parts import Compacted, FollowOrder, RewriteOrder, compact_in_parts
+from lance_duck.maintenance.index_remap import Fate
+from lance_duck.maintenance.options import compaction_options
+from lance_duck.maintenance.rewrite import Rewritten
+from lance_duck.optimize import CompactionMetrics
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.jobs.jobs import Progress, run_jobs, slots
+from lance_duck.spark.jobs.scratch import Scratch
+from lance_duck.spark.sql.views import refresh_views
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.verbs.change import transaction_properties as properties_of
+
+_COMMITS: Final = 8
+_COMMITS_WITH_INDEXES: Final = 2  # each writes index segments anew whose rows it moves
+
+
+@dataclass(frozen=True)
+class CompactionFigures(CompactionMetrics):
+    """What a compaction did, and what it took.
+
+    Attributes:
+        version: Of the table afterwards.
+        commits: How often it was committed.
+        planned_again: Groups of which other writers changed a fragment meanwhile.
+        bytes_written: Of new data files.
+        seconds: From the call to the end.
+    """
+
+    version: int = 0
+    commits: int = 0
+    planned_again: int = 0
+    bytes_written: int = 0
+    seconds: float = 0.0
+
+
+@checked_call
+def compact(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    *,
+    groups_per_commit: int | None = None,
+    parallelism: int | None = None,
+    progress: Progress | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> CompactionFigures:
+    """Join small fragments with their neighbours, and leave out deleted rows and dropped columns, by tasks of Spark.
+
+    Groups are committed in batches, each while the next one is written: what fails, or is stopped, later takes nothing
+    of that away, and leaves no files. Where another writer changes a fragment meanwhile, its group alone is planned and
+    written again.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table, as tasks reach it, too.
+        groups_per_commit: Groups of fragments that are committed together; None: a few commits in all, fewer where
+            indexes name rows by address, since each commit writes their segments anew.
+        parallelism: Tasks at most that run at once for one batch.
+        progress: Told (groups written, all groups that are known).
+        commit_message: Kept with the transactions.
+        transaction_properties: Likewise.
+        storage_options: Of the table.
+        options: See `lance_duck.optimize.DatasetOptimizer.compact_files`: target_rows_per_fragment, and
+            max_source_fragments, max_source_rows and max_source_bytes, which bound what is done.
+
+    Raises:
+        NotFoundError: There is no table.
+        InvalidInputError: An unknown or bad option.
+        RetryableError: Other writers were in the way of a group each time.
+        JobError: Spark could not run the tasks.
+    """
+    began = time.monotonic()
+    if groups_per_commit is not None and (not isinstance(groups_per_commit, int) or groups_per_commit < 1):
+        raise InvalidInputError("groups_per_commit", expected="a whole number from 1 on", found=repr(groups_per_commit))
+    place = TableRef.of(uri, storage_options)
+    snapshot = place.dataset()._to_change
+    chosen = compaction_options(options, snapshot.config)
+    said = properties_of(commit_message, transaction_properties)
+    with Scratch.beside(place) as scratch:
+        tasks = _CompactionTasks(spark, place, scratch, parallelism, progress)
+        done = compact_in_parts(
+            snapshot,
+            chosen,
+            tasks.write,
+            batch=lambda groups: groups_per_commit or _batch(spark, snapshot, groups),
+            follow=tasks.follow,
+            properties=said,
+        )
+    if done.commits:
+        refresh_views(spark, place)
+    return _figures(done, time.monotonic() - began)
+
+
+class _CompactionTasks:
+    """Writes groups and index segments by tasks."""
+
+    def __init__(
+        self, spark: SparkSession, place: TableRef, scratch: Scratch, parallelism: int | None, progress: Progress | None
+    ) -> None:
+        self._spark = spark
+        self._place = place
+        self._scratch = scratch
+        self._parallelism = parallelism
+        self._progress = progress
+        self._written = self._known = 0
+
+    def write(self, orders: Sequence[RewriteOrder]) -> list[Rewritten]:
+        self._known += len(orders)
+        found: list[Rewritten] = self._run(_rewrite, orders, "compaction")
+        self._written += len(orders)
+        if self._progress is not None:
+            self._progress(self._written, self._known)
+        return found
+
+    def follow(self, orders: Sequence[FollowOrder]) -> list[Fate]:
+        found: list[Fate] = self._run(_follow, orders, "indexes of moved rows")
+        return found
+
+    def _run(self, work: Any, orders: Sequence[Any], words: str) -> list[Any]:
+        return run_jobs(
+            self._spark,
+            partial(work, self._place),
+            orders,
+            parallelism=self._parallelism,
+            scratch=self._scratch,
+            words=words,
+        )
+
+
+def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
+    """Return groups of a commit: enough that tasks have work, and that there are few commits."""
+    moved = any(index.fields for index in snapshot.indices) and not snapshot.has_stable_row_ids
+    commits = _COMMITS_WITH_INDEXES if moved else _COMMITS
+    return max(-(-groups // commits), 2 * slots(spark)) if groups else 1
+
+
+def _figures(done: Compacted, seconds: float) -> CompactionFigures:
+    landed = done.landed
+    return CompactionFigures(
+        sum(len(r.old) for r in landed),
+        sum(len(r.new) for r in landed),
+        sum(r.files_removed for r in landed),
+        sum(r.files_added for r in landed),
+        done.snapshot.version,
+        done.commits,
+        done.again,
+        sum(file.file_size or 0 for r in landed for fragment in r.new for file in fragment.files),
+        seconds,
+    )
+
+
+def _rewrite(place: TableRef, order: RewriteOrder) -> Rewritten:
+    return order.write(place.pinned(order.version)._snapshot)
+
+
+def _follow(place: TableRef, order: FollowOrder) -> Fate:
+    return order.write(place.pinned(order.version)._snapshot)

@@ -1,0 +1,210 @@
+"""Indexes that tasks of Spark build, each a segment over a run of neighbouring fragments; the driver commits once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from lance_duck.arguments import checked_call
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.jobs.index_tasks import Builder, SegmentSplit
+from lance_duck.spark.jobs.jobs import Progress
+from lance_duck.spark.jobs.scratch import Scratch, Shared
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.indexes.create import IndexWish, rows_of
+from lance_duck.verbs.indexes.describe import fragment_ids
+from lance_duck.verbs.indexes.optimize import OptimizeOptions
+from lance_duck.verbs.indexes.optimize_parts import MergeOrder, Order, SkippedIndex, optimize_in_parts
+from lance_duck.verbs.indexes.parts import create_in_parts, index_wish
+from lance_duck.verbs.indexes.training import MEMORY
+from lance_duck.wire.index import IndexMetadata
+
+_LEAST_ROWS: Final = 1 << 17  # of a segment: each costs every search a little
+_MOST_ROWS: Final = 1 << 25
+
+
+@dataclass(frozen=True)
+class IndexFigures:
+    """What the building of an index came to.
+
+    Attributes:
+        name: Of the index.
+        version: Of the table that has it.
+        rows: Living rows that its new segments cover.
+        segments: Number of these.
+        bytes: Of their files.
+        seconds: From the call to the commit.
+    """
+
+    name: str
+    version: int
+    rows: int
+    segments: int
+    bytes: int
+    seconds: float
+
+
+@checked_call
+def create_index(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    column: str,
+    kind: str,
+    *,
+    name: str | None = None,
+    replace: bool = False,
+    train: bool = True,
+    num_segments: int | None = None,
+    fragments_per_segment: int | None = None,
+    parallelism: int | None = None,
+    memory_limit: int = MEMORY,
+    progress: Progress | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **parameters: Any,
+) -> IndexFigures:
+    """Build an index by tasks of Spark, and commit it as one change.
+
+    A vector index is trained once, by the driver, on a sample that tasks read; where the sample does not fit, by rounds
+    of tasks over a sample that stays in files beside the table. All its segments have the same centroids, codebook and
+    bounds. What other writers do meanwhile is as for `LanceDataset.create_scalar_index`: rows that they add are not
+    covered. A failure leaves nothing.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table, as tasks reach it, too.
+        column: Its dotted path.
+        kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "IVF_FLAT", "IVF_SQ", "IVF_PQ",
+            "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
+        name: None: "{column}_idx".
+        replace: Take the place of an index of this name over this column.
+        train: Build it of all rows; False: it covers nothing until `optimize_indices`.
+        num_segments: At most, one for each task; None: as many as tasks run at once, fewer for few rows.
+        fragments_per_segment: In place of num_segments.
+        parallelism: Tasks at most that run at once.
+        memory_limit: Bytes of vectors that the driver may train with.
+        progress: Told (jobs done, all jobs) while segments are built.
+        commit_message: Kept with the transaction.
+        transaction_properties: Likewise.
+        storage_options: Of the table.
+        parameters: Of the kind, as `LanceDataset.create_scalar_index` and `create_index` take them: metric,
+            num_partitions, num_sub_vectors, rows_per_zone, …
+
+    Raises:
+        NotFoundError: There is no table.
+        UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: As there.
+        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        JobError: Spark could not run the tasks.
+    """
+    began = time.monotonic()
+    cut = SegmentSplit(num_segments, fragments_per_segment, parallelism)
+    said = properties_of(commit_message, transaction_properties)
+    place = TableRef.of(uri, storage_options)
+    snapshot = place.dataset()._to_change
+    wish = index_wish(snapshot, column, kind, parameters, name, replace=replace, train=train)
+    with Scratch.beside(place) as scratch:
+        builder = Builder(spark, place, scratch, cut, memory_limit, progress)
+        after, segments = create_in_parts(snapshot, wish, builder.build, said)
+    return figures(segments[0].name, after, segments, began)
+
+
+@checked_call
+def optimize_indices(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    *,
+    num_indices_to_merge: int | None = None,
+    index_names: Sequence[str] | None = None,
+    retrain: bool = False,
+    num_segments: int | None = None,
+    fragments_per_segment: int | None = None,
+    parallelism: int | None = None,
+    memory_limit: int = MEMORY,
+    progress: Progress | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> list[IndexFigures]:
+    """Have indexes cover the rows that none of their segments covers, by tasks of Spark, as one change.
+
+    What is merged is what `LanceDataset.optimize.optimize_indices` merges; many new rows get several segments.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table, as tasks reach it, too.
+        num_indices_to_merge: The newest so many segments are merged (0: none); None: those that are small, or not much
+            larger than what is new.
+        index_names: Only these; None: all.
+        retrain: Build the indexes anew, of all rows.
+        num_segments: Of the new rows of an index, at most; None: as for `create_index`.
+        fragments_per_segment: In place of num_segments.
+        parallelism: Tasks at most that run at once.
+        memory_limit: Bytes of vectors that the driver may train with.
+        progress: Told (jobs done, all jobs).
+        commit_message: Kept with the transaction.
+        transaction_properties: Likewise.
+        storage_options: Of the table.
+
+    Returns:
+        Figures of each index that got new segments.
+
+    Warns:
+        IndexWarning: An index is left as it is, because it is broken or of a kind that is not supported.
+
+    Raises:
+        NotFoundError: There is no table.
+        IndexNotFoundError: There is no index of a name.
+        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        JobError: Spark could not run the tasks.
+    """
+    began = time.monotonic()
+    cut = SegmentSplit(num_segments, fragments_per_segment, parallelism)
+    said = properties_of(commit_message, transaction_properties)
+    place = TableRef.of(uri, storage_options)
+    options = OptimizeOptions(num_indices_to_merge, index_names, retrain)
+    with Scratch.beside(place) as scratch:
+        workers = _Optimizers(Builder(spark, place, scratch, cut, memory_limit, progress))
+        after, segments = optimize_in_parts(place.dataset()._to_change, options, workers, said)
+    names = dict.fromkeys(segment.name for segment in segments)
+    return [figures(name, after, [s for s in segments if s.name == name], began) for name in names]
+
+
+def figures(name: str, after: Snapshot, segments: Sequence[IndexMetadata], began: float) -> IndexFigures:
+    """Return what segments came to, since a moment of the monotonic clock."""
+    covered = set().union(*map(fragment_ids, segments))
+    size = sum(size for segment in segments for _, size in segment.files)
+    seconds = time.monotonic() - began
+    return IndexFigures(name, after.version, rows_of(after, covered), len(segments), size, seconds)
+
+
+class _Optimizers:
+    """Where segments of several indexes are built: tasks of Spark."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+
+    def runs(self, now: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
+        return self._builder.cut.runs(self._builder.spark, now, fragments) if fragments else []
+
+    def build(
+        self, now: Snapshot, orders: Sequence[tuple[Order, IndexWish | None]]
+    ) -> list[IndexMetadata | SkippedIndex]:
+        builder = self._builder
+        jobs = [(o, None if wish is None else builder.parameters(now, wish, o.name)) for o, wish in orders]
+        return builder.run(partial(_optimize, builder.place), jobs, "indexes", builder.progress)
+
+
+def _optimize(place: TableRef, job: tuple[Order, Shared | None]) -> IndexMetadata | SkippedIndex:
+    order, shared = job
+    snapshot = place.pinned(order.version)._snapshot
+    if isinstance(order, MergeOrder):
+        return order.build(snapshot)
+    return order.build(snapshot, {} if shared is None else shared.value)

@@ -1,0 +1,331 @@
+"""The nearest rows of a table to each row of a frame of queries.
+
+    many queries, or a small table   partitions of queries; each task searches the table for its own
+    few queries, a large table       groups of fragments, those of an index segment together; each task searches its
+                                     group for all queries, a window keeps the nearest, and their columns are fetched
+
+A worker opens the table once and keeps what it has read of indexes, for all tasks that it runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql.types import ArrayType, NumericType, StructType
+
+from lance_duck.arguments import checked_call, unknown_column
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.nearest.best import Found
+from lance_duck.scan.nearest.options import Nearest, vector_column
+from lance_duck.scan.nearest.queries import Queries, query_vectors
+from lance_duck.scan.nearest.result import DISTANCE, QUERY, ResultLayout, layout
+from lance_duck.scan.nearest.route import route
+from lance_duck.scan.nearest.scan import NearestScan
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ROW_ADDRESS, ColumnsLike
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.io.types import Declaration, spark_schema
+from lance_duck.spark.jobs.work_splits import check_parallelism, shares
+from lance_duck.spark.table_ref import TableRef, pin
+from lance_duck.spark.workers import map_batches
+
+FEW: Final = 1024
+"""Queries that every task may have."""
+
+_BYTES: Final = 4 << 20
+_GROUP_BYTES: Final = 512 << 20
+_ROWS_AT_ONCE: Final = 1 << 14
+
+
+@checked_call
+def knn_join(
+    spark: SparkSession,
+    queries_df: DataFrame,
+    uri: str | os.PathLike[str],
+    column: str = "vector",
+    query_column: str = "q",
+    k: int = 10,
+    *,
+    metric: str | None = None,
+    nprobes: int | None = None,
+    ef: int | None = None,
+    refine_factor: int | None = None,
+    filter: FilterLike | None = None,  # noqa: A002  as everywhere
+    columns: ColumnsLike | None = None,
+    use_index: bool = True,
+    prefilter: bool = True,
+    distance_range: tuple[float | None, float | None] | None = None,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+    version: int | str | tuple[str | None, int | str | None] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    parallelism: int | None = None,
+) -> DataFrame:
+    """Join queries with the rows of a table that are nearest to them, as `LanceDataset.search` finds them.
+
+    The answer is that of one machine: through an index where there is one, fragments that it does not cover compared
+    vector by vector. It is of the version that the table has now, however often the frame is computed.
+
+    Args:
+        spark: Classic or Connect.
+        queries_df: The queries. Where the table is large they are asked for at once, up to `FEW` of them.
+        uri: The table.
+        column: Its vectors.
+        query_column: Of the queries: arrays of numbers. A query that is null has no rows.
+        k: Rows for each query.
+        metric: "l2", "cosine", "dot", "hamming"; None: that of the index, else "l2".
+        nprobes: Partitions of the index to look into first; None: as suits.
+        ef: Candidates of a walk over a graph.
+        refine_factor: So many times k candidates are ranked by their own vectors.
+        filter: Rows of the table that may be found: SQL text, (SQL text, parameters) or a pyarrow expression.
+        columns: Of the table: names, or SQL by name; None: all.
+        use_index: False: all vectors are compared.
+        prefilter: False: the filter is applied to the nearest rows, of which fewer than k may be left.
+        distance_range: Distances from the first up to before the second; None: no bound.
+        with_row_id: Add `_rowid`.
+        with_row_address: Add `_rowaddr`.
+        version: A number, the name of a tag, or (branch, number or tag); None: the newest.
+        storage_options: For the store.
+        parallelism: Groups of fragments that few queries are compared with side by side; None: as suits the table.
+
+    Returns:
+        The columns of the queries, those of the table, and `_distance` (float); for each query its rows, nearest first.
+
+    Raises:
+        NotFoundError: There is no such table or version.
+        InvalidInputError: What is asked makes no sense for this table, or a column of both has one name. Queries of a
+            wrong length, or with values that are no numbers, may be refused only when the frame is computed.
+        UnsupportedError: A column of a type that Spark does not have.
+    """
+    check_parallelism(parallelism)
+    place = TableRef.of(uri, storage_options)
+    table = place.dataset(version)
+    nearest = {"column": column, "k": k, "metric": metric, "nprobes": nprobes, "ef": ef}
+    nearest |= {"refine_factor": refine_factor, "use_index": use_index, "distance_range": distance_range}
+    options = {"columns": columns, "filter": filter, "prefilter": prefilter}
+    options |= {"with_row_id": with_row_id, "with_row_address": with_row_address}
+    search = _Search(place, pin(table), nearest, options)
+    search.check(table)
+    join = _Join(search, query_column, tuple(queries_df.columns))
+    _check_queries(queries_df, query_column)
+    result = join.schema(table, queries_df)
+    groups = search.groups(table._snapshot, parallelism) if prefilter or filter is None else []
+    few = _few(queries_df, query_column) if len(groups) > 1 else None
+    if few is None:
+        return map_batches(queries_df, join.answers, result)
+    asked = _Asked.of(few.column(query_column).combine_chunks(), search.scan(table))
+    if len(asked.rows):
+        asked.vectors  # noqa: B018  refuses what is no query at once
+    return join.by_groups(spark, few, groups, result)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What is asked of the table; pickles.
+
+    Attributes:
+        version: See `TableRef.pinned`.
+        nearest: See `ScanOptions.nearest`; without queries.
+        options: See `ScanOptions`.
+    """
+
+    place: TableRef
+    version: int | tuple[str, int]
+    nearest: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    def check(self, table: LanceDataset) -> None:
+        """Refuse what makes no sense for the table."""
+        self.scan(table)
+
+    def scan(self, table: LanceDataset, **others: Any) -> NearestScan:
+        """Return the search, for `asking`."""
+        dim, dtype = _form(table._snapshot, self.nearest["column"])
+        nearest = {**self.nearest, "q": np.zeros((1, dim), dtype)}
+        options = ScanOptions(
+            **{**self.options, **others}, nearest=nearest, batch_size=_ROWS_AT_ONCE, use_threads=False
+        )
+        return NearestScan(table._table, options)
+
+    def opened(self) -> LanceDataset:
+        """Return the table, in a task."""
+        return self.place.pinned(self.version)
+
+    def layout(self, snapshot: Snapshot) -> ResultLayout:
+        """Return columns of the result, after the number of the query."""
+        return layout(
+            snapshot.schema,
+            self.options["columns"],
+            is_batch=True,
+            with_row_id=self.options["with_row_id"],
+            with_row_address=self.options["with_row_address"],
+        )
+
+    def groups(self, snapshot: Snapshot, parallelism: int | None) -> list[tuple[int, ...]]:
+        """Return fragments that are searched by one task each; those of a segment are in one."""
+        dim, dtype = _form(snapshot, self.nearest["column"])
+        asked = Nearest.of({**self.nearest, "q": np.zeros((1, dim), dtype)}, snapshot.schema)
+        way = route(snapshot, asked, frozenset(snapshot.fragments.ids()))
+        fewest = _GROUP_BYTES // (dim * dtype.itemsize)
+        found = shares(snapshot, parallelism, way.open, fewest)
+        return [tuple(sorted(mine)) for _, mine in way.segments] + found
+
+
+@dataclass(frozen=True)
+class _Join:
+    """The queries' side; pickles.
+
+    Attributes:
+        search: What is asked of the table.
+        query: Column of the queries.
+        names: Columns of their frame.
+    """
+
+    search: _Search
+    query: str
+    names: tuple[str, ...]
+
+    def schema(self, table: LanceDataset, queries: DataFrame) -> StructType:
+        """Return what Spark is promised."""
+        found = self.declared(table._snapshot)
+        taken = {name.lower() for name in self.names}
+        both = [field.name for field in found if field.name.lower() in taken]
+        if both:
+            raise InvalidInputError(
+                "columns that the queries and the table both have",
+                where="knn_join",
+                found=", ".join(both),
+                remedy="leave them out, or rename them: columns={new name: name}, or withColumnRenamed of the queries",
+            )
+        return StructType([*queries.schema.fields, *found.fields])
+
+    def declared(self, snapshot: Snapshot) -> StructType:
+        """Return the part of the table."""
+        found = self.search.layout(snapshot).schema
+        return spark_schema(pa.schema([field for field in found if field.name != QUERY]))
+
+    def answers(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield queries to pairs: what a task does with a partition of them."""
+        table = self.search.opened()
+        scan = self.search.scan(table)
+        declaration = Declaration(self.declared(table._snapshot), scan.schema)
+        for batch in batches:
+            asked = _Asked.of(batch.column(self.query), scan)
+            if not len(asked.rows):
+                continue
+            for found in scan.asking(asked.vectors).batches():
+                yield self._paired(batch, asked.rows[found.column(QUERY).to_numpy()], declaration.apply(found))
+
+    def by_groups(
+        self, spark: SparkSession, queries: pa.Table, groups: Sequence[tuple[int, ...]], result: StructType
+    ) -> DataFrame:
+        """Return the plan for few queries."""
+        search, k = self.search, self.search.nearest["k"]
+        vectors = queries.column(self.query).combine_chunks()
+
+        def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from search_group(search, vectors, groups[number])
+
+        def take(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from self._taken(queries, batch)
+
+        hits = map_batches(
+            spark.range(0, len(groups), 1, len(groups)), find, "query long, distance float, address long"
+        )
+        nearest = Window.partitionBy("query").orderBy("distance", "address")
+        best = hits.withColumn("rank", F.row_number().over(nearest)).where(F.col("rank") <= k)
+        return map_batches(best.sortWithinPartitions("query", "rank"), take, result)
+
+    def _taken(self, queries: pa.Table, hits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        table = self.search.opened()
+        columns = self.search.layout(table._snapshot)
+        declaration = Declaration(self.declared(table._snapshot), columns.schema)
+        for start in range(0, hits.num_rows, _ROWS_AT_ONCE):
+            piece = hits.slice(start, _ROWS_AT_ONCE)
+            rows, addresses = piece.column("query").to_numpy(), piece.column("address").to_numpy().view(np.uint64)
+            found = Found(rows, piece.column("distance").to_numpy(), addresses)
+            batch = columns.batch(table._table.taker, found)
+            yield self._paired(queries, rows, declaration.apply(batch))
+
+    def _paired(
+        self, queries: pa.RecordBatch | pa.Table, rows: NDArray[np.int64], found: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        taken = queries.take(pa.array(rows))
+        arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in taken.columns]
+        return pa.RecordBatch.from_arrays([*arrays, *found.columns], [*self.names, *found.schema.names])
+
+
+def search_group(search: _Search, queries: pa.Array, fragments: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    """Yield the nearest rows of some fragments: query, distance and address of each."""
+    table = search.opened()
+    bare = replace(search, options={**search.options, "columns": [ROW_ADDRESS], "with_row_address": False})
+    scan = replace(bare, options={**bare.options, "with_row_id": False}).scan(table, fragments=list(fragments))
+    asked = _Asked.of(queries, scan)
+    if not len(asked.rows):
+        return
+    for found in scan.asking(asked.vectors).batches():
+        rows = pa.array(asked.rows[found.column(QUERY).to_numpy()])
+        addresses = pa.array(found.column(ROW_ADDRESS).to_numpy().view(np.int64))
+        yield pa.record_batch([rows, found.column(DISTANCE), addresses], names=["query", "distance", "address"])
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Queries that are not null.
+
+    Attributes:
+        rows: Where they are.
+        column: They.
+    """
+
+    rows: NDArray[np.int64]
+    column: pa.Array
+    form: tuple[int, np.dtype[Any]]
+
+    @classmethod
+    def of(cls, column: pa.Array, scan: NearestScan) -> _Asked:
+        rows = np.flatnonzero(np.asarray(column.is_valid()))
+        return cls(rows, column.drop_null() if len(rows) < len(column) else column, scan.query_form)
+
+    @cached_property
+    def vectors(self) -> Queries:
+        """As numbers."""
+        numbers = self.column
+        if pa.types.is_decimal(numbers.type.value_type):  # what Spark makes of array(0.5, 1.5)
+            numbers = numbers.cast(pa.list_(pa.float64()))
+        return query_vectors(numbers, *self.form)[0]
+
+
+def _form(snapshot: Snapshot, column: str) -> tuple[int, np.dtype[Any]]:
+    found = vector_column(snapshot.schema, column)
+    return found.dim, found.dtype
+
+
+def _check_queries(queries: DataFrame, name: str) -> None:
+    if name not in queries.columns:
+        raise unknown_column(name, queries.columns, "queries")
+    kind = queries.schema[name].dataType
+    if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, NumericType):
+        raise WrongTypeError(
+            "queries", where=f"column {name!r}", expected="arrays of numbers", found=kind.simpleString()
+        )
+
+
+def _few(queries: DataFrame, name: str) -> pa.Table | None:
+    """Return the queries, where every task may have them; else None."""
+    found = queries.limit(FEW + 1).toArrow()
+    return None if found.num_rows > FEW or found.nbytes > _BYTES else found

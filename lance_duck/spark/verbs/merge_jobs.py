@@ -1,0 +1,354 @@
+"""Merges by tasks: Spark joins the source with the keys of the table, tasks write rows, the driver commits once.
+
+    source → keys as bytes ─┐
+    table  → keys, addresses┴→ join → by fragment, new rows by key → sorted by address, key → MergePart → one Update
+
+The source is computed once and kept while the merge lasts. Keys are compared by their bytes (`verbs.rows.key_bytes`):
+rows match as they do on one machine, whatever Spark makes of their types.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+from uuid import UUID, uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from lance_duck.arguments import checked_call, checked_calls
+from lance_duck.commit import run_again
+from lance_duck.errors import IncompatibleError, UnsupportedError
+from lance_duck.redact import shown
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.io.types import arrow_schema
+from lance_duck.spark.jobs.failures import as_ours
+from lance_duck.spark.jobs.frame_tasks import run_frame
+from lance_duck.spark.jobs.jobs import run_jobs
+from lance_duck.spark.jobs.work_splits import check_parallelism, shares
+from lance_duck.spark.sql.views import refresh_views
+from lance_duck.spark.table_ref import TableRef
+from lance_duck.spark.workers import map_batches
+from lance_duck.verbs.merge.builder import MergeInsertBuilder
+from lance_duck.verbs.merge.commit import commit_parts
+from lance_duck.verbs.merge.parts import MergePart, Pairs, table_keys, write_part
+from lance_duck.verbs.merge.plan import MergePlan
+from lance_duck.verbs.merge.run import MergeResult
+from lance_duck.verbs.merge.source import MergeSource
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.key_bytes import key_bytes
+from lance_duck.verbs.rows.keys import KeyIndex
+from lance_duck.verbs.rows.rows_moved import Deleted, Offsets, delete_offsets
+from lance_duck.wire.schema import Schema
+from lance_duck.write.coerce import coerce
+from lance_duck.write.options import WriteOptions
+
+KEY, ORDER, ADDRESS, LOST = "__lance_key", "__lance_order", "__lance_address", "__lance_lost"
+
+FEW: Final = 20_000
+"""Rows of a source whose keys are looked for while the table is read, so that only its rows with them are joined."""
+
+_BESIDE: Final = 64
+"""Fragments whose deletion files the driver writes itself."""
+
+
+@checked_call
+def merge_insert(
+    spark: SparkSession,
+    df: DataFrame,
+    uri: str | os.PathLike[str],
+    on: str | list[str] | tuple[str, ...] | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    parallelism: int | None = None,
+) -> SparkMerge:
+    """Begin a merge of a frame into a table: what `LanceDataset.merge_insert` does, by the tasks of Spark.
+
+        ls.merge_insert(spark, df, uri, on="id").when_matched_update_all().when_not_matched_insert_all().execute()
+
+    Args:
+        spark: Classic or Connect.
+        df: The source. It is computed once, and kept by Spark until the merge is done.
+        uri: The table.
+        on: Key columns by which rows match, by equal values, null never; None: the unenforced primary key.
+        storage_options: For the store.
+        parallelism: Tasks that write; None: as many as Spark makes of the size of the rows
+            (`spark.sql.adaptive.advisoryPartitionSizeInBytes`). Each task makes fragments of its own.
+
+    Raises:
+        NotFoundError: There is no such table.
+        InvalidInputError: No such column, or no key at all.
+    """
+    return SparkMerge(spark, df, TableRef.of(uri, storage_options), on, parallelism)
+
+
+@checked_calls
+class SparkMerge(MergeInsertBuilder):
+    """A merge that is said in parts, as `LanceDataset.merge_insert` has them, and then executed.
+
+    With `source_dedupe_behavior("first_seen")` that row of a key counts which Spark has first in its partitions.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        df: DataFrame,
+        place: TableRef,
+        on: str | list[str] | tuple[str, ...] | None,
+        parallelism: int | None,
+    ) -> None:
+        check_parallelism(parallelism)
+        super().__init__(place.dataset(), on)
+        self._spark, self._df, self._place, self._parallelism = spark, df, place, parallelism
+
+    def execute(self, data_obj: Any = None, *, schema: pa.Schema | None = None) -> MergeResult:
+        """Carry it out: one join, one commit; once more from the join on when another change came first.
+
+        Args:
+            data_obj: Not given: the source is the frame.
+            schema: Likewise.
+
+        Returns:
+            {"num_inserted_rows", "num_updated_rows", "num_deleted_rows"}
+
+        Raises:
+            InvalidInputError: The source does not fit the table, repeats a key, or matches rows where none may match; a
+                bad condition, or nothing to do.
+            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        """
+        if data_obj is not None or schema is not None:
+            _unsupported("another source than the frame")
+        plan = self._plan
+        plan.check()
+        if plan.write_mode == "rewrite_columns":
+            _unsupported("write_mode rewrite_columns")
+        if plan.target_bases is not None or plan.target_all_bases is not None:
+            _unsupported("target_bases")
+        start = self._handle._to_change
+        source = _Source.of(self._df, start, plan)
+        kept = source.frame.persist()
+        try:
+            after, result = run_again(
+                start, lambda snapshot: self._attempt(snapshot, source), plan.retries, plan.timeout.total_seconds()
+            )
+        finally:
+            kept.unpersist()
+        self._handle._move_to(after)
+        refresh_views(self._spark, self._place)
+        return result
+
+    def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> NoReturn:
+        """Refuse: Spark merges do not offer this."""
+        _unsupported("execute_uncommitted")
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> NoReturn:
+        """Refuse: Spark merges do not offer this."""
+        _unsupported("analyze_plan")
+
+    def _attempt(self, snapshot: Snapshot, source: _Source) -> tuple[Snapshot, MergeResult]:
+        plan, place, version = self._plan, self._place, snapshot.version
+        source.check(snapshot)
+        pairs = source.joined(self._spark, TableKeys(place, version, plan), snapshot, self._parallelism)
+        names = source.names
+        with UncommittedFiles(snapshot, transaction=uuid4()) as draft:
+            storage, transaction = plan.data_storage_version, draft.transaction
+            parts = run_frame(
+                self._spark,
+                pairs,
+                lambda batches: _write(place, version, plan, names, batches, storage, transaction),
+                note=lambda part: draft.note_fragments(part.fragments),
+                words=f"rows are merged into {shown(place.uri)}",
+            )
+            delete = _deleter(self._spark, place, snapshot, draft)
+            return commit_parts(snapshot, plan, names, parts, delete, draft, self._said)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The frame, with its keys.
+
+    Attributes:
+        frame: Its columns, KEY and ORDER.
+        names: Its columns.
+        schema: Key columns of the table.
+    """
+
+    frame: DataFrame
+    names: tuple[str, ...]
+    schema: Schema
+
+    @classmethod
+    def of(cls, df: DataFrame, snapshot: Snapshot, plan: MergePlan) -> _Source:
+        """Check the columns of a frame, and add what rows are joined by."""
+        names = tuple(df.columns)
+        MergeSource(arrow_schema(df.schema).empty_table(), snapshot.schema, plan.on)
+        schema = Schema(tuple(field for field in snapshot.schema.fields if field.name in plan.on))
+        on = plan.on
+        fields = [*df.schema.fields, StructField(ORDER, LongType(), False), StructField(KEY, BinaryType())]
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield batch.append_column(KEY, frame_keys(batch, schema, on))
+
+        ordered = df.withColumn(ORDER, F.monotonically_increasing_id())
+        return cls(map_batches(ordered, run, StructType(fields)), names, schema)
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse a version of the table whose key columns are others."""
+        now = {field.name: field.storage_type for field in snapshot.schema.fields}
+        if any(now.get(field.name) != field.storage_type for field in self.schema.fields):
+            raise IncompatibleError(
+                "the key columns were changed meanwhile", where=snapshot.uri, remedy="begin the merge again"
+            )
+
+    def joined(self, spark: SparkSession, table: TableKeys, snapshot: Snapshot, parallelism: int | None) -> DataFrame:
+        """Return pairs of source rows and rows of the table, cut and ordered as `merge_parts` wants them."""
+        plan = table.plan
+        few = None if plan.by_source_delete else self._few()
+        target = table.frame(spark, snapshot, few)
+        # Spark knows nothing of the size of what tasks read, and takes it for small.
+        target = target.hint("broadcast" if few is not None else "merge")
+        how = "full_outer" if plan.by_source_delete else "left_outer"
+        pairs = self.frame.join(
+            target.withColumnRenamed(KEY, f"{KEY}_of_table"), F.col(KEY) == F.col(f"{KEY}_of_table"), how
+        )
+        pairs = pairs.drop(f"{KEY}_of_table").where(F.col(ORDER).isNotNull() | F.col(LOST))
+        cut = pairs.repartition(_cut()) if parallelism is None else pairs.repartition(parallelism, _cut())
+        return cut.sortWithinPartitions(F.col(ADDRESS).asc_nulls_last(), F.col(KEY), F.col(ORDER))
+
+    def _few(self) -> pa.Table | None:
+        """Return the keys of a small source; None: it is not small."""
+        names = [field.name for field in self.schema.fields]
+        columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
+        with as_ours():
+            found = self.frame.select(columns).limit(FEW + 1).toArrow()
+        return None if found.num_rows > FEW else found
+
+
+@dataclass(frozen=True)
+class TableKeys:
+    """Rows of a table that are joined by their keys; pickles."""
+
+    place: TableRef
+    version: int
+    plan: MergePlan
+
+    def frame(self, spark: SparkSession, snapshot: Snapshot, few: pa.Table | None) -> DataFrame:
+        """Return KEY, ADDRESS and LOST of its rows, restricted to few rows without source keys if these are given."""
+        jobs = shares(snapshot)
+        table = self
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from table.rows(jobs[number], few)
+
+        columns = f"{KEY} binary, {ADDRESS} long, {LOST} boolean"
+        return map_batches(spark.range(0, len(jobs), 1, max(1, len(jobs))), run, columns)
+
+    def rows(self, fragments: tuple[int, ...], few: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of some fragments, in a task."""
+        snapshot = self.place.pinned(self.version)._snapshot
+        sought = None
+        if few is not None:
+            schema = Schema(tuple(field for field in snapshot.schema.fields if field.name in self.plan.on))
+            typed = pa.Table.from_batches(
+                coerce(few.to_batches(), schema), pa.schema([(f.name, f.storage_type) for f in schema.fields])
+            )
+            sought = KeyIndex([typed.column(name) for name in self.plan.on], self.plan.on)
+            if not sought.count:
+                return
+        for keys, addresses, lost in table_keys(snapshot, self.plan, fragments, sought):
+            chosen = [keys, pa.array(addresses.view(np.int64)), pa.array(lost)]
+            yield pa.record_batch(chosen, names=[KEY, ADDRESS, LOST])
+
+
+def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.Array:
+    """Return keys of rows of a frame, as bytes.
+
+    Args:
+        batch: The rows.
+        schema: Key columns of the table.
+        on: Their names, in the order that counts.
+    """
+    if not batch.num_rows:
+        return pa.nulls(0, pa.binary())
+    (typed,) = coerce([batch.select([field.name for field in schema.fields])], schema)
+    return key_bytes([typed.column(name) for name in on], on)
+
+
+def _cut() -> Column:
+    """Return what rows are cut by: the fragment of the row that matches, or the key; without one, anything."""
+    fragment = F.shiftrightunsigned(F.col(ADDRESS), 32)
+    by_key = F.when(F.col(KEY).isNull(), F.xxhash64(F.col(ORDER))).otherwise(F.xxhash64(F.col(KEY)))
+    return F.coalesce(fragment, -1 - F.pmod(by_key, F.lit(1 << 40)))
+
+
+def _write(
+    place: TableRef,
+    version: int,
+    plan: MergePlan,
+    names: tuple[str, ...],
+    batches: Iterator[pa.RecordBatch],
+    storage: str | None,
+    transaction: UUID | None,
+) -> MergePart:
+    """Return what a task does with its pairs."""
+    snapshot = place.pinned(version)._snapshot
+    options = WriteOptions(data_storage_version=storage or snapshot.data_storage_version, transaction=transaction)
+    with UncommittedFiles(snapshot) as draft:
+        part = write_part(snapshot, plan, (_pairs(batch, names) for batch in batches), options, draft)
+        snapshot.store.sync()
+    return part
+
+
+def _pairs(batch: pa.RecordBatch, names: tuple[str, ...]) -> Pairs:
+    addresses = batch.column(ADDRESS)
+    return Pairs(
+        batch.select(list(names)),
+        batch.column(KEY),
+        np.asarray(addresses.is_valid()),
+        addresses.fill_null(0).to_numpy().view(np.uint64),
+        np.asarray(batch.column(ORDER).is_valid()),
+    )
+
+
+def _deleter(
+    spark: SparkSession, place: TableRef, snapshot: Snapshot, draft: UncommittedFiles
+) -> Callable[[Offsets], Deleted]:
+    """Write deletion files: those of many fragments by tasks."""
+
+    def note(deleted: Deleted) -> None:
+        for fragment in deleted.updated:
+            assert fragment.deletion_file is not None
+            draft.note(fragment.deletion_file.path(fragment.id))
+
+    def delete(gone: Offsets) -> Deleted:
+        if len(gone) <= _BESIDE:
+            return delete_offsets(snapshot, gone, draft)
+        ids = sorted(gone)
+        jobs = [gone.only(ids[start : start + _BESIDE]) for start in range(0, len(ids), _BESIDE)]
+        version = snapshot.version
+        words = f"rows of {shown(place.uri)} are deleted"
+        return Deleted.joined(run_jobs(spark, lambda job: _delete(place, version, job), jobs, note=note, words=words))
+
+    return delete
+
+
+def _delete(place: TableRef, version: int, gone: Offsets) -> Deleted:
+    snapshot = place.pinned(version)._snapshot
+    with UncommittedFiles(snapshot) as draft:
+        deleted = delete_offsets(snapshot, gone, draft)
+        snapshot.store.sync()
+    return deleted.packed
+
+
+def _unsupported(what: str) -> NoReturn:
+    raise UnsupportedError(
+        f"{what} is not offered in Spark", where="merge_insert", remedy="use LanceDataset.merge_insert"
+    )

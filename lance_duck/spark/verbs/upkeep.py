@@ -1,0 +1,68 @@
+"""All upkeep of a table at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lance_duck.arguments import checked_call
+from lance_duck.spark.jobs.jobs import Progress
+from lance_duck.spark.verbs.compact_jobs import CompactionFigures, compact
+from lance_duck.spark.verbs.index_jobs import IndexFigures, optimize_indices
+
+
+@dataclass(frozen=True)
+class UpkeepFigures:
+    """What an upkeep did.
+
+    Attributes:
+        compaction: Of fragments.
+        indexes: Those that got new segments.
+    """
+
+    compaction: CompactionFigures
+    indexes: list[IndexFigures]
+
+
+@checked_call
+def optimize(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    *,
+    num_indices_to_merge: int | None = None,
+    parallelism: int | None = None,
+    progress: Progress | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    **options: Any,
+) -> UpkeepFigures:
+    """Compact a table, then have its indexes cover what they do not: `compact`, then `optimize_indices`.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table, as tasks reach it, too.
+        num_indices_to_merge: See `optimize_indices`.
+        parallelism: Tasks at most that run at once.
+        progress: Told (jobs done, all jobs) of each step.
+        commit_message: Kept with the transactions.
+        transaction_properties: Likewise.
+        storage_options: Of the table.
+        options: Of the compaction; see `compact`.
+
+    Raises:
+        LanceDuckError: What either raises; what was committed before stays.
+    """
+    common: dict[str, Any] = {
+        "parallelism": parallelism,
+        "progress": progress,
+        "commit_message": commit_message,
+        "transaction_properties": transaction_properties,
+        "storage_options": storage_options,
+    }
+    compaction = compact(spark, uri, **common, **options)
+    return UpkeepFigures(compaction, optimize_indices(spark, uri, num_indices_to_merge=num_indices_to_merge, **common))

@@ -1,0 +1,89 @@
+"""The Python that Spark's workers run: that of this process, where both are on one machine.
+
+Spark starts workers with the `python3` of PATH unless it is told otherwise. Without an activated environment that one
+knows nothing of this package.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from lance_duck.errors import JobError
+from lance_duck.kernels.notice import first_use
+
+_VARIABLE: Final = "PYSPARK_PYTHON"
+_SETTINGS: Final = ("spark.pyspark.python", "spark.pyspark.driver.python")
+_PACKAGES: Final = ("lance_duck", "pyarrow", "pandas")
+_PROBE: Final = f"import importlib.util as u; print([n for n in {_PACKAGES} if u.find_spec(n) is None])"
+
+# pyspark says so at each use of its own that needs pandas; what is used of pandas here works with 3, which is tested.
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning, r"pyspark\.")
+if any(name in sys.modules for name in ("pyspark.worker", "pyspark.daemon")) or any(
+    name.startswith("pyspark.sql.worker.") for name in sys.modules
+):
+    first_use.silence()  # a line from each worker would be a flood
+
+
+def map_batches(
+    frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], columns: str | StructType
+) -> DataFrame:
+    """Return the frame of what `work` makes of the batches of each partition, in workers that have this package.
+
+    Raises:
+        JobError: As `use_this_python`.
+    """
+    use_this_python(frame.sparkSession)
+    return frame.mapInArrow(work, columns)
+
+
+def use_this_python(spark: SparkSession) -> None:
+    """Have workers on this machine run the Python of this process, unless the user chose another.
+
+    Sessions of Spark Connect, and those of a cluster, are left alone: their workers are elsewhere.
+
+    Raises:
+        JobError: The Python that the user chose for workers on this machine lacks this package.
+    """
+    if getattr(spark, "_jsparkSession", None) is None:
+        return
+    context: Any = spark.sparkContext
+    if not context.master.startswith("local") or context.pythonExec == sys.executable:
+        return
+    settings = context.getConf()
+    if _VARIABLE not in os.environ and not any(settings.contains(name) for name in _SETTINGS):
+        context.pythonExec = sys.executable
+        return
+    missing = "" if context._python_includes else _missing(context.pythonExec)
+    if missing:
+        raise without_this_package(f"{context.pythonExec}: {missing}")
+
+
+def without_this_package(found: str) -> JobError:
+    """Return the error for workers that run a Python without this package."""
+    return JobError(
+        "Spark's workers run a Python without this package",
+        found=found,
+        remedy=f"before the session begins, set {_VARIABLE} in os.environ to one that has it, on one machine to "
+        f"{sys.executable}; on a cluster install lance-duck for it on every machine",
+    )
+
+
+@cache
+def _missing(python: str) -> str:
+    """What a Python lacks, or why it does not run; empty when it will do."""
+    try:
+        run = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"does not run ({type(error).__name__})"
+    names = run.stdout.strip().strip("[]")
+    return f"no module named {names}" if names else ""

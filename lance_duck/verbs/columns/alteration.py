@@ -1,0 +1,200 @@
+"""What `alter_columns` is asked for: names, nullability and types of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.verbs.columns.schema_change import check_column_name, replace_fields
+from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME
+from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema_write import is_primary_key, schema_from_arrow
+
+_KEYS: Final = ("path", "name", "nullable", "data_type")
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """One change of one column; None: as it is."""
+
+    path: str
+    name: str | None = None
+    nullable: bool | None = None
+    data_type: pa.DataType | None = None
+
+
+@dataclass(frozen=True)
+class Altered:
+    """What the schema becomes.
+
+    Attributes:
+        schema: The schema.
+        casts: Ids of the new fields, by the id of the field whose values they take over in another type.
+        tightened: Ids of fields that may not be null any more.
+    """
+
+    schema: Schema
+    casts: Mapping[int, int]
+    tightened: tuple[int, ...]
+
+
+def parse_alterations(raw: Iterable[Any]) -> list[Alteration]:
+    """Check what a user asks for.
+
+    Raises:
+        InvalidInputError: It is no mapping, has no path or an unknown key, or asks for nothing.
+    """
+    return [_parse(one) for one in raw]
+
+
+def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str, first_id: int) -> Altered:
+    """Apply changes of columns to a schema.
+
+    Args:
+        schema: Of the table; all paths are those that it has.
+        alterations: The changes.
+        version: Of the data files that columns of another type are written to.
+        first_id: Lowest id for their fields.
+
+    Raises:
+        InvalidInputError: There is no such column, a name is taken, a type is one that the column cannot be cast to, or
+            a cast and a ban of nulls are asked for at once.
+    """
+    targets = {schema.by_path(alteration.path).id: alteration for alteration in alterations}
+    if len(targets) < len(alterations):
+        raise InvalidInputError("a column comes twice", where="alter_columns", remedy="say all of it in one alteration")
+    if any(a.nullable is False for a in alterations) and any(a.data_type is not None for a in alterations):
+        raise InvalidInputError(
+            "nulls cannot be forbidden together with a cast",
+            where="alter_columns",
+            remedy="cast first, in its own call",
+        )
+    casts: dict[int, int] = {}
+    next_id = first_id
+
+    def change(field: Field) -> Field | None:
+        nonlocal next_id
+        wanted = targets.get(field.id)
+        if wanted is None:
+            return None
+        made = _relabelled(schema, field, wanted)
+        if wanted.data_type is None:
+            return made if not made.children else replace(made, children=_below(made, change))
+        _refuse_changes_below(field, targets)
+        made = _cast(made, wanted, version, next_id)
+        casts[field.id] = made.id
+        next_id = max(below.id for below in made.walk()) + 1
+        return made
+
+    found = replace_fields(schema, change)
+    _check_siblings(found.fields)
+    tightened = [i for i, a in targets.items() if a.nullable is False and schema.by_id(i).nullable]
+    return Altered(found, casts, tuple(tightened))
+
+
+def _below(field: Field, change: Any) -> tuple[Field, ...]:
+    return replace_fields(Schema(field.children), change).fields
+
+
+def _parse(raw: Any) -> Alteration:
+    if not isinstance(raw, Mapping):
+        raise InvalidInputError("not an alteration", expected="a mapping with path and what changes", found=repr(raw))
+    unknown = [key for key in raw if key not in _KEYS]
+    if unknown:
+        raise InvalidInputError(f"unknown key {unknown[0]!r}", where="alter_columns", expected=", ".join(_KEYS))
+    if not isinstance(raw.get("path"), str):
+        raise InvalidInputError("alteration without a path", where="alter_columns", found=repr(raw))
+    wanted = Alteration(**raw)
+    if wanted.name is None and wanted.nullable is None and wanted.data_type is None:
+        raise InvalidInputError(
+            "alteration that changes nothing", where=wanted.path, expected="name, nullable or data_type"
+        )
+    if wanted.nullable is not None and not isinstance(wanted.nullable, bool):
+        raise InvalidInputError("nullable", where=wanted.path, expected="a bool", found=repr(wanted.nullable))
+    if wanted.data_type is not None and not isinstance(wanted.data_type, pa.DataType):
+        raise InvalidInputError("data_type", where=wanted.path, expected="an Arrow type", found=repr(wanted.data_type))
+    return wanted
+
+
+def _relabelled(schema: Schema, field: Field, wanted: Alteration) -> Field:
+    """Return the field with its new name and nullability."""
+    if wanted.name is not None:
+        check_column_name(wanted.name, (), wanted.path)
+        if field.parent_id >= 0 and schema.by_id(field.parent_id).logical_type != "struct":
+            raise InvalidInputError("only columns and members of structs have names", where=wanted.path)
+    if wanted.nullable and is_primary_key(field):
+        raise InvalidInputError("column of the primary key cannot become nullable", where=wanted.path)
+    name = field.name if wanted.name is None else wanted.name
+    return replace(field, name=name, nullable=field.nullable if wanted.nullable is None else wanted.nullable)
+
+
+def _cast(field: Field, wanted: Alteration, version: str, first_id: int) -> Field:
+    assert wanted.data_type is not None
+    if field.blob_version or not can_cast(field.arrow_type, wanted.data_type):
+        raise InvalidInputError(
+            f"column {wanted.path!r} cannot be cast",
+            expected="a type of the same kind: whole numbers, floats, decimals, texts, bytes, times, or lists of them",
+            found=f"{field.arrow_type} to {wanted.data_type}",
+        )
+    metadata = {k: v for k, v in field.metadata.items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
+    arrow = pa.field("column", wanted.data_type, True)
+    (made,) = schema_from_arrow(pa.schema([arrow]), version, first_id).fields
+    return replace(
+        made,
+        name=field.name,
+        parent_id=field.parent_id,
+        nullable=field.nullable,
+        metadata=dict(made.metadata) | metadata,
+    )
+
+
+def can_cast(old: pa.DataType, new: pa.DataType) -> bool:
+    """Return whether values of one type are cast to another: of the same kind, at any width."""
+    if isinstance(old, pa.BaseExtensionType) or isinstance(new, pa.BaseExtensionType):
+        return bool(old == new)
+    if pt.is_dictionary(old):
+        return can_cast(old.value_type, new)
+    if pt.is_dictionary(new):
+        return can_cast(old, new.value_type)
+    if _is_list(old) and _is_list(new):
+        sizes = {t.list_size for t in (old, new) if pt.is_fixed_size_list(t)}
+        same_kind = pt.is_fixed_size_list(old) == pt.is_fixed_size_list(new)
+        return same_kind and len(sizes) < 2 and can_cast(old.value_type, new.value_type)
+    return bool(old == new) or (_kind(old) is not None and _kind(old) == _kind(new))
+
+
+def _kind(kind: pa.DataType) -> str | None:
+    kinds = {
+        "whole": pt.is_integer,
+        "float": pt.is_floating,
+        "decimal": pt.is_decimal,
+        "text": lambda t: pt.is_string(t) or pt.is_large_string(t) or pt.is_string_view(t),
+        "bytes": lambda t: pt.is_binary(t) or pt.is_large_binary(t) or pt.is_binary_view(t),
+        "span": pt.is_duration,
+        "time": pt.is_time,
+        "moment": lambda t: pt.is_date(t) or pt.is_timestamp(t),
+    }
+    return next((name for name, holds in kinds.items() if holds(kind)), None)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
+
+
+def _refuse_changes_below(field: Field, targets: Mapping[int, Alteration]) -> None:
+    if any(below.id in targets for child in field.children for below in child.walk()):
+        raise InvalidInputError("a column is cast and one below it altered", where=targets[field.id].path)
+
+
+def _check_siblings(fields: Sequence[Field]) -> None:
+    names = [field.name for field in fields]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise InvalidInputError(f"there is a column {double!r} already", where="alter_columns")
+    for field in fields:
+        _check_siblings(field.children)

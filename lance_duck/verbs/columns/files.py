@@ -1,0 +1,208 @@
+"""New columns of the rows of a fragment: one value for each physical row, deleted ones too.
+
+A deleted row gets the value of the row after it that is not deleted, or of the last one; nobody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ColumnsLike
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import Store
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.schema import Schema
+from lance_duck.write.files import discard_fragments, write_columns
+from lance_duck.write.options import WriteOptions
+
+
+class LiveRows:
+    """Columns, or SQL expressions by name, of the rows of fragments that are not deleted; blobs as their bytes.
+
+    Args:
+        table: The version that is read.
+        columns: Names, hidden columns among them, or SQL by name; None: all columns.
+        batch_size: Rows of a batch at most.
+
+    Raises:
+        InvalidInputError: An unknown column, or a bad expression.
+    """
+
+    def __init__(self, table: TableScan, columns: ColumnsLike | None, batch_size: int | None = None) -> None:
+        self._table = table
+        options = ScanOptions(columns=columns, batch_size=batch_size, fragments=[], blob_handling="all_binary")
+        self._plan = table.plan(options)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches."""
+        return self._table.reader(self._plan).schema
+
+    def of(self, fragment: Fragment) -> pa.RecordBatchReader:
+        """Stream those of a fragment, in order."""
+        return self._table.reader(replace(self._plan, fragments=(fragment,)))
+
+
+def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | None:
+    """Return offsets of the rows of a fragment that are not deleted; None when none is deleted."""
+    vector = snapshot.deletion_vector(fragment)
+    if vector is None or not vector.count:
+        return None
+    return vector.live_offsets(0, snapshot.physical_rows(fragment))
+
+
+def spread(
+    batches: Iterable[pa.RecordBatch], live: NDArray[np.int64] | None, physical_rows: int, where: str
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows that are not deleted their places among all physical rows.
+
+    Args:
+        batches: One row for each that is not deleted.
+        live: Offsets of those; None: all rows.
+        physical_rows: Rows of the fragment.
+        where: The fragment, for messages.
+
+    Raises:
+        InvalidInputError: More or fewer rows than that.
+    """
+    expected = physical_rows if live is None else len(live)
+    done, at, last = 0, 0, None
+    for batch in batches:
+        end = done + batch.num_rows
+        if end > expected:
+            raise _wrong_rows(where, expected, f"at least {end}")
+        if not batch.num_rows:
+            continue
+        if live is None:
+            yield batch
+        else:
+            stop = int(live[end - 1]) + 1
+            yield batch.take(pa.array(np.searchsorted(live[done:end], np.arange(at, stop))))
+            at, last = stop, batch.slice(batch.num_rows - 1)
+        done = end
+    if done < expected:
+        raise _wrong_rows(where, expected, done)
+    if live is not None and last is not None and at < physical_rows:
+        yield last.take(pa.array(np.zeros(physical_rows - at, np.int64)))
+
+
+class Earlier:
+    """Files that attempts which lost a race wrote for fragments; those of fragments that are as they were serve again.
+
+    Without it a table that is always appended to would never get a new column.
+    """
+
+    def __init__(self) -> None:
+        self._schemas: tuple[Schema, Schema] | None = None
+        self._files: dict[Fragment, DataFile] = {}
+        self._useless: list[DataFile] = []
+
+    def take(self, before: Schema, new: Schema) -> dict[Fragment, DataFile]:
+        """Return the files by fragment: those for the same columns, made from the same columns."""
+        found, self._files = self._files, {}
+        if self._schemas != (before, new):
+            self._useless += found.values()
+            found = {}
+        self._schemas = before, new
+        return found
+
+    def put(self, files: Mapping[Fragment, DataFile]) -> None:
+        """Keep files for the next attempt."""
+        self._files.update(files)
+
+    def discard(self, store: Store) -> None:
+        """Delete the files. Never raises."""
+        _discard(store, [*self._files.values(), *self._useless])
+        self._files, self._useless = {}, []
+
+
+class ColumnFiles:
+    """The files that a change gives to fragments, to be discarded when it fails.
+
+    Args:
+        snapshot: The version that is changed.
+        schema: The new columns only.
+        version: Of the data files.
+        earlier: What is left of other attempts.
+        transaction: Of which the files are, see `WriteOptions.transaction`.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        schema: Schema,
+        version: str,
+        earlier: Earlier | None = None,
+        transaction: UUID | None = None,
+    ) -> None:
+        self._snapshot = snapshot
+        self._schema = schema
+        self._options = WriteOptions(data_storage_version=version, transaction=transaction)
+        self._earlier = earlier
+        self._usable = {} if earlier is None else earlier.take(snapshot.schema, schema)
+        self._written: dict[Fragment, DataFile] = {}
+
+    def write(self, fragment: Fragment, batches: Iterable[pa.RecordBatch]) -> DataFile | None:
+        """Write the new columns of a fragment, of its rows that are not deleted; None when there are no such rows."""
+        made = self._usable.pop(fragment, None)
+        if made is not None:
+            self._written[fragment] = made
+            return made
+        live = live_rows(self._snapshot, fragment)
+        rows = self._snapshot.physical_rows(fragment)
+        placed = spread(batches, live, rows, f"fragment {fragment.id}")
+        if live is not None and not len(live):
+            for _ in placed:
+                raise _wrong_rows(f"fragment {fragment.id}", 0, "some")
+            return None
+        file = write_columns(self._store, self._schema, placed, rows, self._options)
+        self._written[fragment] = file
+        return file
+
+    def keep(self, fragment: Fragment) -> None:
+        """Take the file of a fragment out of those that `discard` deletes."""
+        del self._written[fragment]
+
+    def lost(self) -> None:
+        """Leave the files of an attempt that lost a race to the next one."""
+        if self._earlier is None:
+            self.discard()
+        else:
+            self._earlier.put(self._usable | self._written)
+
+    def discard(self) -> None:
+        """Delete the files. Never raises."""
+        _discard(self._store, [*self._usable.values(), *self._written.values()])
+        self._usable, self._written = {}, {}
+
+    def committed(self) -> None:
+        """Delete what was left of other attempts and not used. Never raises."""
+        _discard(self._store, self._usable.values())
+
+    @property
+    def _store(self) -> Store:
+        return self._snapshot.store
+
+
+def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Fragment:
+    """Return the fragment with one more data file, and without those that have no field of the schema any more."""
+    live = {field.id for field in schema.walk()}
+    files = [*fragment.files, *([] if file is None else [file])]
+    return replace(fragment, files=tuple(file for file in files if not live.isdisjoint(file.fields)))
+
+
+def _discard(store: Store, files: Iterable[DataFile]) -> None:
+    discard_fragments(store, [Fragment(0, (file,), None, 0, None, None, None) for file in files])
+
+
+def _wrong_rows(where: str, expected: int, found: object) -> InvalidInputError:
+    return InvalidInputError("new columns of other length than the table", where=where, expected=expected, found=found)

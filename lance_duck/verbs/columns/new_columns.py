@@ -1,0 +1,341 @@
+"""Where the values of new columns come from: SQL, a function, a stream, a join, or nowhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.arguments import unknown_column
+from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.verbs.columns.files import LiveRows
+from lance_duck.verbs.columns.schema_change import check_new_names
+from lance_duck.verbs.columns.udf import BatchUDF, BatchUDFCheckpoint, as_batch
+from lance_duck.wire import paths
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.write.inputs import to_reader
+
+_NULL: Final = re.compile(r"null|null\s*::\s*[\w\s(),]+|cast\s*\(\s*null\s+as\s+[\w\s(),]+\)", re.IGNORECASE)
+"""Expressions that are null in every row."""
+
+
+class NewColumns(Protocol):
+    """Values for new columns."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether they can be asked for again, on a newer version of the table."""
+
+    def schema(self, table: TableScan) -> pa.Schema:
+        """Return the new columns. Raises InvalidInputError when they cannot be made for this table."""
+
+    def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
+        """Return values for the rows of a fragment that are not deleted; None: all null, nothing is written."""
+
+    def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
+        """Return what an earlier attempt wrote for a fragment, and kept."""
+
+    def keep(self, fragment: Fragment, file: DataFile) -> bool:
+        """Note what was written for a fragment; whether it is kept should the change fail."""
+
+    def finish(self) -> None:
+        """Finish after the last fragment. Raises InvalidInputError if values are left over."""
+
+    def committed(self) -> None:
+        """Note that the change is committed."""
+
+
+class _Plain:
+    """What most sources do."""
+
+    repeatable = True
+
+    def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
+        return None
+
+    def keep(self, fragment: Fragment, file: DataFile) -> bool:
+        return False
+
+    def finish(self) -> None:
+        return
+
+    def committed(self) -> None:
+        return
+
+
+@dataclass
+class NullColumns(_Plain):
+    """All null; only the schema changes."""
+
+    arrow: pa.Schema
+
+    def schema(self, table: TableScan) -> pa.Schema:
+        """See `NewColumns`."""
+        for field in self.arrow:
+            if not field.nullable:
+                raise InvalidInputError(
+                    "new columns without values must be nullable", where=field.name, found="a field that is not"
+                )
+        return self.arrow
+
+    def batches(self, table: TableScan, fragment: Fragment) -> None:
+        """See `NewColumns`."""
+        return
+
+
+class SqlColumns(_Plain):
+    """SQL expressions over the columns of the table.
+
+    Args:
+        expressions: SQL by the name of the new column.
+        batch_size: Rows that are computed at a time.
+    """
+
+    _rows: LiveRows
+
+    def __init__(self, expressions: Mapping[str, str], batch_size: int | None = None) -> None:
+        self._expressions = expressions
+        self._batch_size = batch_size
+
+    def schema(self, table: TableScan) -> pa.Schema:
+        """See `NewColumns`."""
+        for name, text in self._expressions.items():
+            if not isinstance(name, str) or not isinstance(text, str):
+                raise InvalidInputError("not SQL text by column name", where="add_columns", found=f"{name!r}: {text!r}")
+        self._rows = LiveRows(table, self._expressions, self._batch_size)
+        return self._rows.schema.remove_metadata()
+
+    def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
+        """See `NewColumns`."""
+        if all(_NULL.fullmatch(text.strip()) for text in self._expressions.values()):
+            return None
+        found: Iterable[pa.RecordBatch] = self._rows.of(fragment)
+        return found
+
+
+class FunctionColumns(_Plain):
+    """What a function makes of batches of the table.
+
+    Args:
+        function: See `batch_udf`.
+        read_columns: Columns that it is given, `_rowid` and `_rowaddr` among them; None: all of the table.
+        batch_size: Rows that it is given at most.
+    """
+
+    _rows: LiveRows
+
+    def __init__(self, function: BatchUDF, read_columns: Sequence[str] | None, batch_size: int | None) -> None:
+        self._function = function
+        self._columns = read_columns
+        self._batch_size = batch_size
+        self._schema = function.output_schema
+
+    def schema(self, table: TableScan) -> pa.Schema:
+        self._rows = LiveRows(table, self._columns, self._batch_size)
+        if self._schema is None:
+            self._schema = as_batch(self._function(self._sample(table)), None, None).schema
+        return self._schema.remove_metadata()
+
+    def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        cache = self._function.cache
+        for index, batch in enumerate(self._rows.of(fragment)):
+            if cache is None:
+                yield self._call(batch, self._schema)
+                continue
+            info = BatchUDFCheckpoint.BatchInfo(fragment.id, index)
+            made = cache.get_batch(info)
+            if made is None or made.num_rows != batch.num_rows:
+                made = self._call(batch, self._schema)
+                cache.insert_batch(info, made)
+            yield made
+
+    def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
+        cache = self._function.cache
+        text = None if cache is None else cache.get_fragment(fragment.id)
+        if text is None:
+            return None
+        file = _file_from_json(text, str(cache.path) if cache else "")
+        try:
+            found = table.snapshot.data_file(file)
+        except LanceDuckError:
+            return None
+        return file if found.num_rows == table.snapshot.physical_rows(fragment) else None
+
+    def keep(self, fragment: Fragment, file: DataFile) -> bool:
+        if self._function.cache is None:
+            return False
+        self._function.cache.insert_fragment(fragment.id, json.dumps(asdict(file)))
+        return True
+
+    def committed(self) -> None:
+        if self._function.cache is not None:
+            self._function.cache.cleanup()
+
+    def _call(self, batch: pa.RecordBatch, expected: pa.Schema) -> pa.RecordBatch:
+        return as_batch(self._function(batch), batch.num_rows, expected)
+
+    def _sample(self, table: TableScan) -> pa.RecordBatch:
+        for fragment in table.snapshot.fragments:
+            for batch in self._rows.of(fragment):
+                if batch.num_rows:
+                    return batch.slice(0, 1)
+        raise InvalidInputError(
+            "output_schema is needed where there are no rows", where="add_columns", remedy="see batch_udf"
+        )
+
+
+class StreamColumns(_Plain):
+    """Values that come one after the other, in the order of a scan of the table."""
+
+    repeatable = False
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self._reader = reader
+        self._left: pa.RecordBatch | None = None
+
+    def schema(self, table: TableScan) -> pa.Schema:
+        return without_pandas(self._reader.schema)
+
+    def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        wanted = table.snapshot.num_rows(fragment)
+        while wanted:
+            batch = self._next()
+            if batch is None:
+                return
+            taken = batch.slice(0, wanted)
+            self._left = batch.slice(wanted)
+            wanted -= taken.num_rows
+            yield taken
+
+    def finish(self) -> None:
+        left = self._next()
+        if left is not None:
+            raise InvalidInputError("more values for new columns than the table has rows", where="add_columns")
+
+    def _next(self) -> pa.RecordBatch | None:
+        source = chain([] if self._left is None else [self._left], self._reader)
+        self._left = None
+        return next((batch for batch in source if batch.num_rows), None)
+
+
+class JoinedColumns(_Plain):
+    """Columns of other data whose key equals a column of the table; null where none does, the last where several do.
+
+    Args:
+        data: The other data, in memory.
+        left_on: Column of the table, `_rowid` or `_rowaddr`.
+        right_on: Column of the data.
+    """
+
+    _rows: LiveRows
+
+    def __init__(self, data: pa.Table, left_on: str, right_on: str) -> None:
+        if right_on not in data.column_names:
+            raise unknown_column(right_on, data.column_names, "data")
+        data = data.combine_chunks()
+        self._left_on = left_on
+        self._key = data.column(right_on).combine_chunks()
+        self._values = data.drop_columns([right_on])
+        # Of equal keys the last one counts, and index_in finds the first.
+        self._reversed = self._key.take(pa.array(range(len(self._key) - 1, -1, -1), pa.int64()))
+
+    def schema(self, table: TableScan) -> pa.Schema:
+        """See `NewColumns`."""
+        self.check_key(table)
+        if not self._values.num_columns:
+            raise InvalidInputError("no columns to merge", where="data", expected="columns beside the key")
+        check_new_names(table.snapshot.schema, self._values.column_names)
+        return without_pandas(self._values.schema)
+
+    def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
+        """See `NewColumns`."""
+        for batch in self._rows.of(fragment):
+            yield self.taken(self.matches(batch.column(0)))
+
+    def check_key(self, table: TableScan) -> None:
+        """Refuse a key that the table does not have, or has with another type, with InvalidInputError."""
+        self._rows = LiveRows(table, [self._left_on])
+        left = self._rows.schema.field(0).type
+        if left != self._key.type:
+            raise InvalidInputError(
+                "keys of different types", where=f"merge on {self._left_on!r}", expected=left, found=self._key.type
+            )
+
+    def taken(self, rows: pa.Array) -> pa.RecordBatch:
+        """Return the columns beside the key, of some rows; null where the row is."""
+        taken = self._values.take(rows)
+        arrays = [column.combine_chunks() for column in taken.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=taken.schema)
+
+    def matches(self, keys: pa.Array) -> pa.Array:
+        """Return row of the data for each key; null where there is none."""
+        try:
+            found = pc.index_in(keys, self._reversed)
+        except (pa.ArrowException, NotImplementedError) as error:
+            raise InvalidInputError(f"keys of type {keys.type} cannot be compared", found=str(error)) from error
+        return pc.subtract(len(self._key) - 1, found)
+
+
+def new_columns(
+    transforms: Any,
+    read_columns: Sequence[str] | None = None,
+    reader_schema: pa.Schema | None = None,
+    batch_size: int | None = None,
+) -> NewColumns:
+    """Return the source that `add_columns` is given.
+
+    Raises:
+        InvalidInputError: It is of no known kind.
+    """
+    if isinstance(transforms, pa.Field):
+        return NullColumns(pa.schema([transforms]))
+    if isinstance(transforms, list | tuple) and transforms and all(isinstance(t, pa.Field) for t in transforms):
+        return NullColumns(pa.schema(list(transforms)))
+    if isinstance(transforms, pa.Schema):
+        return NullColumns(transforms)
+    if isinstance(transforms, BatchUDF):
+        return FunctionColumns(transforms, read_columns, batch_size)
+    if isinstance(transforms, dict):
+        return SqlColumns(transforms, batch_size)
+    if callable(transforms) and not hasattr(transforms, "__arrow_c_stream__"):
+        return FunctionColumns(BatchUDF(transforms), read_columns, batch_size)
+    return StreamColumns(to_reader(transforms, reader_schema))
+
+
+def joined_columns(data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> JoinedColumns:
+    """Return the source that `merge` is given."""
+    return JoinedColumns(to_reader(data, schema).read_all(), left_on, left_on if right_on is None else right_on)
+
+
+def without_pandas(schema: pa.Schema) -> pa.Schema:
+    """Return the schema without what pandas says about itself in its metadata."""
+    return schema.with_metadata({k: v for k, v in (schema.metadata or {}).items() if k != b"pandas"})
+
+
+def _file_from_json(text: str, where: str) -> DataFile:
+    try:
+        raw: dict[str, Any] = json.loads(text)
+        lists: dict[str, Callable[[Any], Any]] = dict.fromkeys(("fields", "column_indices", "file_version"), tuple)
+        file = DataFile(**{name: lists.get(name, lambda value: value)(value) for name, value in raw.items()})
+        paths.data_file(file.path)
+        return file
+    except (ValueError, TypeError) as error:
+        raise CorruptError("broken fragment in a checkpoint", where=where, remedy="delete the file") from error
+
+
+__all__ = [
+    "JoinedColumns",
+    "NewColumns",
+    "NullColumns",
+    "SqlColumns",
+    "joined_columns",
+    "new_columns",
+    "without_pandas",
+]

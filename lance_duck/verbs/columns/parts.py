@@ -1,0 +1,180 @@
+"""New columns in parts: values for rows of fragments, written anywhere, and one commit that brings them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.commit import commit
+from lance_duck.commit.operations import Merge
+from lance_duck.errors import IncompatibleError, InvalidInputError
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.columns.files import ColumnFiles, live_rows, with_file
+from lance_duck.verbs.columns.schema_change import Added, add_fields, next_field_id
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.wire.fragment import DataFile
+from lance_duck.wire.schema import Schema
+
+_ROWS_AT_ONCE: Final = 1 << 16
+
+Offsets = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """Values of new columns for some rows of a fragment.
+
+    Attributes:
+        offsets: Of the rows, ascending.
+        rows: The columns.
+    """
+
+    offsets: Offsets
+    rows: pa.RecordBatch
+
+
+def plan_columns(snapshot: Snapshot, arrow: pa.Schema) -> Added:
+    """Return what new columns make of the schema of a version.
+
+    Raises:
+        InvalidInputError: A column is there already.
+        UnsupportedError: A type that cannot be stored.
+    """
+    return add_fields(snapshot.schema, arrow, snapshot.data_storage_version, next_field_id(snapshot))
+
+
+def write_values(
+    snapshot: Snapshot, new: Schema, fragment_id: int, values: Iterable[ColumnValues], transaction: UUID | None = None
+) -> tuple[DataFile | None, int]:
+    """Write a file of new columns for a fragment; rows without a value are null.
+
+    Args:
+        snapshot: The version that is changed.
+        new: The new columns, with their ids.
+        fragment_id: The fragment.
+        values: In the order of the rows.
+        transaction: Of which the file is, see `WriteOptions.transaction`.
+
+    Returns:
+        The file, None where the fragment has no rows; and the number of rows that got values.
+
+    Raises:
+        InvalidInputError: Rows that the table does not have, that come twice, or whose values do not fit.
+    """
+    if fragment_id not in snapshot.fragments.ids():
+        raise _unknown(snapshot, fragment_id << 32)
+    fragment = snapshot.fragment(fragment_id)
+    placed = _Placed(snapshot, fragment_id, live_rows(snapshot, fragment))
+    files = ColumnFiles(snapshot, new, snapshot.data_storage_version, transaction=transaction)
+    try:
+        return files.write(fragment, placed.batches(values)), placed.count
+    except BaseException:
+        files.discard()
+        raise
+
+
+def check_same_rows(base: Snapshot, snapshot: Snapshot) -> None:
+    """Refuse a version in which addresses of rows of another one may mean other rows.
+
+    Raises:
+        IncompatibleError: A fragment is gone, or rows of it are.
+    """
+    now = {fragment.id: fragment for fragment in snapshot.fragments}
+    for fragment in base.fragments:
+        other = now.get(fragment.id)
+        if other is None or other.files != fragment.files or other.deletion_file != fragment.deletion_file:
+            raise IncompatibleError(
+                f"rows of fragment {fragment.id} were changed since version {base.version}",
+                where=f"{snapshot.uri} version {snapshot.version}",
+                remedy="compute the values again, from the newest version; or join them by a key",
+            )
+
+
+def commit_columns(
+    snapshot: Snapshot,
+    added: Added,
+    files: Mapping[int, DataFile],
+    draft: UncommittedFiles,
+    properties: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Commit new columns whose files are written.
+
+    Args:
+        snapshot: The version that is changed.
+        added: The columns.
+        files: By the id of the fragment; all rows of the others are null.
+        draft: Has noted the files.
+        properties: Of the transaction.
+
+    Raises:
+        InvalidInputError: A fragment has no values, and a column may not be null.
+        RetryableError: Another change came first.
+    """
+    if added.tightens:
+        for fragment in snapshot.fragments:
+            if fragment.id not in files and snapshot.num_rows(fragment):
+                names = ", ".join(field.name for field in added.new.fields if not field.nullable)
+                raise InvalidInputError(f"no values for columns that may not be null: {names}", where=str(fragment.id))
+    fragments = tuple(with_file(fragment, files.get(fragment.id), added.whole) for fragment in snapshot.fragments)
+    draft.committing()
+    return commit(snapshot, Merge(fragments, added.whole, not added.tightens), properties=properties)
+
+
+class _Placed:
+    """Gives each row of a fragment that is not deleted its values."""
+
+    def __init__(self, snapshot: Snapshot, fragment_id: int, live: Offsets | None) -> None:
+        self._snapshot = snapshot
+        self._first = fragment_id << 32
+        rows = snapshot.physical_rows(snapshot.fragment(fragment_id))
+        self._live = np.arange(rows) if live is None else live
+        self.count = 0
+
+    def batches(self, values: Iterable[ColumnValues]) -> Iterator[pa.RecordBatch]:
+        done, last, schema = 0, -1, None
+        for each in values:
+            if not len(each.offsets):
+                continue
+            schema = each.rows.schema
+            self._check(each.offsets, last)
+            last = int(each.offsets[-1])
+            end = int(np.searchsorted(self._live, last, side="right"))
+            wanted = self._live[done:end]
+            places = np.searchsorted(each.offsets, wanted)
+            yield each.rows.take(pa.array(places, mask=each.offsets[places] != wanted))
+            self.count += len(each.offsets)
+            done = end
+        while schema is not None and done < len(self._live):
+            rows = min(_ROWS_AT_ONCE, len(self._live) - done)
+            yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in schema], names=schema.names)
+            done += rows
+
+    def _check(self, offsets: Offsets, last: int) -> None:
+        steps = np.diff(offsets, prepend=last)
+        if not steps.all():
+            address = self._first + int(offsets[steps == 0][0])
+            raise InvalidInputError(
+                "a row of the table gets several values",
+                where="add_columns",
+                found=f"{ROW_ADDRESS} {address}",
+                remedy="leave only one row for each",
+            )
+        there = np.isin(offsets, self._live, assume_unique=True)
+        if not there.all():
+            raise _unknown(self._snapshot, self._first + int(offsets[~there][0]))
+
+
+def _unknown(snapshot: Snapshot, address: int) -> InvalidInputError:
+    return InvalidInputError(
+        "values for a row that the table does not have",
+        where=f"add_columns, {snapshot.uri} version {snapshot.version}",
+        found=f"{ROW_ADDRESS} {address}",
+        remedy="rows move when they are updated or compacted: read their addresses again, or join by a key",
+    )

@@ -1,0 +1,177 @@
+"""What changes of columns make of a schema; pure. Fields that stay keep their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.schema import Field, Schema, split_path
+from lance_duck.wire.schema_write import schema_from_arrow
+
+_LISTS = ("list", "large_list", "list.struct", "large_list.struct")
+
+
+@dataclass(frozen=True)
+class Added:
+    """Columns that a schema gets.
+
+    Attributes:
+        whole: The schema with them.
+        new: Them alone; a struct of the table that gets a member is there with this member only.
+    """
+
+    whole: Schema
+    new: Schema
+
+    @property
+    def tightens(self) -> bool:
+        """Whether one may not be null, so that rows without it cannot be."""
+        kept = set(self._old_ids)
+        return any(not field.nullable for field in self.new.walk() if field.id not in kept)
+
+    @property
+    def _old_ids(self) -> list[int]:
+        new = {field.id for field in self.new.walk()}
+        return [field.id for field in self.whole.walk() if field.id not in new]
+
+
+def next_field_id(snapshot: Snapshot) -> int:
+    """Return the lowest id that no field and no file of a version uses."""
+    ids = [field.id for field in snapshot.schema.walk()]
+    ids += [i for fragment in snapshot.fragments for file in fragment.files for i in file.fields]
+    return max(*ids, snapshot.manifest.proto.max_allocated_field_id, -1, -1) + 1
+
+
+def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *, lists: bool = False) -> Added:
+    """Add columns, at the end; a struct may get members.
+
+    Args:
+        schema: Of the table.
+        arrow: The new columns.
+        version: Of the data files that will hold them.
+        first_id: Lowest id for new fields.
+        lists: Structs in lists may get members too.
+
+    Raises:
+        InvalidInputError: A column is there already, or a name comes twice.
+        UnsupportedError: A type that cannot be stored.
+    """
+    built = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema)
+    fields, new = _extend(schema.fields, built.fields, (), lists=lists)
+    metadata = dict(schema.metadata) | {k.decode(): v.decode() for k, v in (arrow.metadata or {}).items()}
+    return Added(Schema(fields, metadata), Schema(new))
+
+
+def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
+    """Drop columns, and members of structs; a struct whose last member goes, goes too.
+
+    Raises:
+        InvalidInputError: There is no such column, or none would be left.
+    """
+    gone = {schema.by_path(path).id for path in paths}
+    fields = tuple(kept for field in schema.fields if (kept := _without(field, gone)) is not None)
+    if not fields:
+        raise InvalidInputError(
+            "all columns would be dropped", where="drop_columns", expected="at least one that stays"
+        )
+    return replace(schema, fields=fields)
+
+
+def replace_fields(schema: Schema, changed: Callable[[Field], Field | None]) -> Schema:
+    """Replace fields by what a function makes of them, at all depths; those where it gives None stay."""
+
+    def walk(field: Field) -> Field:
+        new = changed(field)
+        if new is not None:
+            return new
+        return replace(field, children=tuple(walk(child) for child in field.children))
+
+    return replace(schema, fields=tuple(walk(field) for field in schema.fields))
+
+
+def only(schema: Schema, ids: set[int]) -> Schema:
+    """Return the schema with only those fields that have one of these ids, and what lies above and below them."""
+
+    def prune(field: Field) -> Field | None:
+        if field.id in ids:
+            return field
+        children = tuple(kept for child in field.children if (kept := prune(child)) is not None)
+        return replace(field, children=children) if children else None
+
+    return replace(schema, fields=tuple(kept for field in schema.fields if (kept := prune(field)) is not None))
+
+
+def path_of(schema: Schema, field_id: int) -> list[Field]:
+    """Return the fields that lead to one, from the column down to itself."""
+    field = schema.by_id(field_id)
+    found = [field]
+    while field.parent_id >= 0:
+        field = schema.by_id(field.parent_id)
+        found.insert(0, field)
+    return found
+
+
+def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
+    """Refuse a new name of a field that is empty, has a dot, or is taken, with InvalidInputError."""
+    if not isinstance(name, str) or not name or "." in name:
+        raise InvalidInputError("not a name for a column", where=path, expected="text without dots", found=repr(name))
+    if any(field.name == name for field in siblings):
+        raise InvalidInputError(f"there is a column {name!r} already", where=path)
+
+
+def check_new_names(schema: Schema, paths: Iterable[str]) -> None:
+    """Refuse names of new columns that are there already, with InvalidInputError."""
+    for path in paths:
+        if path in schema.names:
+            raise _exists((path,))
+
+
+def top_names(schema: Schema, paths: Iterable[str]) -> list[str]:
+    """Return names of the columns that paths begin with, each once."""
+    return list(dict.fromkeys(path if path in schema.names else split_path(path)[0] for path in paths))
+
+
+def _extend(
+    old: Sequence[Field], built: Sequence[Field], path: tuple[str, ...], *, lists: bool
+) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+    """Return the fields with those built, and those built, with the attributes that the table has."""
+    fields, new = list(old), []
+    for field in built:
+        place = next((i for i, known in enumerate(fields) if known.name == field.name), None)
+        if place is None:
+            fields.append(field)
+            new.append(field)
+            continue
+        known = fields[place]
+        where = (*path, field.name)
+        if not _may_grow(known, field, lists=lists):
+            raise _exists(where)
+        children, added = _extend(known.children, field.children, where, lists=lists)
+        fields[place] = replace(known, children=children)
+        new.append(replace(known, children=added))
+    return tuple(fields), tuple(new)
+
+
+def _may_grow(known: Field, field: Field, *, lists: bool) -> bool:
+    if known.is_packed or known.blob_version:
+        return False
+    if known.logical_type == field.logical_type == "struct":
+        return True
+    return lists and known.logical_type in _LISTS and field.logical_type == known.logical_type
+
+
+def _exists(path: Sequence[str]) -> InvalidInputError:
+    return InvalidInputError(f"column {'.'.join(path)!r} already exists", where="schema")
+
+
+def _without(field: Field, gone: set[int]) -> Field | None:
+    if field.id in gone:
+        return None
+    children = tuple(kept for child in field.children if (kept := _without(child, gone)) is not None)
+    if field.children and len(children) != len(field.children) and not (children and field.logical_type != "map"):
+        return None
+    return replace(field, children=children)

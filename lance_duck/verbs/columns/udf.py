@@ -1,0 +1,175 @@
+"""Functions of a user that compute columns, and the file that keeps what they gave until it is committed.
+
+The checkpoint is an SQLite database:
+
+    batches    (fragment_id, batch_index, result)    an Arrow IPC stream of one batch
+    fragments  (fragment_id, data)                   JSON: what was written for a whole fragment
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from lance_duck.arguments import checked_call
+from lance_duck.errors import CorruptError, InvalidInputError
+
+
+class BatchUDF:
+    """A function from batches of a table to batches of new columns; see `batch_udf`.
+
+    Args:
+        func: The function.
+        output_schema: What it gives; None: found out by calling it with one row.
+        checkpoint_file: Where to keep its results until they are committed.
+    """
+
+    def __init__(
+        self,
+        func: Callable[[pa.RecordBatch], Any],
+        output_schema: pa.Schema | None = None,
+        checkpoint_file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.func = func
+        self.output_schema = output_schema
+        self.cache = None if checkpoint_file is None else BatchUDFCheckpoint(checkpoint_file)
+
+    def __call__(self, batch: pa.RecordBatch) -> Any:
+        """Call the function itself."""
+        return self.func(batch)
+
+
+class BatchUDFCheckpoint:
+    """Results of a function that are not committed yet, in a file. Safe to use from several threads.
+
+    Args:
+        path: The file; created when it does not exist.
+    """
+
+    class BatchInfo(NamedTuple):
+        """Which batch of which fragment."""
+
+        fragment_id: int
+        batch_index: int
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        with self._connect() as connection:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS batches (fragment_id INT, batch_index INT, result BLOB,"
+                " PRIMARY KEY (fragment_id, batch_index))"
+            )
+            connection.execute("CREATE TABLE IF NOT EXISTS fragments (fragment_id INT PRIMARY KEY, data TEXT)")
+
+    def cleanup(self) -> None:
+        """Delete the file."""
+        os.remove(self.path)
+
+    def get_batch(self, info: BatchInfo) -> pa.RecordBatch | None:
+        """Return what was kept for a batch."""
+        with self._connect() as connection:
+            row = connection.execute(
+                "SELECT result FROM batches WHERE fragment_id = ? AND batch_index = ?", info
+            ).fetchone()
+        return None if row is None else self._batch(row[0])
+
+    def insert_batch(self, info: BatchInfo, batch: pa.RecordBatch) -> None:
+        """Keep the result for a batch."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        with self._connect() as connection:
+            connection.execute("INSERT OR REPLACE INTO batches VALUES (?, ?, ?)", (*info, sink.getvalue().to_pybytes()))
+
+    def get_fragment(self, fragment_id: int) -> str | None:
+        """Return what was kept for a fragment, as JSON."""
+        with self._connect() as connection:
+            row = connection.execute("SELECT data FROM fragments WHERE fragment_id = ?", (fragment_id,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def insert_fragment(self, fragment_id: int, fragment: str) -> None:
+        """Keep what was written for a whole fragment, in place of its batches."""
+        with self._connect() as connection:
+            connection.execute("INSERT OR REPLACE INTO fragments VALUES (?, ?)", (fragment_id, fragment))
+            connection.execute("DELETE FROM batches WHERE fragment_id = ?", (fragment_id,))
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(sqlite3.connect(self.path)) as connection, connection:
+                yield connection
+        except sqlite3.DatabaseError as error:
+            raise CorruptError(
+                "not a checkpoint", where=self.path, found=str(error), remedy="delete the file, or name another one"
+            ) from error
+
+    def _batch(self, data: bytes) -> pa.RecordBatch:
+        try:
+            return pa.ipc.open_stream(data).read_next_batch()
+        except (pa.ArrowException, StopIteration, OSError) as error:
+            raise CorruptError("broken batch in a checkpoint", where=self.path, remedy="delete the file") from error
+
+
+@checked_call
+def batch_udf(
+    output_schema: pa.Schema | None = None, checkpoint_file: str | os.PathLike[str] | None = None
+) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
+    """Make a function one that `add_columns` takes: from a batch to a batch of new columns, with as many rows.
+
+    Args:
+        output_schema: The new columns; None: found out by calling the function with one row.
+        checkpoint_file: Keeps results until they are committed, so that the same call goes on where a failed one ended.
+    """
+
+    def wrap(func: Callable[[pa.RecordBatch], Any]) -> BatchUDF:
+        return BatchUDF(func, output_schema, checkpoint_file)
+
+    return wrap
+
+
+def as_batch(result: Any, rows: int | None, expected: pa.Schema | None) -> pa.RecordBatch:
+    """Return what a function gave as a batch without schema metadata; pandas and polars frames are converted.
+
+    Args:
+        result: What it gave.
+        rows: How many rows it must have; None: any number.
+        expected: The columns that it must have; None: any.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    batch = _convert(result)
+    batch = batch.replace_schema_metadata(None)
+    if rows is not None and batch.num_rows != rows:
+        raise InvalidInputError("function gave another number of rows", expected=rows, found=batch.num_rows)
+    if expected is not None and not batch.schema.equals(expected.remove_metadata()):
+        raise InvalidInputError(
+            "Output schema of function does not match the expected schema",
+            expected=_brief(expected),
+            found=_brief(batch.schema),
+        )
+    return batch
+
+
+def _convert(result: Any) -> pa.RecordBatch:
+    if isinstance(result, pa.RecordBatch):
+        return result
+    if hasattr(result, "iloc") and hasattr(result, "columns"):
+        return pa.RecordBatch.from_pandas(result, preserve_index=False)
+    try:
+        table = pa.table(result)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise InvalidInputError(
+            "function gave no batch", expected="a RecordBatch or a DataFrame", found=type(result).__name__
+        ) from error
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _brief(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,290 @@
+"""What indexes a version has, and how much of the table each covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, TypedDict
+
+import numpy as np
+
+from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.errors import IndexNotFoundError, LanceDuckError
+from lance_duck.index.catalog import Segment, catalog, field_path, names_rows_by_id
+from lance_duck.index.kind import IndexKind
+from lance_duck.index.reach import needs_reach, reached
+from lance_duck.index.registry import kind_of, name_of
+from lance_duck.index.reuse import reuse_of
+from lance_duck.index.search import open_index
+from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.storage.details import shown_details
+from lance_duck.rows import roaring_values
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.index import SYSTEM, IndexMetadata
+
+_MOST_FRAGMENTS: Final = 1 << 32
+_DETAILS: Final = "IndexDetails"
+_UNKNOWN: Final = "Unknown"
+_NONE: Final = "N/A"
+
+
+class IndexInformation(TypedDict):
+    """One segment of an index.
+
+    `type` is the kind of the index, `fields` are paths of columns, `version` is the version of the table that the
+    segment was made from, `fragment_ids` are those that it lists, there or not, and `base_id` says in which base path
+    its files lie; None: in the table.
+    """
+
+    name: str
+    type: str
+    uuid: str
+    fields: list[str]
+    version: int
+    fragment_ids: set[int]
+    base_id: int | None
+
+
+@dataclass(frozen=True)
+class IndexSegmentDescription:
+    """One segment of an index.
+
+    Attributes:
+        dataset_version_at_last_update: Version of the table that it was made from.
+        fragment_ids: Fragments that it lists, there or not.
+        index_version: Version of its layout.
+        created_at: When it was made, UTC; None: not known.
+        size_bytes: Of its files; None: not known.
+        base_id: Base path that its files lie in; None: the root of the table.
+        covering_fields: Ids of fields whose values it holds, too.
+    """
+
+    uuid: str
+    dataset_version_at_last_update: int
+    fragment_ids: set[int]
+    index_version: int
+    created_at: datetime | None = None
+    size_bytes: int | None = None
+    base_id: int | None = None
+    covering_fields: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, repr=False)
+class IndexDescription:
+    """An index.
+
+    Attributes:
+        type_url: Of its details.
+        index_type: Kind, as in "BTree".
+        num_rows_indexed: Rows of the fragments that are there and that a segment lists.
+        fields: Ids of the fields it is over.
+        field_names: Their paths.
+        details: What else is known of how it was made.
+        total_size_bytes: Of all its files; None: not known.
+    """
+
+    name: str
+    type_url: str
+    index_type: str
+    num_rows_indexed: int
+    fields: list[int]
+    field_names: list[str]
+    segments: list[IndexSegmentDescription]
+    details: dict[str, Any] = field(default_factory=dict)
+    total_size_bytes: int | None = None
+
+    def __repr__(self) -> str:
+        size = "" if self.total_size_bytes is None else f", total_size_bytes={self.total_size_bytes}"
+        names = ", ".join(f'"{name}"' for name in self.field_names)
+        return (
+            f"IndexDescription(name={self.name!r}, type_url={self.type_url!r}, num_rows_indexed={self.num_rows_indexed}"
+            f", fields={self.fields}, field_names=[{names}], num_segments={len(self.segments)}{size})"
+        )
+
+
+def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:
+    """Describe all indexes from the manifest, by name; those of the table itself and of unknown kinds among them."""
+    rows = _row_counts(snapshot)
+    return [_described(snapshot, name, found, rows) for name, found in sorted(_by_name(snapshot).items())]
+
+
+def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
+    """Describe all segments of all indexes, by name of the index."""
+    return [
+        {
+            "name": index.name,
+            "type": index.index_type,
+            "uuid": segment.uuid,
+            "fields": index.field_names,
+            "version": segment.dataset_version_at_last_update,
+            "fragment_ids": segment.fragment_ids,
+            "base_id": segment.base_id,
+        }
+        for index in describe_indices(snapshot)
+        for segment in index.segments
+    ]
+
+
+def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    """Return figures of an index.
+
+    Returns:
+        What pylance's statistics of a scalar index hold: index_type, name, num_indices and num_segments, indices and
+        segments (a dict of each segment, by its kind: {} where nothing is known, {"error"} where it is broken),
+        num_indexed_fragments, num_indexed_rows, num_unindexed_fragments, num_unindexed_rows,
+        num_indexed_rows_per_delta, updated_at_timestamp_ms. Rows are those that are not deleted.
+
+    Raises:
+        IndexNotFoundError: There is no such index.
+    """
+    segments = segments_named(snapshot, name)
+    rows = _row_counts(snapshot)
+    covered = [listed_fragments(snapshot, s) for s in segments]
+    all_ = set().union(*covered) & rows.keys()
+    figures = _figures(snapshot, name, segments)
+    times = [s.created_at for s in segments if s.created_at is not None]
+    indexed = sum(rows[i] for i in all_)
+    return {
+        "index_type": next((_kind_name(snapshot, s) for s, ids in zip(segments, covered, strict=True) if ids), _NONE),
+        "name": name,
+        "num_indices": len(segments),
+        "num_segments": len(segments),
+        "indices": figures,
+        "segments": [dict(f) for f in figures],
+        "num_indexed_fragments": len(all_),
+        "num_indexed_rows": indexed,
+        "num_unindexed_fragments": len(rows) - len(all_),
+        "num_unindexed_rows": sum(rows.values()) - indexed,
+        "num_indexed_rows_per_delta": [sum(rows[i] for i in ids & rows.keys()) for ids in covered],
+        "updated_at_timestamp_ms": round(max(times).timestamp() * 1000) if times else None,
+    }
+
+
+def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
+    """Return the segments of an index, in the order of the manifest.
+
+    Raises:
+        IndexNotFoundError: There is no such index.
+    """
+    found = _by_name(snapshot)
+    if name not in found:
+        remedy = did_you_mean(name, found)
+        expected = known_names(sorted(found))
+        raise IndexNotFoundError(f"no index {name!r}", where=snapshot.uri, expected=expected, remedy=remedy)
+    return found[name]
+
+
+def listed_fragments(snapshot: Snapshot, segment: IndexMetadata) -> set[int]:
+    """Return the fragments that a segment of a version lists, there or not, after those that moved with their rows.
+
+    Fragments that it lists without having their rows are left out.
+    """
+    ids = fragment_ids(segment)
+    kind = kind_of(segment.details_type or "")
+    if kind and needs_reach(snapshot, kind, segment.version):
+        return ids - _not_reached(snapshot, segment, kind, ids)
+    if not ids or segment.name in SYSTEM or (kind and names_rows_by_id(kind, segment.version, snapshot)):
+        return ids
+    reuse = reuse_of(snapshot)
+    return ids if reuse is None else set(reuse.coverage(np.array(sorted(ids), np.uint32)).tolist())
+
+
+def _not_reached(snapshot: Snapshot, segment: IndexMetadata, kind: IndexKind, ids: set[int]) -> set[int]:
+    present = np.array(sorted(ids.intersection(snapshot.fragments.ids())), np.uint32)
+    try:
+        type_ = snapshot.schema.by_id(segment.fields[0]).storage_type
+    except (LanceDuckError, IndexError):  # a field that is gone
+        return set()
+    return set(np.setdiff1d(present, reached(snapshot, segment, kind, type_, present)).tolist())
+
+
+def fragment_ids(segment: IndexMetadata) -> set[int]:
+    """Return fragments that a segment lists, there or not; none where it does not say.
+
+    Raises:
+        CorruptError: The list is broken.
+    """
+    if segment.fragment_bitmap is None:
+        return set()
+    where = f"fragments of index {segment.name!r}"
+    return set(roaring_values(segment.fragment_bitmap, where, _MOST_FRAGMENTS).tolist())
+
+
+def _by_name(snapshot: Snapshot) -> dict[str, list[IndexMetadata]]:
+    found: dict[str, list[IndexMetadata]] = {}
+    for segment in snapshot.indices:
+        found.setdefault(segment.name, []).append(segment)
+    return found
+
+
+def _row_counts(snapshot: Snapshot) -> Mapping[int, int]:
+    return dict(zip(snapshot.fragments.ids(), snapshot.row_counts(), strict=True))
+
+
+def _described(
+    snapshot: Snapshot, name: str, found: Sequence[IndexMetadata], rows: Mapping[int, int]
+) -> IndexDescription:
+    first = found[0]
+    segments = [_described_segment(snapshot, s) for s in found]
+    covered = set().union(*(s.fragment_ids for s in segments)) & rows.keys()
+    sizes = [s.size_bytes for s in segments]
+    return IndexDescription(
+        name,
+        first.details_type or "",
+        _kind_name(snapshot, first),
+        sum(rows[i] for i in covered),
+        list(first.fields),
+        [field_path(snapshot.schema, i) or str(i) for i in first.fields],
+        segments,
+        shown_details(first.details) if kind_of(first.details_type or "") is VECTOR else {},
+        total_size_bytes=None if None in sizes else sum(size for size in sizes if size is not None),
+    )
+
+
+def _described_segment(snapshot: Snapshot, segment: IndexMetadata) -> IndexSegmentDescription:
+    return IndexSegmentDescription(
+        str(segment.uuid),
+        segment.dataset_version,
+        listed_fragments(snapshot, segment),
+        segment.version,
+        segment.created_at,
+        sum(size for _, size in segment.files) if segment.files else None,
+        segment.base_id,
+        list(segment.proto.covering_fields),
+    )
+
+
+def _kind_name(snapshot: Snapshot, segment: IndexMetadata) -> str:
+    if segment.details_type is None:
+        return _UNKNOWN
+    known = name_of(segment.details_type, segment.details) or _kind_in_files(snapshot, segment)
+    if known is not None:
+        return known
+    return segment.details_type.rpartition("/")[2].rpartition(".")[2].removesuffix(_DETAILS) or _UNKNOWN
+
+
+def _kind_in_files(snapshot: Snapshot, segment: IndexMetadata) -> str | None:
+    """Return the kind of a vector index whose details do not say it."""
+    usable = (s for index in catalog(snapshot).named(segment.name) for s in index.segments if s.uuid == segment.uuid)
+    found = next(usable, None)
+    if found is None:
+        return None
+    return str(_figures_of(snapshot, found).get("index_type", found.kind.name))
+
+
+def _figures(snapshot: Snapshot, name: str, segments: Iterable[IndexMetadata]) -> list[dict[str, Any]]:
+    usable = {s.uuid: s for index in catalog(snapshot).named(name) for s in index.segments}
+    return [_figures_of(snapshot, usable.get(s.uuid)) if fragment_ids(s) else {} for s in segments]
+
+
+def _figures_of(snapshot: Snapshot, segment: Segment | None) -> dict[str, Any]:
+    if segment is None:
+        return {}
+    try:
+        figures = open_index(snapshot, segment).statistics()
+    except LanceDuckError as error:
+        return {"error": str(error)}
+    if "uri" in figures and segment.metadata.base_id is None:
+        figures["uri"] = f"{snapshot.uri}/{figures['uri']}"
+    return figures

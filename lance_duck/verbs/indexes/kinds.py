@@ -1,0 +1,159 @@
+"""Which index a user asks for: its kind, its parameters, and its progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal
+from uuid import UUID
+
+from lance_duck.arguments import did_you_mean, refuse_unknown
+from lance_duck.errors import InvalidInputError, NotIndexableError, UnsupportedError
+from lance_duck.index.catalog import unsupported
+from lance_duck.index.kind import IndexKind
+from lance_duck.index.registry import kind_named
+from lance_duck.snapshot import Snapshot
+
+Progress = Callable[[int, int], Any]
+
+_STAGE: Final = "load_data"
+_KNOWN: Final = MappingProxyType({"BTree": ("zone_size",), "Bitmap": (), "LabelList": ()})  # others look for themselves
+
+
+@dataclass
+class IndexConfig:
+    """A kind of index with its parameters.
+
+    Attributes:
+        index_type: As for `create_scalar_index`.
+        parameters: By name, as in {"rows_per_zone": 4096}.
+    """
+
+    index_type: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class IndexProgress:
+    """How far the making of an index is.
+
+    Attributes:
+        event: "start", "progress" or "complete".
+        stage: What is being done.
+        completed: How much of it is done, in `unit`.
+        total: Of how much; None: not known.
+    """
+
+    event: Literal["start", "progress", "complete"]
+    stage: str
+    completed: int | None = None
+    total: int | None = None
+    unit: str = ""
+
+    @property
+    def fraction(self) -> float | None:
+        """The share that is done; None when that is not known."""
+        if self.completed is None or not self.total:
+            return None
+        return min(self.completed / self.total, 1.0)
+
+
+def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKind, dict[str, Any]]:
+    """Return the kind and the parameters that a user means.
+
+    Args:
+        index_type: Name of a kind in any case, or an object with `index_type` and `parameters` (or their JSON text,
+            `config`).
+        parameters: Given besides; they count more.
+
+    Raises:
+        NotIndexableError: No such kind.
+        InvalidInputError: Neither a name nor such an object, or a parameter that the kind does not have.
+    """
+    inner: Any = {}
+    if not isinstance(index_type, str):
+        inner = getattr(index_type, "parameters", None)
+        if inner is None:
+            inner = _parsed(getattr(index_type, "config", None))
+        index_type = getattr(index_type, "index_type", index_type)
+    if not isinstance(index_type, str) or not isinstance(inner, Mapping):
+        raise InvalidInputError("index_type", expected="a name or an IndexConfig", found=repr(index_type))
+    try:
+        kind = kind_named(index_type)
+    except UnsupportedError as error:
+        raise NotIndexableError(
+            f"{index_type.upper()} is no kind of scalar index that is supported",
+            expected=error.expected,
+            remedy=did_you_mean(index_type, str(error.expected).split(", ")),
+        ) from error
+    chosen = {**inner, **parameters}
+    known = _KNOWN.get(kind.name)
+    if known is not None:
+        refuse_unknown(chosen, known, f"a {kind.name} index", "parameter")
+    return kind, chosen
+
+
+def check_indexable(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
+    """Refuse a column that cannot have an index of a kind, with NotIndexableError."""
+    reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
+    if reason is not None:
+        raise NotIndexableError(reason, where=snapshot.uri)
+
+
+def progress_of(
+    progress: Progress | bool | None, callback: Callable[[IndexProgress], Any] | None = None
+) -> Progress | None:
+    """Return what tells both kinds of observers of rows that are taken in; True: people, on stderr."""
+    if progress is True:
+        progress = _print_progress
+    elif progress is False:
+        progress = None
+    if progress is not None and not callable(progress):
+        raise InvalidInputError("progress", expected="True, or a function of two numbers", found=repr(progress))
+    if callback is not None and not callable(callback):
+        raise InvalidInputError("progress_callback", expected="a function", found=repr(callback))
+    if callback is None:
+        return progress
+
+    def tell(done: int, total: int) -> None:
+        event: Literal["start", "progress", "complete"] = "progress"
+        if done == 0 or done >= total:
+            event = "start" if done == 0 else "complete"
+        callback(IndexProgress(event, _STAGE, done, total, "rows"))
+        if progress is not None:
+            progress(done, total)
+
+    return tell
+
+
+def _print_progress(done: int, total: int) -> None:
+    print(f"\r{done:,} of {total:,} rows ", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
+def one_column(column: str | Sequence[str]) -> str:
+    """Return the column of an index, with NotIndexableError where it is none, or several."""
+    columns = list(column) if isinstance(column, list | tuple) else [column]
+    if len(columns) != 1 or not isinstance(columns[0], str):
+        what = "an index over several columns" if len(columns) > 1 else "column of an index"
+        raise NotIndexableError(what, expected="one column, by its name", found=repr(column))
+    return columns[0]
+
+
+def uuid_of(given: str | UUID) -> UUID:
+    """Return the uuid of a segment, with InvalidInputError where it is none."""
+    try:
+        return UUID(str(given))
+    except ValueError:
+        raise InvalidInputError("uuid of an index segment", found=repr(given)) from None
+
+
+def _parsed(config: Any) -> Any:
+    if not isinstance(config, str):
+        return {}
+    try:
+        return json.loads(config or "{}")
+    except ValueError as error:
+        raise InvalidInputError("parameters of an index", expected="JSON", found=str(error)) from error

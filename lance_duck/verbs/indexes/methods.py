@@ -1,0 +1,268 @@
+"""Indexes of a table, as users call them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, Self
+from uuid import UUID
+
+from lance_duck.arguments import checked_calls
+from lance_duck.errors import IndexNotFoundError, InvalidInputError, UnsupportedError
+from lance_duck.index.catalog import catalog
+from lance_duck.index.search import open_index
+from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.indexes.create import IndexWish, create_index, drop_index
+from lance_duck.verbs.indexes.describe import (
+    IndexDescription,
+    IndexInformation,
+    describe_indices,
+    index_statistics,
+    list_indices,
+    segments_named,
+)
+from lance_duck.verbs.indexes.kinds import (
+    IndexConfig,
+    IndexProgress,
+    Progress,
+    kind_asked,
+    one_column,
+    progress_of,
+    uuid_of,
+)
+from lance_duck.verbs.indexes.segments import commit_segments, create_uncommitted, merge_uncommitted
+from lance_duck.verbs.indexes.vector import VectorIndexChanges, is_vector_kind, vector_wish
+from lance_duck.verbs.public.lance_operation import Index
+
+
+@checked_calls
+class IndexChanges(VectorIndexChanges):
+    """Indexes of a table, for a handle on one of its versions.
+
+    An index is a number of segments, of which each covers some fragments; rows of other fragments are scanned. What
+    changes the indexes moves the handle to the version that results. A change that lost a race is put on top of the
+    version that came first; what was built is built again only where the rows are other ones by then.
+    """
+
+    def create_scalar_index(
+        self,
+        column: str | Sequence[str],
+        index_type: str | IndexConfig | Any,
+        name: str | None = None,
+        *,
+        replace: bool = True,
+        train: bool = True,
+        fragment_ids: Iterable[int] | None = None,
+        index_uuid: str | UUID | None = None,
+        progress_callback: Callable[[IndexProgress], Any] | None = None,
+        progress: Progress | bool | None = None,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        **parameters: Any,
+    ) -> None:
+        """Build an index over the values of a column.
+
+        Args:
+            column: Its dotted path.
+            index_type: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP" or "BLOOMFILTER", in any case, or an `IndexConfig`.
+            name: None: "{column}_idx", with a number where that is taken by another index.
+            replace: Take the place of an index of this name over this column.
+            train: Build it of all rows; False: it covers nothing until `optimize.optimize_indices`.
+            fragment_ids: Refused: see `create_index_uncommitted`.
+            index_uuid: Of the segment.
+            progress_callback: Called with the steps of the build.
+            progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
+            commit_message: Kept with the transaction.
+            transaction_properties: Likewise.
+            parameters: Of the kind, as in rows_per_zone=4096.
+
+        Raises:
+            UnknownColumnError: There is no such column.
+            NotIndexableError: It cannot have such an index, or there is no such kind.
+            IndexExistsError: The name is that of an index over another column, or of any, and replace=False.
+            InvalidInputError: An argument or a parameter makes no sense.
+            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        """
+        if fragment_ids is not None:
+            raise InvalidInputError(
+                "fragment_ids", where="create_scalar_index", remedy="call create_index_uncommitted(…, fragment_ids=…)"
+            )
+        told = progress_of(progress, progress_callback)
+        wish = _wish(column, index_type, name, replace, train, index_uuid, told, parameters)
+        said = properties_of(commit_message, transaction_properties)
+        self._move_to(create_index(self._to_change, wish, said))
+
+    def create_index_uncommitted(
+        self,
+        column: str | Sequence[str],
+        index_type: str | IndexConfig | Any,
+        name: str | None = None,
+        *,
+        replace: bool = False,
+        train: bool = True,
+        fragment_ids: Iterable[int] | None = None,
+        index_uuid: str | UUID | None = None,
+        progress_callback: Callable[[IndexProgress], Any] | None = None,
+        progress: Progress | bool | None = None,
+        **parameters: Any,
+    ) -> Index:
+        """Write a segment over some fragments, in this or any other process, and do not commit it.
+
+        Args:
+            column: As for `create_scalar_index`, and for `create_index` where the kind is one of vectors.
+            index_type: Likewise. Vector segments are merged without loss where they got the same ivf_centroids (and
+                pq_codebook); others, too, can be committed together.
+            name: Likewise.
+            replace: Whether there may be an index of this name.
+            train: False: the segment covers nothing.
+            fragment_ids: Fragments of this version that it covers.
+            index_uuid: Of the segment.
+            progress_callback: As for `create_scalar_index`.
+            progress: Likewise.
+            parameters: Likewise.
+
+        Returns:
+            What `merge_existing_index_segments` and `commit_existing_index_segments` take; it pickles.
+
+        Raises:
+            UnknownColumnError, NotIndexableError, IndexExistsError: As for `create_scalar_index`.
+            InvalidInputError: No fragments are given, or one that is not there.
+        """
+        told = progress_of(progress, progress_callback)
+        if is_vector_kind(index_type):
+            snapshot = self._to_change
+            wish = vector_wish(
+                *(snapshot, column, index_type, parameters, name),
+                replace=replace,
+                train=train,
+                uuid=index_uuid,
+                told=told,
+            )
+        else:
+            wish = _wish(column, index_type, name, replace, train, index_uuid, told, parameters)
+        return create_uncommitted(self._to_change, wish, fragment_ids)
+
+    def merge_existing_index_segments(self, segments: Sequence[Index]) -> Index:
+        """Write one segment with the entries of several that are not committed, and do not commit it.
+
+        Raises:
+            InvalidInputError: No segments, one given twice, or segments that do not belong together.
+            LanceDuckError: A segment is broken.
+        """
+        return merge_uncommitted(self._to_change, segments)
+
+    def commit_existing_index_segments(
+        self,
+        index_name: str,
+        column: str,
+        segments: Sequence[Index],
+        *,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Commit segments that were built apart as one index.
+
+        Segments that the index has already stay, but for those that the new ones cover wholly.
+
+        Args:
+            index_name: Of the index.
+            column: Its dotted path.
+            segments: What `create_index_uncommitted` and `merge_existing_index_segments` returned.
+            commit_message: Kept with the transaction.
+            transaction_properties: Likewise.
+
+        Raises:
+            InvalidInputError: No segments, one given twice, segments over another column, or that cover one fragment.
+            IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
+        """
+        said = properties_of(commit_message, transaction_properties)
+        self._move_to(commit_segments(self._to_change, index_name, column, segments, said))
+        return self
+
+    def merge_index_metadata(self, index_uuid: str, index_type: str, *arguments: Any, **more: Any) -> NoReturn:
+        """Refuse, as pylance does for scalar indexes."""
+        raise UnsupportedError(
+            f"segments of {index_type} indexes are not merged by their metadata",
+            remedy="merge_existing_index_segments and commit_existing_index_segments do it",
+        )
+
+    def drop_index(
+        self,
+        name: str,
+        *,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Remove an index, of any kind; its files stay for older versions, until these are cleaned up.
+
+        Raises:
+            IndexNotFoundError: There is none of this name.
+        """
+        said = properties_of(commit_message, transaction_properties)
+        self._move_to(drop_index(self._to_change, name, said))
+
+    def list_indices(self) -> list[IndexInformation]:
+        """Describe each segment of each index, by name."""
+        return list_indices(self._snapshot)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Describe each index, by name; from the manifest alone."""
+        return describe_indices(self._snapshot)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the table has any index."""
+        return bool(self._snapshot.indices)
+
+    def index_statistics(self, index_name: str) -> dict[str, Any]:
+        """Return figures of an index; see `verbs.index_describe.index_statistics`.
+
+        Raises:
+            IndexNotFoundError: There is none of this name.
+        """
+        return index_statistics(self._snapshot, index_name)
+
+    def prewarm_index(
+        self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None
+    ) -> None:
+        """Read all that searches of an index read, and keep it in memory, within limits.
+
+        Args:
+            name: Of the index.
+            with_position: Refused: no scalar index has positions.
+            index_segments: Uuids of some of its segments; None: all.
+
+        Raises:
+            IndexNotFoundError: There is no such index, or no such segment of it.
+            LanceDuckError: A segment is broken, or of a kind that is not supported.
+        """
+        if with_position:
+            raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}")
+        wanted = {s.uuid for s in segments_named(self._snapshot, name)}
+        if index_segments is not None:
+            asked = {uuid_of(given) for given in index_segments}
+            if not asked <= wanted:
+                missing = ", ".join(str(uuid) for uuid in asked - wanted)
+                raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self._snapshot.uri)
+            wanted = asked
+        for index in catalog(self._snapshot).named(name):
+            for ignored in index.ignored:
+                if ignored.metadata.uuid in wanted:
+                    raise UnsupportedError(f"index {name!r} cannot be used", found=ignored.reason)
+            for segment in index.segments:
+                if segment.uuid in wanted and len(segment.fragments):
+                    open_index(self._snapshot, segment).prewarm()
+
+
+def _wish(
+    column: Any,
+    index_type: Any,
+    name: str | None,
+    replace: bool,
+    train: bool,
+    uuid: str | UUID | None,
+    progress: Progress | None,
+    parameters: Mapping[str, Any],
+) -> IndexWish:
+    kind, chosen = kind_asked(index_type, parameters)
+    given = None if uuid is None else uuid_of(uuid)
+    return IndexWish(one_column(column), kind, name, replace, train, chosen, given, progress)

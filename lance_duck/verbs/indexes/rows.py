@@ -1,0 +1,95 @@
+"""Rows that an index is built of: the values of one column, and the name of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.errors import UnknownColumnError
+from lance_duck.index.build import builds_by_row_id
+from lance_duck.index.catalog import field_path
+from lance_duck.index.kind import ROW, VALUE, IndexKind
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.schema import Field, Schema, split_path
+
+_BATCH_BYTES: Final = 16 << 20
+
+
+def column_path(schema: Schema, column: str) -> str:
+    """Return the dotted path of a column as it is spelled in the schema.
+
+    Args:
+        schema: Columns of the table.
+        column: Its path; where no column is spelled so, the first one that is but for upper and lower case.
+
+    Raises:
+        UnknownColumnError: There is none.
+    """
+    field = next((f for f in schema.fields if f.name == column), None) or _found(schema.fields, split_path(column))
+    path = None if field is None else field_path(schema, field.id)
+    if path is None:
+        raise UnknownColumnError(
+            f"column {column!r} is not in the schema",
+            expected=known_names(schema.names),
+            remedy=did_you_mean(column, schema.names),
+        )
+    return path
+
+
+def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterable[int]) -> pa.RecordBatchReader:
+    """Stream the living rows of fragments for an index.
+
+    Args:
+        snapshot: The version.
+        path: Dotted path of the column.
+        kind: Of the index.
+        fragments: Ids; rows come by ascending address.
+
+    Returns:
+        Columns `VALUE`, in the storage type of the column, dictionaries decoded, and `ROW`: uint64, the stable row
+        id or the address, as new segments of the kind name rows.
+    """
+    name = ROW_ID if builds_by_row_id(snapshot, kind) else ROW_ADDRESS
+    type_ = value_type(snapshot.schema.by_path(path))
+    schema = pa.schema([pa.field(VALUE, type_), pa.field(ROW, pa.uint64(), nullable=False)])
+    options = ScanOptions(columns=[path, name], fragments=sorted(fragments), batch_size_bytes=_BATCH_BYTES)
+    table = TableScan(snapshot)
+    return pa.RecordBatchReader.from_batches(schema, _renamed(table.reader(table.plan(options)), schema))
+
+
+def value_type(field: Field) -> pa.DataType:
+    """Return type of the values that an index over a field gets."""
+    type_ = field.storage_type
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _renamed(reader: pa.RecordBatchReader, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+    type_ = schema.field(VALUE).type
+    with reader:
+        for batch in reader:
+            yield pa.RecordBatch.from_arrays([_stored(batch.column(0), type_), batch.column(1)], schema=schema)
+
+
+def _stored(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    return values if values.type == type_ else values.cast(type_)
+
+
+def _found(fields: Iterable[Field], names: list[str]) -> Field | None:
+    """Return the field that names lead to, each spelled exactly where there is such a field."""
+    found: Field | None = None
+    for name in names:
+        here = list(fields)
+        found = next((f for f in here if f.name == name), None)
+        found = found or next((f for f in here if f.name.lower() == name.lower()), None)
+        if found is None:
+            return None
+        fields = found.children
+    return found

@@ -1,0 +1,193 @@
+"""Index segments that are built apart, by any process, and committed together as one index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lance_duck.commit import run_again
+from lance_duck.errors import IndexExistsError, InvalidInputError, UnsupportedError
+from lance_duck.index.build import merge_segments
+from lance_duck.index.catalog import Segment, field_path, names_rows_by_id
+from lance_duck.index.registry import kind_of
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.indexes.create import IndexWish, build, settle_name
+from lance_duck.verbs.indexes.describe import fragment_ids
+from lance_duck.verbs.indexes.kinds import check_indexable
+from lance_duck.verbs.indexes.rows import column_path
+from lance_duck.verbs.indexes.staged_segments import MadeSegments, narrowed, version_of
+from lance_duck.verbs.public.lance_operation import Index
+from lance_duck.verbs.public.operation_convert import index_metadata, shown_index
+from lance_duck.wire.index import SYSTEM, IndexMetadata, index_from_proto
+from lance_duck.wire.pb import table_pb2
+
+
+def create_uncommitted(snapshot: Snapshot, wish: IndexWish, fragments: Iterable[int] | None) -> Index:
+    """Write a segment over some fragments.
+
+    Raises:
+        InvalidInputError: No fragments are given, or one that is not there.
+    """
+    if fragments is None:
+        raise InvalidInputError("fragment_ids are missing", where="create_index_uncommitted")
+    path = column_path(snapshot.schema, wish.column)
+    check_indexable(snapshot, path, wish.kind)
+    name, _ = settle_name(snapshot, path, wish)
+    wanted = _checked(snapshot, fragments)
+    return shown_index(build(snapshot, path, name, wanted if wish.train else [], wish))
+
+
+def merge_uncommitted(snapshot: Snapshot, given: Sequence[Index]) -> Index:
+    """Write one segment with the entries of several that are not committed. Theirs stay where they are.
+
+    Fragments whose values changed since a segment was built are left out.
+
+    Raises:
+        InvalidInputError: No segments, one given twice, or segments that do not belong together.
+        LanceDuckError: A segment is broken.
+    """
+    segments = [_usable(snapshot, s) for s in _named(_metadata(given))]
+    _check_disjoint([s.metadata for s in segments])
+    return shown_index(merge_segments(snapshot, segments))
+
+
+def commit_segments(
+    snapshot: Snapshot,
+    name: str,
+    column: str,
+    given: Sequence[Index],
+    properties: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Commit segments as one index.
+
+    Segments of the index that is there already stay, but for those that the new ones cover wholly. Fragments whose
+    values changed since a segment was built are not covered by it.
+
+    Raises:
+        InvalidInputError: No segments, one given twice, or segments that do not belong together.
+        IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
+    """
+    segments = _metadata(given)
+
+    def attempt(now: Snapshot) -> Snapshot:
+        path = column_path(now.schema, column)
+        field_id = now.schema.by_path(path).id
+        for segment in segments:
+            if segment.fields != (field_id,):
+                raise InvalidInputError(
+                    f"index segment {segment.uuid} is not over column {column!r}",
+                    expected=f"field {field_id}",
+                    found=list(segment.fields),
+                )
+        fitting = [_renamed(narrowed(s, version_of(s, now), now), name) for s in segments]
+        _check_disjoint(fitting)
+        replaced = _replaced(now, name, field_id, fitting)
+        _check_unmixed(now, fitting, [s for s in now.indices if s.name == name and s not in replaced])
+        return made.commit(now, fitting, replaced, properties)
+
+    _check_name(name)
+    with MadeSegments(snapshot) as made:
+        return run_again(snapshot, attempt)
+
+
+def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMetadata]) -> list[IndexMetadata]:
+    """Return segments of the index that new ones cover wholly."""
+    covered = set().union(*map(fragment_ids, fitting))
+    present = set(now.fragments.ids())
+    replaced = []
+    for old in (s for s in now.indices if s.name == name):
+        if old.fields != (field_id,):
+            raise IndexExistsError(f"index {name!r} is there already, over another column", where=now.uri)
+        kept = fragment_ids(old) & present - covered
+        if not kept:
+            replaced.append(old)
+        elif fragment_ids(old) & covered:
+            raise IndexExistsError(
+                f"segment {old.uuid} of index {name!r} covers more than the new segments",
+                where=now.uri,
+                found=f"fragments {sorted(kept)}",
+            )
+    return replaced
+
+
+def _metadata(given: Sequence[Index]) -> list[IndexMetadata]:
+    found = [index_metadata(segment) for segment in given]
+    if not found:
+        raise InvalidInputError("no index segments")
+    uuids = [segment.uuid for segment in found]
+    for uuid in uuids:
+        if uuids.count(uuid) > 1:
+            raise InvalidInputError(f"index segment {uuid} is given twice")
+    return found
+
+
+def _named(segments: Sequence[IndexMetadata]) -> list[IndexMetadata]:
+    return [_renamed(segment, segments[0].name) for segment in segments]
+
+
+def _renamed(segment: IndexMetadata, name: str) -> IndexMetadata:
+    proto = table_pb2.IndexMetadata()
+    proto.CopyFrom(segment.proto)
+    proto.name = name
+    return index_from_proto(proto, str(segment.uuid))
+
+
+def _usable(snapshot: Snapshot, given: IndexMetadata) -> Segment:
+    """Return a segment as the version would have it, were it committed."""
+    kind = kind_of(given.details_type or "")
+    if kind is None or given.version not in kind.versions or len(given.fields) != 1:
+        raise UnsupportedError(
+            f"index segment {given.uuid} cannot be merged", found=f"{given.details_type}, version {given.version}"
+        )
+    metadata = narrowed(given, version_of(given, snapshot), snapshot)
+    path = field_path(snapshot.schema, metadata.fields[0])
+    if path is None:
+        raise InvalidInputError(f"index segment {given.uuid} is over field {given.fields[0]}, which is not there")
+    check_indexable(snapshot, path, kind)
+    field = snapshot.schema.by_id(metadata.fields[0])
+    fragments = np.array(sorted(fragment_ids(metadata)), np.uint32)
+    by_row_id = names_rows_by_id(kind, metadata.version, snapshot)
+    return Segment(metadata, kind, field, path, field.storage_type, fragments, by_row_id)
+
+
+def _check_disjoint(segments: Sequence[IndexMetadata]) -> None:
+    seen: set[int] = set()
+    for segment in segments:
+        ids = fragment_ids(segment)
+        if not seen.isdisjoint(ids):
+            raise InvalidInputError(
+                f"index segment {segment.uuid} covers fragments of another one", found=sorted(seen & ids)
+            )
+        seen |= ids
+
+
+def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Sequence[IndexMetadata]) -> None:
+    """Refuse segments of one index that name rows in different ways: pylance 14 cannot read such an index."""
+    by_row_id: dict[bool, IndexMetadata] = {}
+    for segment in (*segments, *others):
+        kind = kind_of(segment.details_type or "")
+        if kind is not None:
+            by_row_id[names_rows_by_id(kind, segment.version, now)] = segment
+    if len(by_row_id) > 1:
+        raise InvalidInputError(
+            f"index segment {by_row_id[True].uuid} names rows by stable row id, {by_row_id[False].uuid} by address",
+            where=now.uri,
+            expected="segments of one index that name rows in the same way",
+            remedy="merge them with merge_existing_index_segments, or build all of them anew",
+        )
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name or name in SYSTEM:
+        raise InvalidInputError("name of an index", found=repr(name))
+
+
+def _checked(snapshot: Snapshot, fragments: Iterable[int]) -> list[int]:
+    wanted = sorted({getattr(f, "fragment_id", f) for f in fragments})
+    present = set(snapshot.fragments.ids())
+    for fragment_id in wanted:
+        if fragment_id not in present:
+            raise InvalidInputError(f"no fragment {fragment_id}", where=snapshot.uri)
+    return wanted

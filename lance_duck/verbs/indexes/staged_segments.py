@@ -1,0 +1,182 @@
+"""Index segments that a change has written before they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+
+from lance_duck.commit import commit
+from lance_duck.commit.index_coverage import family
+from lance_duck.commit.operations import CreateIndex
+from lance_duck.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    NotFoundError,
+    RetryableError,
+    UnsupportedError,
+)
+from lance_duck.index.build import discard_segment
+from lance_duck.rows import roaring_bytes
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.indexes.describe import fragment_ids
+from lance_duck.wire import flags
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.index import IndexMetadata, index_from_proto
+from lance_duck.wire.pb import table_pb2
+
+_KNOWN: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
+
+
+@dataclass(frozen=True)
+class _Made:
+    snapshot: Snapshot
+    segment: IndexMetadata
+
+
+class MadeSegments:
+    """Keeps segments for the next attempt of a change that lost a race; a context manager.
+
+    What is not committed in the end is deleted, unless nobody knows whether the commit went through.
+
+    Args:
+        snapshot: Version that is changed.
+
+    Raises:
+        UnsupportedError: The table may not be written, because of a flag that is not known.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
+        self._made: dict[Hashable, _Made] = {}
+        self._committing = False
+        self._committed: set[object] = set()
+
+    def get(self, snapshot: Snapshot, key: Hashable, make: Callable[[], IndexMetadata]) -> IndexMetadata:
+        """Return a segment: that of an earlier attempt, if it covers in this version what it did, else a new one.
+
+        Args:
+            snapshot: Version of this attempt.
+            key: What else the segment depends on.
+            make: Writes it.
+        """
+        found = self._made.pop(key, None)
+        if found is not None:
+            if len(fragment_ids(found.segment)) == len(fragment_ids(narrowed(found.segment, found.snapshot, snapshot))):
+                self._made[key] = found
+                return found.segment
+            discard_segment(found.snapshot, found.segment)
+        self._made[key] = _Made(snapshot, make())
+        return self._made[key].segment
+
+    def keep(self, snapshot: Snapshot, key: Hashable, segments: Sequence[IndexMetadata]) -> list[IndexMetadata]:
+        """Take in segments of a version that were built elsewhere; returns them."""
+        for segment in segments:
+            self._made[key, segment.uuid] = _Made(snapshot, segment)
+        return list(segments)
+
+    def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:
+        """Return those of the segments kept under a key that cover in this version what they did; no others stay."""
+        found = []
+        for place, made in list(self._made.items()):
+            if isinstance(place, tuple) and place[0] == key and place[1] == made.segment.uuid:
+                now = narrowed(made.segment, made.snapshot, snapshot)
+                if len(fragment_ids(made.segment)) == len(fragment_ids(now)):
+                    found.append(made.segment)
+                else:
+                    self.forget([made.segment])
+        return found
+
+    def forget(self, segments: Iterable[IndexMetadata]) -> None:
+        """Remove segments that are not needed after all."""
+        gone = {segment.uuid for segment in segments}
+        for place, made in list(self._made.items()):
+            if made.segment.uuid in gone:
+                del self._made[place]
+                discard_segment(made.snapshot, made.segment)
+
+    @property
+    def uuids(self) -> set[UUID]:
+        """Of all segments that are kept."""
+        return {made.segment.uuid for made in self._made.values()}
+
+    def commit(
+        self,
+        snapshot: Snapshot,
+        segments: Sequence[IndexMetadata],
+        removed: Sequence[IndexMetadata],
+        properties: Mapping[str, str] | None,
+    ) -> Snapshot:
+        """Commit segments in place of others. Raises what `commit` raises."""
+        self._committing = True
+        try:
+            after = commit(snapshot, CreateIndex(tuple(segments), tuple(removed)), properties=properties)
+        except RetryableError:
+            self._committing = False
+            raise
+        self._committed = {segment.uuid for segment in segments}
+        return after
+
+    def __enter__(self) -> MadeSegments:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and self._committing and not isinstance(error, _KNOWN):
+            return
+        for made in self._made.values():
+            if made.segment.uuid not in self._committed:
+                discard_segment(made.snapshot, made.segment)
+
+
+def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> IndexMetadata:
+    """Return a segment that was not committed, covering only fragments whose values are still what they were.
+
+    Args:
+        segment: See there.
+        built_on: Version that it was built on.
+        now: Version that it is to be part of.
+    """
+    listed = fragment_ids(segment)
+    fields = family(segment.fields, now.manifest.proto.fields)
+    before, after = _files(built_on, listed, fields), _files(now, listed, fields)
+    kept = [i for i in sorted(listed) if i in before and i in after and before[i] == after[i]]
+    return segment if len(kept) == len(listed) else covering(segment, kept)
+
+
+def covering(segment: IndexMetadata, fragments: Iterable[int]) -> IndexMetadata:
+    """Return a segment that covers other fragments."""
+    proto = table_pb2.IndexMetadata()
+    proto.CopyFrom(segment.proto)
+    proto.fragment_bitmap = roaring_bytes(np.array(sorted(fragments), np.uint32))
+    return index_from_proto(proto, str(segment.uuid))
+
+
+def version_of(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:
+    """Return the version that a segment was built on.
+
+    Raises:
+        InvalidInputError: It was cleaned up: nobody knows whether the segment still says what the table holds.
+    """
+    try:
+        return snapshot.checkout(segment.dataset_version)
+    except NotFoundError as error:
+        raise InvalidInputError(
+            f"version {segment.dataset_version}, which index segment {segment.uuid} was built on, is gone",
+            where=snapshot.uri,
+            remedy="build the segment anew",
+        ) from error
+
+
+def _files(snapshot: Snapshot, wanted: set[int], fields: set[int]) -> dict[int, set[tuple[int, str]]]:
+    present = wanted.intersection(snapshot.fragments.ids())
+    return {i: _files_of(snapshot.fragment(i), fields) for i in present}
+
+
+def _files_of(fragment: Fragment, fields: set[int]) -> set[tuple[int, str]]:
+    return {(i, file.path) for file in fragment.files for i in file.fields if i in fields}

@@ -1,0 +1,263 @@
+"""Training of a vector index whose vectors are read in several places: what to read where, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InternalError
+from lance_duck.index.kind import VALUE
+from lance_duck.index.vector.build import number_type
+from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.storage.spill import Rows, Spill, VectorSpill
+from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.lloyd import Sums, is_settled, moved, some_of
+from lance_duck.index.vector.training.model import Model
+from lance_duck.index.vector.training.train import ROUNDS, SEED, apart, numbers_between, of_metric, train
+from lance_duck.index.vector.vectors import vectors_of
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.indexes.create import IndexWish, rows_of
+from lance_duck.verbs.indexes.parts import runs_of
+from lance_duck.verbs.indexes.rows import index_rows
+
+MEMORY: Final = 2 << 30
+"""Bytes of vectors that are trained with in one place."""
+
+_SMALL: Final = 64 << 20
+_AT_ONCE: Final = 16 << 20
+_MORE: Final = 16
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Vectors that were read; pickles.
+
+    Attributes:
+        values: float32 (n, dim), or uint8 (n, dim).
+        usable: bool (n,): see `index.vector.vectors`.
+    """
+
+    values: NDArray[Any]
+    usable: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SampleOrder:
+    """Vectors to read; pickles.
+
+    Attributes:
+        version: Of the table.
+        path: Dotted path of the column.
+        metric: Of the index.
+        fragments: Ids.
+        positions: Ascending places among all living rows of the table; None: all rows of the fragments.
+    """
+
+    version: int
+    path: str
+    metric: str
+    fragments: tuple[int, ...]
+    positions: NDArray[np.int64] | None = None
+
+    def draw(self, snapshot: Snapshot) -> Drawn:
+        """Read them."""
+        values, usable = zip(*self._pieces(snapshot), strict=True)
+        return Drawn(np.concatenate(values), np.concatenate(usable))
+
+    def bounds(self, snapshot: Snapshot) -> tuple[float, float]:
+        """Return the least and the greatest number of the usable ones, infinite where there are none."""
+        return numbers_between(of_metric(values[usable], self.metric) for values, usable in self._pieces(snapshot))
+
+    def _pieces(self, snapshot: Snapshot) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
+        type_ = snapshot.schema.by_path(self.path).storage_type
+        none = vectors_of(pa.array([], type_), metric=self.metric)
+        yield none.values, none.usable
+        if self.positions is None:
+            with index_rows(snapshot, self.path, VECTOR, self.fragments) as rows:
+                for batch in rows:
+                    found = vectors_of(batch.column(VALUE), metric=self.metric)
+                    yield found.values, found.usable
+            return
+        table = TableScan(snapshot)
+        projection = table.projection([self.path])
+        step = max(1, _AT_ONCE // (4 * type_.list_size))
+        for first in range(0, len(self.positions), step):
+            batch = table.taker.by_position(self.positions[first : first + step], projection)
+            found = vectors_of(batch.column(0), metric=self.metric)
+            yield found.values, found.usable
+
+
+class VectorReaders(Protocol):
+    """Where vectors are read: any processes that reach the table."""
+
+    def draw(self, orders: Sequence[SampleOrder]) -> list[Drawn]:
+        """Read vectors, and bring them here."""
+
+    def bounds(self, orders: Sequence[SampleOrder]) -> list[tuple[float, float]]:
+        """Return their least and greatest numbers."""
+
+    def leave(self, orders: Sequence[SampleOrder]) -> None:
+        """Read vectors, and keep the usable ones there."""
+
+    def sums(self, centroids: NDArray[np.float32], metric: str) -> list[Sums]:
+        """Return sum up what was left there."""
+
+
+def trained(
+    snapshot: Snapshot, wish: IndexWish, places: VectorReaders, parts: int, memory: int = MEMORY
+) -> Mapping[str, Any]:
+    """Train what a vector index is made with, of vectors that are read elsewhere.
+
+    If every vector can be a neighbor, the model is that of `index.vector.training.train` of the whole table, unless the
+    sample does not fit in memory: then centroids come of rounds over a sample that stays where it was read.
+
+    Args:
+        snapshot: The version.
+        wish: What is asked for.
+        places: Where vectors are read.
+        parts: Orders to give at once.
+        memory: Bytes of vectors that may be trained with here.
+
+    Returns:
+        The parameters of the wish, with centroids, bounds and codebook for all segments.
+
+    Raises:
+        InvalidInputError: There are too few vectors.
+    """
+    type_ = snapshot.schema.by_path(wish.column).storage_type
+    asked = VectorWish.of(wish.parameters, type_)
+    if asked.is_trained:
+        return wish.parameters
+    training = _Training(snapshot, wish.column, asked, number_type(type_.value_type), places, parts, memory)
+    model = training.run()
+    found = {**wish.parameters, "num_partitions": len(model.centroids), "ivf_centroids": model.centroids}
+    if asked.centroids is None:
+        found |= {"asked_partitions": asked.asked_partitions, "trained_rows": snapshot.count_rows()}
+    if model.storage == "PQ":
+        found["pq_codebook"] = model.codebook
+    elif model.storage == "SQ":
+        found["sq_bounds"] = model.bounds
+    return found
+
+
+class _Sampled:
+    """A sample that stands for all vectors: as many, and what training asks of them."""
+
+    def __init__(self, count: int, samples: Mapping[int, NDArray[Any]]) -> None:
+        self._count = count
+        self._samples = samples
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[tuple[Rows, NDArray[Any]]]:
+        raise InternalError("a sample is not all vectors", expected="bounds that are known")
+
+    def sample(self, count: int, seed: int) -> NDArray[Any]:
+        found = self._samples[seed]
+        return found if len(found) <= count else some_of(found, count, seed)
+
+
+@dataclass(frozen=True)
+class _Training:
+    snapshot: Snapshot
+    path: str
+    wish: VectorWish
+    item: np.dtype[Any]
+    places: VectorReaders
+    parts: int
+    memory: int
+
+    def run(self) -> Model:
+        total, width = self.snapshot.count_rows(), self.wish.dim * (1 if self.wish.metric == "hamming" else 4)
+        if total * width <= min(_SMALL, self.memory):
+            return self._of_all()
+        wish = self.wish
+        if wish.storage == "SQ" and wish.bounds is None:
+            found = self.places.bounds(self._orders(None))
+            low, high = min(low for low, _ in found), max(high for _, high in found)
+            if low <= high:
+                wish = replace(wish, bounds=apart(low, high))
+        count = wish.partitions_for(total)
+        if wish.centroids is None and wish.metric != "hamming" and wish.sample_rate * count * width > self.memory:
+            wish = replace(wish, centroids=self._in_rounds(total, count))
+        rate = 1
+        while rate * self._needed(wish, total) < total:
+            sampled = self._sampled(wish, total, rate)
+            if sampled is not None:
+                return train(wish, sampled, self.item)
+            rate *= _MORE
+        return self._of_all()
+
+    def _needed(self, wish: VectorWish, total: int) -> int:
+        """Return vectors of the larger one of both samples."""
+        centroids = wish.sample_rate * wish.partitions_for(total) if wish.centroids is None else 0
+        codebook = wish.sample_rate << wish.bits if wish.storage == "PQ" and wish.codebook is None else 0
+        return max(centroids, codebook)
+
+    def _of_all(self) -> Model:
+        with Spill() as spill:
+            kept = VectorSpill(self.memory, spill)
+            for drawn in self.places.draw(self._orders(None)):
+                kept.add(np.zeros(int(drawn.usable.sum()), np.uint64), drawn.values[drawn.usable])
+            return train(self.wish, kept, self.item)
+
+    def _sampled(self, wish: VectorWish, total: int, rate: int) -> _Sampled | None:
+        """Read both samples, `rate` times as large as needed; None if too few vectors are usable."""
+        centroids = wish.sample_rate * wish.partitions_for(total) if wish.centroids is None else 0
+        codebook = wish.sample_rate << wish.bits if wish.storage == "PQ" and wish.codebook is None else 0
+        chosen = {SEED: _chosen(total, rate * centroids, SEED), SEED + 1: _chosen(total, rate * codebook, SEED + 1)}
+        positions = np.union1d(chosen[SEED], chosen[SEED + 1])
+        drawn = self.places.draw(self._orders(positions)) if len(positions) else []
+        values = np.concatenate([d.values for d in drawn]) if drawn else np.empty((0, wish.dim), np.float32)
+        usable = np.concatenate([d.usable for d in drawn]) if drawn else np.empty(0, np.bool_)
+        samples = {}
+        for seed, mine in chosen.items():
+            found = np.searchsorted(positions, mine)
+            samples[seed] = values[found[usable[found]]]
+        share = float(usable.mean()) if len(usable) else 1.0
+        least = {SEED: wish.partitions_for(round(total * share)) if centroids else 0}
+        least[SEED + 1] = 1 << wish.bits if codebook else 0
+        if any(len(samples[seed]) < least[seed] for seed in samples):
+            return None
+        return _Sampled(round(total * share), samples)
+
+    def _in_rounds(self, total: int, count: int) -> NDArray[np.float32]:
+        """Return centroids of a sample that stays where it is read."""
+        size = min(self.wish.sample_rate * count, total)
+        positions = _chosen(total, size, SEED)
+        self.places.leave(self._orders(positions))
+        begin = _chosen(len(positions), min(2 * count, size), SEED + 2)
+        drawn = self.places.draw(self._orders(positions[begin]))
+        usable = of_metric(np.concatenate([d.values[d.usable] for d in drawn]), self.wish.metric)
+        centroids = some_of(usable, min(count, len(usable)), SEED) if len(usable) else usable
+        before: float | None = None
+        for _ in range(min(self.wish.max_iters, ROUNDS) if len(centroids) else 0):
+            centroids, loss = moved(self.places.sums(centroids, self.wish.metric), centroids)
+            if is_settled(before, loss):
+                break
+            before = loss
+        return centroids
+
+    def _orders(self, positions: NDArray[np.int64] | None) -> list[SampleOrder]:
+        """Return orders for positions, or for all rows, each for a run of neighbouring fragments."""
+        about = (self.snapshot.version, self.path, self.wish.metric)
+        runs = runs_of(self.snapshot, self.snapshot.fragments.ids(), self.parts)
+        if positions is None:
+            return [SampleOrder(*about, run) for run in runs]
+        ends = np.cumsum([rows_of(self.snapshot, run) for run in runs])
+        pieces = np.split(positions, np.searchsorted(positions, ends))[:-1]
+        return [SampleOrder(*about, run, piece) for run, piece in zip(runs, pieces, strict=True) if len(piece)]
+
+
+def _chosen(total: int, count: int, seed: int) -> NDArray[np.int64]:
+    """Return ascending places of a sample: those that `VectorSpill.sample` chooses."""
+    if count >= total:
+        return np.arange(total)
+    return np.sort(np.random.default_rng(seed).choice(total, count, replace=False)).astype(np.int64)

@@ -1,0 +1,218 @@
+"""Vector indexes of a table, as users call them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Self
+from uuid import UUID
+
+from lance_duck.arguments import checked_calls, did_you_mean, refuse_unknown
+from lance_duck.errors import InvalidInputError, NotIndexableError, UnsupportedError, WrongTypeError
+from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.storage.files import KINDS
+from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.indexes.create import IndexWish, create_index
+from lance_duck.verbs.indexes.kinds import IndexProgress, Progress, check_indexable, one_column, progress_of, uuid_of
+from lance_duck.verbs.indexes.rows import column_path
+
+_NUMBERS: Final = (
+    *("num_partitions", "target_partition_size", "num_sub_vectors", "num_bits"),
+    *("m", "ef_construction", "max_level", "sample_rate", "max_iters"),
+)
+_ARRAYS: Final = ("ivf_centroids", "pq_codebook")
+# How pylance goes about building, which changes nothing of the index.
+_IDLE: Final = (
+    *("index_cache_size", "shuffle_partition_batches", "shuffle_partition_concurrency", "storage_options"),
+    *("filter_nan", "streaming_sample_rate", "streaming_coreset_rate", "streaming_refine_passes", "one_pass_ivfpq"),
+)
+_REFUSED: Final = ("accelerator", "ivf_centroids_file", "precomputed_partition_dataset", "rabitq_model")
+_LAYOUT: Final = "V3"
+
+
+@checked_calls
+class VectorIndexChanges(Handle):
+    """Vector indexes of a table, for a handle on one of its versions."""
+
+    def create_index(
+        self,
+        column: str | Sequence[str],
+        index_type: str,
+        name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        num_partitions: int | None = None,
+        ivf_centroids: Any = None,
+        pq_codebook: Any = None,
+        num_sub_vectors: int | None = None,
+        accelerator: Any = None,
+        index_cache_size: int | None = None,
+        shuffle_partition_batches: int | None = None,
+        shuffle_partition_concurrency: int | None = None,
+        ivf_centroids_file: str | None = None,
+        precomputed_partition_dataset: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        filter_nan: bool = True,
+        train: bool = True,
+        fragment_ids: Iterable[int] | None = None,
+        index_uuid: str | UUID | None = None,
+        *,
+        target_partition_size: int | None = None,
+        skip_transpose: bool = False,
+        progress_callback: Callable[[IndexProgress], Any] | None = None,
+        progress: Progress | bool | None = None,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        **parameters: Any,
+    ) -> Self:
+        """Build an index over the vectors of a column, for searches of nearest neighbours.
+
+        What suits the rows and the dimension is chosen where no parameter says otherwise; those of other kinds than
+        the one that is asked for mean nothing.
+
+        Args:
+            column: Its dotted path.
+            index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
+            name: None: "{column}_idx".
+            metric: "L2" (or "euclidean"), "cosine" or "dot", in any case; "hamming" for vectors of uint8 alone,
+                in IVF_FLAT and IVF_HNSW_FLAT.
+            replace: Take the place of an index of this name over this column.
+            num_partitions: Of the inverted file.
+            ivf_centroids: (partitions, dim) numbers, of numpy or Arrow: none are trained.
+            pq_codebook: (sub-vectors, 2 ** num_bits, dim / sub-vectors) numbers, with ivf_centroids.
+            num_sub_vectors: Of PQ: parts that a vector is cut into.
+            accelerator: Refused: indexes are built by faiss on the CPU.
+            index_cache_size: Without effect: what open indexes take of memory is limited for all tables together.
+            shuffle_partition_batches: Without effect: rows are sorted into partitions in memory, or in runs on disk.
+            shuffle_partition_concurrency: Without effect: see `shuffle_partition_batches`.
+            ivf_centroids_file: Refused.
+            precomputed_partition_dataset: Refused.
+            storage_options: Without effect: the table is open, with the settings that it was opened with.
+            filter_nan: Without effect: vectors with NaN are never in an index.
+            train: Build it of all rows; False: it covers nothing until `optimize.optimize_indices`.
+            fragment_ids: Refused: see `create_index_uncommitted`.
+            index_uuid: Of the segment.
+            target_partition_size: Rows of a partition that are aimed at, in place of num_partitions.
+            skip_transpose: Refused.
+            progress_callback: Called with the steps of the build.
+            progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
+            commit_message: Kept with the transaction.
+            transaction_properties: Likewise.
+            parameters: num_bits, m, ef_construction, max_level, sample_rate, max_iters. Without effect are
+                streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes and one_pass_ivfpq, which say how
+                pylance trains.
+
+        Returns:
+            This handle, on the new version.
+
+        Raises:
+            UnknownColumnError: There is no such column.
+            NotIndexableError: It holds no vectors, or there is no such kind of vector index.
+            IndexExistsError: The name is taken, and replace=False, or by an index over another column.
+            InvalidInputError: An argument makes no sense, or there are too few vectors to train with.
+            UnsupportedError: An argument that is refused.
+            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        """
+        if fragment_ids is not None:
+            raise InvalidInputError(
+                "fragment_ids", where="create_index", remedy="call create_index_uncommitted(…, fragment_ids=…)"
+            )
+        given = {
+            **parameters,
+            "metric": metric,
+            "num_partitions": num_partitions,
+            "ivf_centroids": ivf_centroids,
+            "pq_codebook": pq_codebook,
+            "num_sub_vectors": num_sub_vectors,
+            "accelerator": accelerator,
+            "ivf_centroids_file": ivf_centroids_file,
+            "precomputed_partition_dataset": precomputed_partition_dataset,
+            "target_partition_size": target_partition_size,
+            "skip_transpose": skip_transpose,
+        }
+        told = progress_of(progress, progress_callback)
+        wish = vector_wish(
+            self._to_change, column, index_type, given, name, replace=replace, train=train, uuid=index_uuid, told=told
+        )
+        said = properties_of(commit_message, transaction_properties)
+        self._move_to(create_index(self._to_change, wish, said))
+        return self
+
+
+def is_vector_kind(index_type: Any) -> bool:
+    """Return whether a name is one of vector indexes, supported or not, or was meant to be."""
+    return isinstance(index_type, str) and index_type.upper().startswith(("IVF", "HNSW"))
+
+
+def vector_wish(
+    snapshot: Snapshot,
+    column: Any,
+    index_type: Any,
+    parameters: Mapping[str, Any],
+    name: str | None = None,
+    *,
+    replace: bool = False,
+    train: bool = True,
+    uuid: str | UUID | None = None,
+    told: Progress | None = None,
+) -> IndexWish:
+    """Return the index that a user asks for, checked against the table.
+
+    Args:
+        snapshot: Version of the table.
+        column: Path of the column.
+        index_type: Name of a kind of vector index, in any case.
+        parameters: Arguments of `VectorIndexChanges.create_index`, by name.
+        name: As there, like the following.
+        replace: Likewise.
+        train: Likewise.
+        uuid: Of the segment.
+        told: Called with the rows that are taken in.
+
+    Raises:
+        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As there.
+    """
+    path = column_path(snapshot.schema, one_column(column))
+    check_indexable(snapshot, path, VECTOR)
+    if not isinstance(index_type, str) or index_type.upper() not in KINDS:
+        raise NotIndexableError(
+            f"{index_type} is no kind of vector index that is supported",
+            expected=", ".join(KINDS),
+            remedy=did_you_mean(index_type, KINDS) or "create_scalar_index makes indexes of other kinds",
+        )
+    chosen = {"index_type": index_type.upper(), **_chosen(parameters)}
+    type_ = snapshot.schema.by_path(path).storage_type
+    wish = VectorWish.of(chosen, type_)
+    given = None if uuid is None else uuid_of(uuid)
+    return IndexWish(path, VECTOR, name, replace, train, chosen, given, told, untrained=wish.details())
+
+
+def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of the kind, of all arguments."""
+    known = {"metric", "index_file_version", "skip_transpose", *_NUMBERS, *_ARRAYS, *_IDLE, *_REFUSED}
+    refuse_unknown(sorted(given), sorted(known), "a vector index", "parameter")
+    for name in _REFUSED:
+        if given.get(name) is not None:
+            raise UnsupportedError(f"{name} of a vector index", remedy="leave it out")
+    if given.get("skip_transpose"):
+        raise UnsupportedError("skip_transpose of a vector index", remedy="leave it out")
+    if given.get("index_file_version", _LAYOUT) != _LAYOUT:
+        raise UnsupportedError("index_file_version", expected=_LAYOUT, found=repr(given["index_file_version"]))
+    if given.get("pq_codebook") is not None and given.get("ivf_centroids") is None:
+        raise InvalidInputError(
+            "pq_codebook without ivf_centroids", remedy="give the centroids that it was trained with"
+        )
+    found: dict[str, Any] = {"metric": "l2" if given.get("metric") is None else given["metric"]}
+    found |= {name: _whole(name, given[name]) for name in _NUMBERS if given.get(name) is not None}
+    return found | {name: given[name] for name in _ARRAYS if given.get(name) is not None}
+
+
+def _whole(name: str, number: Any) -> int:
+    """Return a whole number, also one that is given as a float."""
+    if isinstance(number, bool) or not (hasattr(number, "__index__") or isinstance(number, float)):
+        raise WrongTypeError(name, expected="a whole number", found=repr(number))
+    if isinstance(number, float) and not number.is_integer():
+        raise InvalidInputError(name, expected="a whole number", found=number)
+    return int(number)

@@ -1,0 +1,275 @@
+"""The builder of merges, by the names that pylance gives its parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Self, TypeVar
+
+import pyarrow as pa
+
+from lance_duck.arguments import checked_calls, unknown_value
+from lance_duck.commit import commit, run_again
+from lance_duck.commit.committer import new_transaction
+from lance_duck.errors import InvalidInputError
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.change import check_patience, transaction_properties
+from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.merge.explain import explain, metrics_of
+from lance_duck.verbs.merge.plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
+from lance_duck.verbs.merge.run import MergeResult, write_merge
+from lance_duck.verbs.merge.source import MergeSource
+from lance_duck.verbs.public.bases import target_bases
+from lance_duck.verbs.public.lance_operation import Transaction
+from lance_duck.verbs.public.operation_convert import from_transaction
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.wire.schema import Schema
+from lance_duck.wire.schema_write import primary_key
+from lance_duck.wire.transaction import transaction_from_proto
+from lance_duck.write.options import WriteOptions, storage_version
+
+_T = TypeVar("_T")
+
+
+@checked_calls
+class MergeInsertBuilder:
+    """A merge of rows into a table, that is said in parts and then executed.
+
+    Rows match when all their keys are equal; a null equals nothing. A source with a key more than once is refused,
+    unless `source_dedupe_behavior` says otherwise. Two merges at once that insert one key never both come through:
+    the later one runs again and finds the row.
+
+    Args:
+        handle: On the version of the table.
+        on: Key columns; None: the unenforced primary key.
+
+    Raises:
+        InvalidInputError: No such column, or no key at all.
+    """
+
+    def __init__(self, handle: Handle, on: str | Iterable[str] | None = None) -> None:
+        self._handle = handle
+        self._plan = MergePlan(_keys(handle._to_change.schema, on))
+        self._said: dict[str, str] | None = None
+
+    def when_matched_update_all(self, condition: str | None = None) -> Self:
+        """Return rows that match get the values of the source; columns that it does not have stay as they are.
+
+        Args:
+            condition: SQL over `source` and `target`, such as "source.version > target.version": only where it is
+                true. Other rows that match stay as they are.
+        """
+        return self._set(matched=UPDATE, condition=condition)
+
+    def when_matched_delete(self) -> Self:
+        """Return rows that match are deleted."""
+        return self._set(matched=DELETE, condition=None)
+
+    def when_matched_fail(self) -> Self:
+        """Return the merge fails if a row matches."""
+        return self._set(matched=FAIL, condition=None)
+
+    def when_matched_do_nothing(self) -> Self:
+        """Return rows that match stay as they are; so it is unless another choice is made."""
+        return self._set(matched=NOTHING, condition=None)
+
+    def when_not_matched_insert_all(self) -> Self:
+        """Return source rows that match none are inserted; columns that the source does not have are null."""
+        return self._set(insert=True)
+
+    def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
+        """Return rows of the table that no source row matches are deleted.
+
+        Args:
+            expr: SQL over the table: only where it is true.
+        """
+        return self._set(by_source_delete=True, by_source_condition=expr)
+
+    def source_dedupe_behavior(self, behavior: str) -> Self:
+        """Decide about source rows with a repeated key: "fail" refuses them, "first_seen" skips them."""
+        return self._set(dedupe=_one_of("source_dedupe_behavior", behavior, DEDUPES))
+
+    def conflict_retries(self, max_retries: int) -> Self:
+        """Return times to run again on the newest version after another change came first; 10 unless given."""
+        check_patience(max_retries, self._plan.timeout)
+        return self._set(retries=max_retries)
+
+    def retry_timeout(self, timeout: timedelta) -> Self:
+        """Return time after which it does not run again; 30 seconds unless given."""
+        check_patience(self._plan.retries, timeout)
+        return self._set(timeout=timeout)
+
+    def use_index(self, use_index: bool) -> Self:
+        """Return whether an index of the key may find the rows of few keys; True unless said. It changes no answer."""
+        return self._set(use_index=bool(use_index))
+
+    def write_mode(self, mode: str) -> Self:
+        """Return how updated rows are written: "rewrite_rows", also by "auto", or "rewrite_columns".
+
+        "rewrite_columns" writes the columns of the source anew for all rows of the fragments that have matching rows,
+        and touches no other column; only for updates by a source that has some columns, without inserts or deletes.
+        """
+        return self._set(write_mode=_one_of("write_mode", mode, MODES))
+
+    def data_storage_version(self, version: str) -> Self:
+        """Return version of the files that are written; that of the table unless given."""
+        return self._set(data_storage_version=storage_version(version))
+
+    def commit_message(self, message: str) -> Self:
+        """Return a message that is kept with the transaction."""
+        self._said = transaction_properties(message, self._said)
+        return self
+
+    def transaction_properties(self, properties: Mapping[str, str]) -> Self:
+        """Return texts by name that are kept with the transaction."""
+        self._said = transaction_properties(None, {**(self._said or {}), **properties})
+        return self
+
+    def target_bases(self, bases: list[str]) -> Self:
+        """Return new fragments go to these base paths, by name or URI, in turn; the URI of the table is its root."""
+        return self._set(target_bases=tuple(bases), target_all_bases=None)
+
+    def target_all_bases(self, include_primary: bool = True) -> Self:
+        """Return new fragments go to all base paths of the table in turn, its root among them unless told otherwise."""
+        return self._set(target_bases=None, target_all_bases=include_primary)
+
+    def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
+        """Carry it out, and move the handle to the version that results.
+
+        Args:
+            data_obj: The source: whatever `write_dataset` takes.
+            schema: Of the source, where it does not say.
+
+        Raises:
+            InvalidInputError: The source does not fit the table, repeats a key, or matches rows where none may match;
+                a bad condition, or nothing to do.
+            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        """
+        after, result = self._with_source(data_obj, schema, self._attempts)
+        self._handle._move_to(after)
+        return result
+
+    def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, MergeResult]:
+        """Write everything, and leave the commit to `LanceDataset.commit`.
+
+        Nothing looks out for others that insert the same keys until then, unless the keys are the primary key.
+
+        Args:
+            data_obj: The source: whatever `write_dataset` takes.
+            schema: Of the source, where it does not say.
+
+        Returns:
+            The transaction, and what it will do.
+
+        Raises:
+            InvalidInputError: As `execute` does.
+        """
+
+        def write(source: MergeSource) -> tuple[Transaction, MergeResult]:
+            snapshot = self._handle._snapshot
+            options = self._options(snapshot)
+            with UncommittedFiles(snapshot, options.bases) as draft:
+                merged = write_merge(snapshot, self._plan, source, options, draft)
+            snapshot.store.sync()
+            proto = new_transaction(snapshot.version, merged.operation, self._said)
+            return from_transaction(transaction_from_proto(proto)), merged.result
+
+        return self._with_source(data_obj, schema, write)
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """Return what the merge does, in a few lines.
+
+        Args:
+            schema: Of the source; None: that of the table.
+            verbose: Name the columns with their types.
+        """
+        self._plan.check()
+        snapshot = self._handle._snapshot
+        names = snapshot.schema.names if schema is None else schema.names
+        return explain(self._plan, snapshot, names, schema if verbose else None)
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
+        """Do everything but the commit, and say what it took; nothing stays."""
+        began = time.perf_counter()
+
+        def attempt(source: MergeSource) -> str:
+            snapshot = self._handle._snapshot
+            options = self._options(snapshot)
+            with _Undone(snapshot, options.bases) as draft:
+                merged = write_merge(snapshot, self._plan, source, options, draft)
+            took = time.perf_counter() - began
+            return explain(self._plan, snapshot, source.table.column_names, metrics=metrics_of(merged, took))
+
+        return self._with_source(data_obj, schema, attempt)
+
+    def _attempts(self, source: MergeSource) -> tuple[Snapshot, MergeResult]:
+        def attempt(snapshot: Snapshot) -> tuple[Snapshot, MergeResult]:
+            options = self._options(snapshot)
+            with UncommittedFiles(snapshot, options.bases) as draft:
+                merged = write_merge(snapshot, self._plan, source, options, draft)
+                draft.committing()
+                after = commit(
+                    snapshot,
+                    merged.operation,
+                    affected=merged.affected,
+                    guard=merged.guard,
+                    properties=self._said,
+                )
+            return after, merged.result
+
+        return run_again(self._handle._to_change, attempt, self._plan.retries, self._plan.timeout.total_seconds())
+
+    def _with_source(self, data: Any, schema: pa.Schema | None, work: Callable[[MergeSource], _T]) -> _T:
+        self._plan.check()
+        source = MergeSource(data, self._handle._snapshot.schema, self._plan.on, schema)
+        try:
+            return work(source)
+        finally:
+            source.close()
+
+    def _options(self, snapshot: Snapshot) -> WriteOptions:
+        plan = self._plan
+        bases = target_bases(snapshot.location, snapshot.base_paths, plan.target_bases, plan.target_all_bases)
+        return WriteOptions(
+            data_storage_version=plan.data_storage_version or snapshot.data_storage_version,
+            bases=bases,
+            committed_here=True,
+        )
+
+    def _set(self, **choices: Any) -> Self:
+        self._plan = replace(self._plan, **choices)
+        return self
+
+
+class _Undone(UncommittedFiles):
+    """A draft that is thrown away."""
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__(Exception, Exception(), None)
+
+
+def _keys(schema: Schema, on: str | Iterable[str] | None) -> tuple[str, ...]:
+    if on is None:
+        names = tuple(field.name for field in primary_key(schema))
+    else:
+        names = (on,) if isinstance(on, str) else tuple(on)
+    if not names:
+        raise InvalidInputError(
+            "a merge needs join keys", where="merge_insert", expected="key columns, or a table with a primary key"
+        )
+    for i, name in enumerate(names):
+        if name not in schema.names:
+            raise InvalidInputError(
+                f"no key column {name!r}", where="merge_insert", expected=f"one of {', '.join(schema.names)}"
+            )
+        if name in names[:i]:
+            raise InvalidInputError("key column named twice", where="merge_insert", found=name)
+    return names
+
+
+def _one_of(what: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise unknown_value(what, value, choices)
+    return value

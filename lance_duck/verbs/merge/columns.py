@@ -1,0 +1,132 @@
+"""Updates in place: the columns of the source are written anew for all rows of the fragments that have matches.
+
+A new file takes a column over from the file before it, where the id of its field becomes -2; a file that has lost all
+its columns leaves the fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.commit.operations import REWRITE_COLUMNS, Update
+from lance_duck.errors import InvalidInputError
+from lance_duck.rows import roaring_bytes
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ROW_ID
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.merge.match import Matches
+from lance_duck.verbs.merge.plan import UPDATE, MergePlan
+from lance_duck.verbs.merge.source import MergeSource
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.rows_moved import offsets_by_fragment
+from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
+from lance_duck.wire.schema import Schema
+from lance_duck.write.coerce import coerce
+from lance_duck.write.files import write_columns
+from lance_duck.write.options import WriteOptions
+
+
+def check_columns(plan: MergePlan, source: MergeSource) -> None:
+    """Refuse a merge that cannot be made in place, with InvalidInputError."""
+    changed = [field for field in source.schema.fields if field.name not in plan.on]
+    reasons = {
+        "inserts add rows": plan.insert,
+        "only matched rows can be updated": plan.matched != UPDATE or plan.by_source_delete,
+        "the source has all columns": not source.missing,
+        "the source has parts of structs": bool(source.partial),
+        "the source has no column but the keys": not changed,
+        "the source has blobs": any(field.blob_version for top in changed for field in top.walk()),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise InvalidInputError(
+                "columns cannot be rewritten in place", where="merge_insert", found=reason, remedy="use rewrite_rows"
+            )
+
+
+def rewrite_columns(
+    snapshot: Snapshot,
+    plan: MergePlan,
+    source: MergeSource,
+    matches: Matches,
+    options: WriteOptions,
+    draft: UncommittedFiles,
+) -> Update:
+    """Write new files for the columns of the source.
+
+    Args:
+        snapshot: The version that is merged into.
+        plan: The merge.
+        source: The source.
+        matches: The rows; `updated` ascends.
+        options: Version of the files.
+        draft: Notes the files.
+    """
+    schema = Schema(tuple(field for field in source.schema.fields if field.name not in plan.on))
+    updated, bitmaps, start = [], {}, 0
+    for fragment_id, offsets in offsets_by_fragment(matches.updated).items():
+        fragment = snapshot.fragment(fragment_id)
+        sources = matches.sources[start : start + len(offsets)]
+        start += len(offsets)
+        batches = _patched(snapshot, fragment, schema, source, offsets, sources)
+        file = write_columns(snapshot.store, schema, batches, snapshot.physical_rows(fragment), options)
+        draft.note_fragments([replace(fragment, files=(file,))])
+        updated.append(with_columns(fragment, file))
+        bitmaps[fragment_id] = roaring_bytes(offsets)
+    return Update(
+        updated_fragments=updated,
+        fields_modified=[field.id for field in schema.walk()],
+        update_mode=REWRITE_COLUMNS,
+        updated_fragment_offsets=bitmaps,
+    )
+
+
+def with_columns(fragment: Fragment, file: DataFile) -> Fragment:
+    """Return the fragment, where a file has taken its fields over from those before it."""
+    taken = set(file.fields)
+    files = []
+    for old in fragment.files:
+        fields = tuple(TOMBSTONE if field in taken else field for field in old.fields)
+        if any(field != TOMBSTONE for field in fields):
+            files.append(replace(old, fields=fields))
+    return replace(fragment, files=(*files, file))
+
+
+def _patched(
+    snapshot: Snapshot,
+    fragment: Fragment,
+    schema: Schema,
+    source: MergeSource,
+    offsets: NDArray[np.uint32],
+    sources: NDArray[np.int64],
+) -> Iterator[pa.RecordBatch]:
+    """Yield all physical rows of a fragment, with the values of the source where it has some."""
+    table = TableScan(snapshot)
+    options = ScanOptions(
+        columns=[*schema.names, ROW_ID], fragments=[fragment.id], with_row_id=True, include_deleted_rows=True
+    )
+    before = (batch.select(schema.names) for batch in table.reader(table.plan(options)))
+    first = 0
+    for batch in coerce(before, schema):
+        low, high = np.searchsorted(offsets, [first, first + batch.num_rows])
+        places = np.arange(batch.num_rows)
+        places[offsets[low:high].astype(np.int64) - first] = batch.num_rows + np.arange(high - low)
+        given = source.rows(sources[low:high]).select(schema.names)
+        yield _chosen(batch, given, places)
+        first += batch.num_rows
+
+
+def _chosen(batch: pa.RecordBatch, given: pa.Table, places: NDArray[np.int64]) -> pa.RecordBatch:
+    if not given.num_rows:
+        return batch
+    columns: Sequence[pa.Array] = [
+        pa.concat_arrays([old, *new.chunks]).take(pa.array(places))
+        for old, new in zip(batch.columns, given.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -1,0 +1,104 @@
+"""The commit of a merge in parts: what they wrote becomes one Update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.commit import commit
+from lance_duck.commit.key_filter import KeyExistenceFilter, key_filter
+from lance_duck.commit.operations import Update
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.merge.guard import InsertGuard
+from lance_duck.verbs.merge.parts import MergePart, repeated_key
+from lance_duck.verbs.merge.plan import MergePlan
+from lance_duck.verbs.merge.run import MergeResult
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.find import rows_at
+from lance_duck.verbs.rows.keys import KeyIndex
+from lance_duck.verbs.rows.rows_moved import Deleted, Offsets
+from lance_duck.wire.schema_write import primary_key
+
+MOST_KEYS: Final = 1 << 24
+"""Inserted keys that are looked for in newer versions; where there are more, any new row counts as one of them."""
+
+_UNKNOWN: Final = 1 << 16
+
+
+def commit_parts(
+    snapshot: Snapshot,
+    plan: MergePlan,
+    columns: Sequence[str],
+    parts: Sequence[MergePart],
+    delete: Callable[[Offsets], Deleted],
+    draft: UncommittedFiles,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, MergeResult]:
+    """Commit what the parts of a merge wrote.
+
+    Args:
+        snapshot: The version that is merged into.
+        plan: The merge.
+        columns: Names of the columns of the source.
+        parts: All of them.
+        delete: Writes the deletion files of the rows that leave their place, and notes them in the draft.
+        draft: Has noted what the parts wrote.
+        properties: Of the transaction.
+
+    Raises:
+        InvalidInputError: A row of the table matches several rows of the source.
+        RetryableError: Another change came first: the merge is to run again, from the join on.
+    """
+    gone, repeated = Offsets.united([rows for part in parts for rows in (part.updated, part.deleted)])
+    if repeated is not None:
+        raise repeated_key(_key_text(snapshot, plan, repeated))
+    deleted = delete(gone)
+    inserted = sum(part.inserted for part in parts)
+    keys = _inserted_keys(parts)
+    fields = [field for field in snapshot.schema.fields if inserted or field.name in columns]
+    operation = Update(
+        removed_fragment_ids=deleted.removed,
+        updated_fragments=deleted.updated,
+        new_fragments=[fragment for part in parts for fragment in part.fragments],
+        fields_for_preserving_frag_bitmap=[field.id for top in fields for field in top.walk()],
+        inserted_rows=_key_filter(snapshot, plan, keys) if inserted else None,
+    )
+    guard = InsertGuard(snapshot, None if keys is None else KeyIndex(keys.columns, plan.on), plan.on)
+    draft.committing()
+    after = commit(
+        snapshot, operation, affected=deleted.affected, guard=guard if inserted else None, properties=properties
+    )
+    return after, {
+        "num_inserted_rows": inserted,
+        "num_updated_rows": sum(part.updated.count for part in parts),
+        "num_deleted_rows": sum(part.deleted.count for part in parts),
+    }
+
+
+def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
+    """Return keys of all inserted rows; None: they are too many."""
+    tables = [part.keys for part in parts if part.inserted]
+    known = [table for table in tables if table is not None]
+    if not known or len(known) < len(tables) or sum(table.num_rows for table in known) > MOST_KEYS:
+        return None
+    return pa.concat_tables(known).combine_chunks()
+
+
+def _key_filter(snapshot: Snapshot, plan: MergePlan, keys: pa.Table | None) -> KeyExistenceFilter | None:
+    """Return inserted keys, for writers that look at the transaction alone; only of merges by the primary key."""
+    fields = primary_key(snapshot.schema)
+    names = [field.name for field in fields]
+    if not fields or sorted(names) != sorted(plan.on):
+        return None
+    columns = (
+        [pa.nulls(_UNKNOWN, field.storage_type) for field in fields] if keys is None else keys.select(names).columns
+    )
+    return key_filter([field.id for field in fields], columns)
+
+
+def _key_text(snapshot: Snapshot, plan: MergePlan, address: int) -> str:
+    (row,) = rows_at(snapshot, np.array([address], np.uint64), plan.on)
+    return ", ".join(f"{name} = {row.column(name)[0].as_py()!r}" for name in plan.on)

@@ -1,0 +1,58 @@
+"""Keeps two changes that insert one key from both coming through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_duck.errors import RetryableError
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.rows.keys import KeyIndex
+from lance_duck.wire.fragment import DataFile, Fragment
+
+
+class InsertGuard:
+    """Looks for inserted keys among rows that came after the version that a merge has read.
+
+    Args:
+        base: That version.
+        keys: Keys that are inserted; None: they are not known, any of those rows may have one.
+        on: Key columns.
+    """
+
+    def __init__(self, base: Snapshot, keys: KeyIndex | None, on: Sequence[str]) -> None:
+        self._keys = keys
+        self._on = list(on)
+        self._seen = {_identity(fragment) for fragment in base.fragments}
+
+    def __call__(self, newer: Snapshot) -> None:
+        """Look into the fragments that no version before had.
+
+        Raises:
+            RetryableError: One of the keys is there now, or may be.
+        """
+        fresh = [fragment for fragment in newer.fragments if _identity(fragment) not in self._seen]
+        if not fresh:
+            return
+        if self._keys is None:
+            raise _same_key(newer)
+        table = TableScan(newer, self._keys.sieve([(name,) for name in self._on]))
+        options = ScanOptions(columns=self._on, fragments=[fragment.id for fragment in fresh])
+        for batch in table.reader(table.plan(options)):
+            if (self._keys.find(batch.columns) >= 0).any():
+                raise _same_key(newer)
+        self._seen |= {_identity(fragment) for fragment in fresh}
+
+
+def _same_key(newer: Snapshot) -> RetryableError:
+    return RetryableError(
+        "another change inserted a row with the same key",
+        where=f"{newer.uri} version {newer.version}",
+        remedy="run the merge again",
+    )
+
+
+def _identity(fragment: Fragment) -> tuple[int, tuple[DataFile, ...]]:
+    """Return what stays the same as long as the values of a fragment do."""
+    return fragment.id, fragment.files

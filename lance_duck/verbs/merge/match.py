@@ -1,0 +1,216 @@
+"""Which rows of a table a source matches: where they are, and which source row each gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.indexes.indexed_columns import indexed_columns
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate.tree import Path
+from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.merge.plan import (
+    DELETE,
+    FAIL,
+    NOTHING,
+    UPDATE,
+    MergePlan,
+    PairCondition,
+    by_source_filter,
+    columns_of,
+    filter_columns,
+)
+from lance_duck.verbs.merge.source import MergeSource
+from lance_duck.verbs.rows.keys import Codes, KeyIndex
+
+Addresses = NDArray[np.uint64]
+
+_AT_ONCE: Final = 1 << 18
+
+FEW: Final = 8192
+"""Rows of a table for each key of the source from which on keys are looked up: each may be on a page of its own."""
+
+
+@dataclass
+class Matches:
+    """The matches of a merge, row by row.
+
+    Attributes:
+        updated: Addresses of rows that get new values.
+        sources: Source row of each.
+        row_ids: Stable row id of each; empty without stable row ids.
+        created_at: Version in which each was created, likewise.
+        deleted: Addresses of rows that are deleted.
+        inserted: Source rows that are inserted, ascending.
+    """
+
+    updated: Addresses
+    sources: NDArray[np.int64]
+    row_ids: NDArray[np.uint64]
+    created_at: NDArray[np.uint64]
+    deleted: Addresses
+    inserted: NDArray[np.int64]
+
+    @property
+    def gone(self) -> Addresses:
+        """Addresses of all rows that leave their place."""
+        return np.concatenate([self.updated, self.deleted])
+
+
+def match_rows(snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> Matches:
+    """Find what a merge does; reads keys, and what conditions need, of the rows that may matter.
+
+    Raises:
+        InvalidInputError: The source repeats a key, a row matches although none may, or a bad condition.
+    """
+    return _Matcher(snapshot, plan, source).run()
+
+
+def indexed_keys(snapshot: Snapshot, keys: KeyIndex, on: Sequence[str]) -> dict[Path, pa.DataType]:
+    """Return key columns, with types, whose indexes find the rows; none unless the keys are few."""
+    if keys.count * FEW > snapshot.count_rows():
+        return {}
+    fields = {field.name: field for field in snapshot.schema.fields}
+    return {(name,): fields[name].storage_type for name in indexed_columns(snapshot).intersection(on)}
+
+
+@dataclass
+class _Matches:
+    updated: list[Addresses] = field(default_factory=list)
+    sources: list[Codes] = field(default_factory=list)
+    row_ids: list[Addresses] = field(default_factory=list)
+    created_at: list[Addresses] = field(default_factory=list)
+    deleted: list[Addresses] = field(default_factory=list)
+
+
+class _Matcher:
+    def __init__(self, snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> None:
+        self._snapshot = snapshot
+        self._plan = plan
+        self._source = source
+        self._keys: KeyIndex = source.keys
+        self._hit = np.zeros(self._keys.count, np.bool_)
+        self._found = _Matches()
+        self._lineage = plan.matched == UPDATE and snapshot.has_stable_row_ids
+        self._unless = by_source_filter(plan, snapshot.schema)
+        self._condition: PairCondition | None = None
+        if plan.condition is not None:
+            self._condition = PairCondition.parse(
+                plan.condition, source.table.schema, snapshot.schema.with_blob_bytes().scan_arrow
+            )
+
+    def run(self) -> Matches:
+        if self._plan.dedupe == "fail":
+            self._refuse_repeated()
+        for batch in self._rows():
+            self._take(batch)
+        found = self._found
+        return Matches(
+            _joined(found.updated, np.uint64),
+            _joined(found.sources, np.int64),
+            _joined(found.row_ids, np.uint64),
+            _joined(found.created_at, np.uint64),
+            _joined(found.deleted, np.uint64),
+            self._inserted(),
+        )
+
+    def _rows(self) -> Iterator[pa.Table]:
+        """Yield rows of the table that may matter, many at once: a lookup costs as much as the source is long."""
+        hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if self._lineage else [])]
+        columns = [*self._plan.on, *hidden]
+        sieve = None
+        if self._plan.by_source_delete:
+            columns += filter_columns(self._unless)
+        else:
+            indexed = indexed_keys(self._snapshot, self._keys, self._plan.on) if self._plan.use_index else {}
+            sieve = self._keys.sieve([(name,) for name in self._plan.on], indexed)
+        if self._condition is not None:
+            columns += self._condition.target_columns
+        table = TableScan(self._snapshot, sieve)
+        wanted = list(dict.fromkeys(columns))
+        use_index = self._plan.use_index
+        scan = table.plan(ScanOptions(columns=wanted, blob_handling="all_binary", use_scalar_index=use_index))
+        held: list[pa.RecordBatch] = []
+        most, rows = max(_AT_ONCE, 2 * len(self._source)), 0
+        if not self._keys.count and not self._plan.by_source_delete:
+            return
+        for batch in table.reader(scan):
+            held.append(batch)
+            rows += batch.num_rows
+            if rows >= most:
+                yield pa.Table.from_batches(held)
+                held, rows = [], 0
+        if held:
+            yield pa.Table.from_batches(held)
+
+    def _take(self, rows: pa.Table) -> None:
+        codes = self._keys.find([rows.column(name) for name in self._plan.on])
+        hits = np.flatnonzero(codes >= 0)
+        addresses = rows.column(ROW_ADDRESS).to_numpy()
+        if len(hits):
+            self._hit[codes[hits]] = True
+            self._matched(rows, hits, self._keys.first_rows[codes[hits]], addresses)
+        if self._plan.by_source_delete:
+            lost = codes < 0
+            if self._unless is not None:
+                wanted = {name: rows.column(name) for name in filter_columns(self._unless)}
+                passed = self._unless.mask(columns_of(pa.table(wanted)), len(codes))
+                lost &= np.asarray(passed)
+            self._found.deleted.append(addresses[lost])
+
+    def _matched(self, rows: pa.Table, hits: Codes, sources: Codes, addresses: Addresses) -> None:
+        if self._plan.matched == NOTHING:
+            return
+        if self._plan.matched == FAIL:
+            raise InvalidInputError(
+                "a source row matches a row of the table",
+                where="merge_insert",
+                expected="none, as when_matched_fail says",
+                found=self._source.key_text(int(sources[0])),
+            )
+        if self._condition is not None:
+            passed = self._condition.mask(
+                self._source.rows(sources).select(list(self._condition.source_columns)),
+                rows.select(list(self._condition.target_columns)).take(pa.array(hits)),
+            )
+            keep = np.asarray(passed)
+            hits, sources = hits[keep], sources[keep]
+        if self._plan.matched == DELETE:
+            self._found.deleted.append(addresses[hits])
+            return
+        self._found.updated.append(addresses[hits])
+        self._found.sources.append(sources)
+        if self._lineage:
+            self._found.row_ids.append(rows.column(ROW_ID).to_numpy()[hits])
+            self._found.created_at.append(rows.column(CREATED_AT).to_numpy()[hits])
+
+    def _inserted(self) -> Codes:
+        if not self._plan.insert:
+            return np.empty(0, np.int64)
+        codes = self._keys.codes
+        fresh = codes < 0
+        fresh[codes >= 0] = ~self._hit[codes[codes >= 0]]
+        fresh[self._keys.repeated] = False
+        return np.flatnonzero(fresh)
+
+    def _refuse_repeated(self) -> None:
+        uses_rows = self._plan.insert or self._plan.matched != NOTHING
+        if uses_rows and len(self._keys.repeated):
+            raise InvalidInputError(
+                "Ambiguous merge: the source has a key more than once",
+                where="merge_insert",
+                found=self._source.key_text(int(self._keys.repeated[0])),
+                remedy="leave only one row of each key, or choose source_dedupe_behavior('first_seen')",
+            )
+
+
+def _joined(pieces: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    return np.concatenate(pieces) if pieces else np.empty(0, dtype)

@@ -1,0 +1,295 @@
+"""A merge in parts: each writes rows of its own, wherever it runs, and one commit brings them all.
+
+Whoever joins source and table does so by the bytes of keys (`key_bytes`); what comes of it is cut so that all pairs
+with rows of one fragment, and all source rows of one key that match none, are in one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.blobs.copies import kept_blobs
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.merge.match import Matches, indexed_keys
+from lance_duck.verbs.merge.plan import (
+    DELETE,
+    FAIL,
+    NOTHING,
+    MergePlan,
+    PairCondition,
+    by_source_filter,
+    columns_of,
+    filter_columns,
+)
+from lance_duck.verbs.merge.source import MergeSource
+from lance_duck.verbs.merge.write import new_rows
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.find import AddressSieve, rows_at
+from lance_duck.verbs.rows.key_bytes import key_bytes
+from lance_duck.verbs.rows.keys import KeyIndex
+from lance_duck.verbs.rows.rows_moved import Offsets, moved_rows, offsets_by_fragment
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.files import write_fragments
+from lance_duck.write.options import WriteOptions
+
+Addresses = NDArray[np.uint64]
+
+MOST_KEYS: Final = 1 << 18
+"""Inserted keys that a part tells of."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Some of what joining a source and a table gives; in all of a part the order is by address, then by key.
+
+    Attributes:
+        source: Columns of the source; without meaning where there is no row of it.
+        keys: Bytes of the key of the source row, binary; null where it has none.
+        matched: Whether there is a row of the table.
+        addresses: Of the row of the table; without meaning where there is none.
+        given: Whether there is a row of the source. Where there is none, the row of the table is deleted.
+    """
+
+    source: pa.RecordBatch
+    keys: pa.Array
+    matched: NDArray[np.bool_]
+    addresses: Addresses
+    given: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class MergePart:
+    """What a part wrote.
+
+    Attributes:
+        fragments: New fragments.
+        updated: Rows of the table that were written anew.
+        deleted: Rows of the table that are deleted.
+        inserted: Number of rows that are new.
+        keys: Their key columns, in the types of the table; None: they are too many to tell.
+    """
+
+    fragments: tuple[Fragment, ...]
+    updated: Offsets
+    deleted: Offsets
+    inserted: int
+    keys: pa.Table | None
+
+
+def table_keys(
+    snapshot: Snapshot, plan: MergePlan, fragments: Sequence[int], sought: KeyIndex | None = None
+) -> Iterator[tuple[pa.Array, Addresses, NDArray[np.bool_]]]:
+    """Yield the keys of rows of a table, their addresses, and whether each is deleted when the source lacks it.
+
+    Args:
+        snapshot: The version.
+        plan: The merge.
+        fragments: Ids of the fragments to read.
+        sought: Keys of the source: rows with other keys may be left out; None: they are not known.
+    """
+    condition = by_source_filter(plan, snapshot.schema) if plan.by_source_delete else None
+    columns = list(dict.fromkeys([*plan.on, ROW_ADDRESS, *filter_columns(condition)]))
+    sieve = None
+    if sought is not None and not plan.by_source_delete:
+        sieve = sought.sieve([(name,) for name in plan.on], indexed_keys(snapshot, sought, plan.on))
+    table = TableScan(snapshot, sieve)
+    for batch in table.reader(table.plan(ScanOptions(columns=columns, fragments=fragments))):
+        lost = np.full(batch.num_rows, plan.by_source_delete)
+        if condition is not None:
+            named = pa.Table.from_batches([batch]).select(filter_columns(condition))
+            lost = np.asarray(condition.mask(columns_of(named), batch.num_rows), np.bool_)
+        keys = key_bytes([batch.column(name) for name in plan.on], plan.on)
+        yield keys, batch.column(ROW_ADDRESS).to_numpy(), lost
+
+
+def write_part(
+    snapshot: Snapshot, plan: MergePlan, pairs: Iterable[Pairs], options: WriteOptions, draft: UncommittedFiles
+) -> MergePart:
+    """Do what a merge does with some pairs.
+
+    Args:
+        snapshot: The version that is merged into.
+        plan: The merge; not one that rewrites columns.
+        pairs: See `Pairs`.
+        options: How files are written.
+        draft: Notes the files.
+
+    Raises:
+        InvalidInputError: Several source rows have one key, a row matches although none may, a bad condition, or a row
+            that does not fit the table.
+    """
+    part = _PartWriter(snapshot, plan)
+    if any(each.blob_version for top in snapshot.schema.fields for each in top.walk()):
+        options = replace(options, blobs=kept_blobs(snapshot))
+    written = write_fragments(snapshot.store, snapshot.schema, part.rows(pairs), options)
+    draft.note_fragments(written)
+    fragments = tuple(written)
+    if snapshot.has_stable_row_ids:
+        fragments = moved_rows(written, _joined(part.row_ids), _joined(part.created_at))
+    return MergePart(
+        fragments,
+        Offsets.of(offsets_by_fragment(_joined(part.updated))),
+        Offsets.of(offsets_by_fragment(_joined(part.deleted))),
+        part.inserted,
+        part.inserted_keys(),
+    )
+
+
+@dataclass
+class _PartWriter:
+    """Goes through the pairs of a part, and remembers what is not written to fragments."""
+
+    snapshot: Snapshot
+    plan: MergePlan
+    updated: list[Addresses] = field(default_factory=list)
+    row_ids: list[Addresses] = field(default_factory=list)
+    created_at: list[Addresses] = field(default_factory=list)
+    deleted: list[Addresses] = field(default_factory=list)
+    inserted: int = 0
+    _keys: list[pa.Table] = field(default_factory=list)
+    _before: tuple[int | None, bytes | None] = (None, None)
+    _condition: PairCondition | None = None
+
+    def rows(self, pairs: Iterable[Pairs]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows to write: all that are updated before all that are inserted."""
+        for each in pairs:
+            if each.source.num_rows:
+                yield from self._rows(each)
+
+    def inserted_keys(self) -> pa.Table | None:
+        """Return keys of the rows that are new; None: too many."""
+        if self.inserted > MOST_KEYS:
+            return None
+        return pa.concat_tables(self._keys).combine_chunks() if self._keys else None
+
+    def _rows(self, pairs: Pairs) -> Iterator[pa.RecordBatch]:
+        plan = self.plan
+        lone = ~pairs.given
+        self.deleted.append(pairs.addresses[lone])
+        kept = ~self._repeated(pairs)
+        matched = np.flatnonzero(pairs.matched & pairs.given & kept)
+        fresh = np.flatnonzero(~pairs.matched & pairs.given & kept) if plan.insert else np.empty(0, np.int64)
+        if plan.matched == FAIL and len(matched):
+            raise _matches(plan, pairs, int(matched[0]))
+        if plan.matched == DELETE:
+            self.deleted.append(pairs.addresses[matched])
+        if plan.matched in (NOTHING, DELETE):
+            matched = matched[:0]
+        if not len(matched) and not len(fresh):
+            return
+        source = MergeSource(
+            pairs.source.take(pa.array(np.concatenate([matched, fresh]))), self.snapshot.schema, plan.on
+        )
+        chosen = self._chosen(source, pairs.addresses[matched])
+        moved = self._moved(pairs.addresses[matched][chosen])
+        inserted = np.arange(len(matched), len(matched) + len(fresh))
+        if len(fresh):
+            self._note_keys(source, inserted)
+        self.updated.append(moved)
+        nothing = np.empty(0, np.uint64)
+        yield from new_rows(self.snapshot, source, Matches(moved, chosen, nothing, nothing, nothing, inserted))
+
+    def _chosen(self, source: MergeSource, addresses: Addresses) -> NDArray[np.int64]:
+        """Return the matched pairs that are updated."""
+        everyone = np.arange(len(addresses))
+        if self.plan.condition is None or not len(addresses):
+            return everyone
+        target_schema = self.snapshot.schema.with_blob_bytes().scan_arrow
+        if self._condition is None:
+            self._condition = PairCondition.parse(self.plan.condition, source.table.schema, target_schema)
+        condition = self._condition
+        given = source.table.slice(0, len(addresses)).select(list(condition.source_columns))
+        target = self._target(addresses, list(condition.target_columns))
+        return everyone[np.asarray(condition.mask(given, target), np.bool_)]
+
+    def _target(self, addresses: Addresses, columns: list[str]) -> pa.Table:
+        """Return columns of rows of the table, blobs as their bytes."""
+        table = TableScan(self.snapshot, AddressSieve(addresses))
+        ids = np.unique(addresses >> np.uint64(32)).tolist()
+        wanted = ScanOptions(columns=[*columns, ROW_ADDRESS], fragments=ids, blob_handling="all_binary")
+        return table.reader(table.plan(wanted)).read_all().select(columns)
+
+    def _moved(self, addresses: Addresses) -> Addresses:
+        """Remember the stable ids of rows that move."""
+        if self.snapshot.has_stable_row_ids and len(addresses):
+            for batch in rows_at(self.snapshot, addresses, [ROW_ID, CREATED_AT]):
+                self.row_ids.append(batch.column(ROW_ID).to_numpy())
+                self.created_at.append(batch.column(CREATED_AT).to_numpy())
+        return addresses
+
+    def _note_keys(self, source: MergeSource, rows: NDArray[np.int64]) -> None:
+        self.inserted += len(rows)
+        if self.inserted <= MOST_KEYS:
+            self._keys.append(source.rows(rows).select(list(self.plan.on)))
+
+    def _repeated(self, pairs: Pairs) -> NDArray[np.bool_]:
+        """Return rows whose key or row of the table came before; refused, unless the first one counts."""
+        uses_rows = self.plan.insert or self.plan.matched != NOTHING
+        if not uses_rows:
+            return np.zeros(len(pairs.given), np.bool_)
+        repeated = _same(pairs, self._before)
+        self._before = _last(pairs)
+        repeated &= pairs.given
+        if self.plan.dedupe == "fail" and repeated.any():
+            raise repeated_key(_key_text(self.plan, pairs, int(np.flatnonzero(repeated)[0])))
+        return repeated
+
+
+def repeated_key(found: str) -> InvalidInputError:
+    """Return the error of a source that has a key more than once."""
+    return InvalidInputError(
+        "Ambiguous merge: the source has a key more than once",
+        where="merge_insert",
+        found=found,
+        remedy="leave only one row of each key, or choose source_dedupe_behavior('first_seen')",
+    )
+
+
+def _same(pairs: Pairs, before: tuple[int | None, bytes | None]) -> NDArray[np.bool_]:
+    """Return whether each row has the row of the table, or the key without one, of the row before it."""
+    matched, addresses = pairs.matched, pairs.addresses
+    same = np.zeros(len(matched), np.bool_)
+    same[1:] = matched[1:] & matched[:-1] & (addresses[1:] == addresses[:-1])
+    keys = pairs.keys
+    equal = np.asarray(pa.compute.equal(keys.slice(1), keys.slice(0, len(keys) - 1)).fill_null(False), np.bool_)
+    same[1:] |= ~matched[1:] & ~matched[:-1] & equal
+    address, key = before
+    if matched[0]:
+        same[0] = address is not None and int(addresses[0]) == address
+    else:
+        same[0] = key is not None and keys[0].as_py() == key
+    return same
+
+
+def _last(pairs: Pairs) -> tuple[int | None, bytes | None]:
+    if pairs.matched[-1]:
+        return int(pairs.addresses[-1]), None
+    return None, pairs.keys[len(pairs.keys) - 1].as_py()
+
+
+def _matches(plan: MergePlan, pairs: Pairs, row: int) -> InvalidInputError:
+    return InvalidInputError(
+        "a source row matches a row of the table",
+        where="merge_insert",
+        expected="none, as when_matched_fail says",
+        found=_key_text(plan, pairs, row),
+    )
+
+
+def _key_text(plan: MergePlan, pairs: Pairs, row: int) -> str:
+    source = pairs.source
+    return ", ".join(f"{name} = {source.column(name)[row].as_py()!r}" for name in plan.on)
+
+
+def _joined(pieces: list[Addresses]) -> Addresses:
+    return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)

@@ -1,0 +1,154 @@
+"""What a merge does with rows that match, with those that do not, and with rows of the table that no source row has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.evaluator.expressions import evaluate_sql
+from lance_duck.scan.filters import Filter, make_filter
+from lance_duck.scan.projection import readable_schema
+from lance_duck.scan.sql.vet import SqlExpression, parse_sql
+from lance_duck.wire.schema import Schema
+
+NOTHING: Final = "DoNothing"
+UPDATE: Final = "UpdateAll"
+DELETE: Final = "Delete"
+FAIL: Final = "Fail"
+KEEP: Final = "Keep"
+
+MODES: Final = ("auto", "rewrite_rows", "rewrite_columns")
+DEDUPES: Final = ("fail", "first_seen")
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """The choices of a merge.
+
+    Attributes:
+        on: Key columns.
+        matched: What becomes of rows of the table that a source row matches: nothing, UPDATE, DELETE or FAIL.
+        condition: Of an update; SQL over `source` and `target`.
+        insert: Whether source rows that match none are inserted.
+        by_source_delete: Whether rows of the table that no source row matches are deleted.
+        by_source_condition: Of that; SQL over the table.
+        write_mode: One of MODES.
+        dedupe: One of DEDUPES: what becomes of source rows with a key that came before.
+        retries: Times to run again after a lost race.
+        timeout: After which it does not run again.
+        data_storage_version: Of new files; None: that of the table.
+        target_bases: Base paths that new fragments go to, by name or URI; None: the root of the table.
+        target_all_bases: All of them; the root among them if true.
+        use_index: Whether an index of the key may find the rows of few keys.
+    """
+
+    on: tuple[str, ...]
+    matched: str = NOTHING
+    condition: str | None = None
+    insert: bool = False
+    by_source_delete: bool = False
+    by_source_condition: str | None = None
+    write_mode: str = "auto"
+    dedupe: str = "fail"
+    retries: int = 10
+    timeout: timedelta = timedelta(seconds=30)
+    data_storage_version: str | None = None
+    target_bases: tuple[str, ...] | None = None
+    target_all_bases: bool | None = None
+    use_index: bool = True
+
+    def check(self) -> None:
+        """Refuse a merge that does nothing, with InvalidInputError."""
+        if self.matched == NOTHING and not self.insert and not self.by_source_delete:
+            raise InvalidInputError(
+                "the merge does nothing",
+                where="merge_insert",
+                remedy="say what happens when rows match, when they do not, or when the source lacks them",
+            )
+
+    def describe(self) -> str:
+        """Return one line that says what is done."""
+        by_source = KEEP
+        if self.by_source_delete:
+            by_source = DELETE if self.by_source_condition is None else f"DeleteIf({self.by_source_condition})"
+        matched = self.matched if self.condition is None else f"UpdateIf({self.condition})"
+        insert = "InsertAll" if self.insert else NOTHING
+        return (
+            f"MergeInsert: on=[{', '.join(self.on)}], when_matched={matched}, when_not_matched={insert}, "
+            f"when_not_matched_by_source={by_source}"
+        )
+
+
+@dataclass(frozen=True)
+class PairCondition:
+    """A condition over pairs of a source row and the row of the table that it matches.
+
+    Attributes:
+        source_columns: Columns of the source that it may read.
+        target_columns: Columns of the table that it may read.
+    """
+
+    expression: SqlExpression
+    source_columns: tuple[str, ...]
+    target_columns: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str, source: pa.Schema, target: pa.Schema) -> PairCondition:
+        """Vet the text.
+
+        Raises:
+            InvalidInputError: Bad syntax, unknown columns, or not a condition.
+        """
+        words = set(re.findall(r"\w+", str(text).lower()))
+        sides = {
+            name: [field for field in schema if set(re.findall(r"\w+", field.name.lower())) <= words]
+            for name, schema in (("source", source), ("target", target))
+        }
+        schema = pa.schema([pa.field(name, pa.struct(fields)) for name, fields in sides.items()])
+        parsed = parse_sql(text, schema, "condition of a merge")
+        if parsed.type != "BOOLEAN":
+            raise InvalidInputError(
+                "bad condition of a merge", where=repr(text), expected="a condition", found=parsed.type
+            )
+        used = {side: dict.fromkeys(path[1] for path in parsed.paths if path[0] == side and path[1:]) for side in sides}
+        for side in [path[0] for path in parsed.paths if not path[1:]]:
+            used[side] = dict.fromkeys(field.name for field in sides[side])
+        return cls(parsed, tuple(used["source"]), tuple(used["target"]))
+
+    def mask(self, source: pa.Table, target: pa.Table) -> pa.BooleanArray:
+        """Return pairs for which it is true; the tables have the columns named above, and a row for each pair."""
+        sides = {"source": _struct(source), "target": _struct(target)}
+        used = {name: side for name, side in sides.items() if side is not None}
+        answer = evaluate_sql(f"{self.expression.sql} AS answer", used, source.num_rows, text=self.expression.text)
+        return answer.column(0).combine_chunks().fill_null(False)
+
+
+def by_source_filter(plan: MergePlan, schema: Schema) -> Filter | None:
+    """Return the condition of deleting rows that the source lacks; None: no condition."""
+    return make_filter(plan.by_source_condition, readable_schema(schema))
+
+
+def filter_columns(condition: Filter | None) -> list[str]:
+    """Return top-level columns that a filter reads."""
+    return [] if condition is None else list(dict.fromkeys(path[0] for path in condition.paths()))
+
+
+def columns_of(table: pa.Table) -> Mapping[str, Any]:
+    """Return columns of a table by name, each one array."""
+    return {
+        name: column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+
+
+def _struct(table: pa.Table) -> pa.StructArray | None:
+    if not table.num_columns:
+        return None
+    columns = columns_of(table)
+    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))

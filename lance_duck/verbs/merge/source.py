@@ -1,0 +1,218 @@
+"""The source of a merge: read once, kept for every attempt, in memory or, beyond a size, in a temporary file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError, StoreError
+from lance_duck.file.write.contract import num_bytes
+from lance_duck.verbs.rows.keys import KeyIndex
+from lance_duck.wire.schema import Field, Schema
+from lance_duck.write.coerce import coerce
+from lance_duck.write.inputs import to_reader
+
+IN_MEMORY: Final = 128 << 20
+_COMBINED: Final = 64 << 20
+
+
+class MergeSource:
+    """Rows that are merged into a table, in the types of its columns.
+
+    Attributes:
+        table: The rows.
+        schema: The columns of the table that they have.
+        missing: Those that they do not have.
+        partial: Structs of which they have some members only.
+
+    Args:
+        data: Whatever a write takes.
+        schema: Of the table.
+        on: Key columns, which the data must have.
+        arrow_schema: Of the data, where it does not say.
+
+    Raises:
+        InvalidInputError: Columns that the table does not have, a key that is missing, or values that do not fit.
+    """
+
+    def __init__(self, data: Any, schema: Schema, on: Sequence[str], arrow_schema: pa.Schema | None = None) -> None:
+        reader = to_reader(data, arrow_schema)
+        self._found = reader.schema
+        _check_names(reader.schema.names, schema, on)
+        self._on = tuple(on)
+        self._take(schema)
+        self._file: _Spill | None = None
+        self.table = self._keep(coerce(reader, self.schema))
+
+    def fit(self, schema: Schema) -> None:
+        """Take the schema of a newer version of the table; the rows get its types.
+
+        Raises:
+            InvalidInputError: A column of the source is not in it, or has another type that its values do not fit.
+        """
+        self._take(schema)
+        wanted = _arrow(self.schema)
+        if not self.table.schema.equals(wanted):
+            self.table = pa.Table.from_batches(coerce(self.table.to_batches(), self.schema), wanted)
+            self.__dict__.pop("keys", None)
+
+    def _take(self, schema: Schema) -> None:
+        names = self._found.names
+        _check_names(names, schema, self._on)
+        self.schema = Schema(tuple(f for f in schema.fields if f.name in names), schema.metadata)
+        self.missing: tuple[Field, ...] = tuple(f for f in schema.fields if f.name not in names)
+        self.partial: tuple[Field, ...] = tuple(
+            field for field in self.schema.fields if lacks_members(field, self._found.field(field.name).type)
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the rows have every column, and every member of its structs."""
+        return not self.missing and not self.partial
+
+    def completed(self, field: Field, given: pa.Array, kept: pa.Array) -> pa.Array:
+        """Return a struct column of the source, with the members that it lacks as other rows have them.
+
+        Args:
+            field: One of `partial`.
+            given: Of the source.
+            kept: The column in the other rows, in the types of the table.
+        """
+        return _completed(field, self._found.field(field.name).type, given, kept)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def keys(self) -> KeyIndex:
+        """The keys of the rows."""
+        return self.keys_of(None)
+
+    def keys_of(self, rows: NDArray[np.int64] | None) -> KeyIndex:
+        """Return the keys of some rows; None: of all."""
+        columns = self.table.select(list(self._on))
+        chosen = columns if rows is None else columns.take(pa.array(rows))
+        return KeyIndex(chosen.columns, self._on)
+
+    def key_text(self, row: int) -> str:
+        """Return the key of a row, for messages."""
+        values = self.table.select(list(self._on)).slice(row, 1).to_pylist()[0]
+        return ", ".join(f"{name} = {value!r}" for name, value in values.items())
+
+    def rows(self, rows: NDArray[np.int64]) -> pa.Table:
+        """Return rows by their places, in any order."""
+        if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
+            return self.table.slice(int(rows[0]), len(rows))
+        return self.table.take(pa.array(rows))
+
+    def close(self) -> None:
+        """Delete the temporary file."""
+        if self._file is not None:
+            self._file.delete()
+
+    def _keep(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        held: list[pa.RecordBatch] = []
+        size = 0
+        batches = iter(batches)
+        for batch in batches:
+            held.append(batch)
+            size += num_bytes(batch)
+            if size > IN_MEMORY:
+                self._file = _Spill()
+                return self._file.keep(_chain(held, batches))
+        table = pa.Table.from_batches(held, _arrow(self.schema))
+        return table.combine_chunks() if size <= _COMBINED else table
+
+
+class _Spill:
+    """An Arrow file that is deleted at the end."""
+
+    def __init__(self) -> None:
+        handle, self._path = tempfile.mkstemp(prefix="lance_duck-merge-", suffix=".arrow")
+        os.close(handle)
+
+    def keep(self, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+        """Write the batches and map them into memory."""
+        try:
+            first = next(batches)
+            with pa.OSFile(self._path, "wb") as sink, pa.ipc.new_file(sink, first.schema) as file:
+                file.write_batch(first)
+                for batch in batches:
+                    file.write_batch(batch)
+            with pa.memory_map(self._path) as source:
+                return pa.ipc.open_file(source).read_all()
+        except OSError as error:
+            self.delete()
+            raise StoreError("the source of a merge cannot be kept", where=self._path, found=error) from error
+        except BaseException:
+            self.delete()
+            raise
+
+    def delete(self) -> None:
+        """Delete the file; what is mapped stays readable."""
+        if os.path.exists(self._path):
+            os.unlink(self._path)
+
+
+def _arrow(schema: Schema) -> pa.Schema:
+    return pa.schema([(f.name, f.storage_type) for f in schema.fields])
+
+
+def lacks_members(field: Field, found: pa.DataType) -> bool:
+    """Return whether a type has not all members of a struct; what is inside of lists does not count."""
+    if not _has_members(field, found):
+        return False
+    names = [found.field(i).name for i in range(found.num_fields)]
+    return any(
+        child.name not in names or lacks_members(child, found.field(child.name).type) for child in field.children
+    )
+
+
+def _has_members(field: Field, found: pa.DataType) -> bool:
+    return field.logical_type == "struct" and not field.blob_version and bool(pa.types.is_struct(found))
+
+
+def _completed(field: Field, found: pa.DataType, given: pa.Array, kept: pa.Array) -> pa.Array:
+    if not _has_members(field, found):
+        return given
+    names = [found.field(i).name for i in range(found.num_fields)]
+    members = []
+    for i, child in enumerate(field.children):
+        old = pc.struct_field(kept, [i])
+        if child.name in names:
+            old = _completed(child, found.field(child.name).type, pc.struct_field(given, [i]), old)
+        members.append(old)
+    mask = given.is_null() if given.null_count else None
+    return pa.StructArray.from_arrays(members, fields=list(field.storage_type), mask=mask)
+
+
+def _chain(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while held:
+        yield held.pop(0)
+    yield from rest
+
+
+def _check_names(names: Sequence[str], schema: Schema, on: Sequence[str]) -> None:
+    where = "source of a merge"
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidInputError("column comes twice", where=where, found=", ".join(repeated))
+    unknown = [name for name in names if name not in schema.names]
+    if unknown:
+        raise InvalidInputError(
+            "columns that the table does not have",
+            where=where,
+            expected=f"some of {', '.join(schema.names)}",
+            found=", ".join(unknown),
+        )
+    lost = [name for name in on if name not in names]
+    if lost:
+        raise InvalidInputError("key columns are missing", where=where, expected=", ".join(on), found=", ".join(names))

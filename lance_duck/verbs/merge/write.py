@@ -1,0 +1,88 @@
+"""The rows that a merge writes: those of the source, with what it lacks from the rows that they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.merge.match import Matches
+from lance_duck.verbs.merge.source import MergeSource
+from lance_duck.verbs.rows.find import rows_at
+from lance_duck.wire.schema import Schema
+from lance_duck.write.coerce import coerce
+
+_ROWS_AT_ONCE: Final = 1 << 16
+
+
+def new_rows(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:
+    """Yield the rows to write: first those that are updated, then those that are inserted.
+
+    Args:
+        snapshot: The version that is merged into.
+        source: The source.
+        matches: What the merge does; `updated` and what belongs to it ascends.
+
+    Raises:
+        InvalidInputError: A row is inserted without a column that may not be null.
+    """
+    if len(matches.inserted):
+        _refuse_missing(source)
+    if source.is_whole:
+        yield from _pieces(source, np.concatenate([matches.sources, matches.inserted]))
+        return
+    if len(matches.updated):
+        yield from _completed(snapshot, source, matches)
+    yield from _pieces(source, matches.inserted)
+
+
+def in_order(matches: Matches, *, by_address: bool) -> Matches:
+    """Return the same, where updated rows ascend by address, or by their source rows."""
+    order = np.argsort(matches.updated if by_address else matches.sources, kind="stable")
+    if bool(np.all(order[1:] > order[:-1])):
+        return matches
+    ids = matches.row_ids[order] if len(matches.row_ids) else matches.row_ids
+    created = matches.created_at[order] if len(matches.created_at) else matches.created_at
+    return Matches(matches.updated[order], matches.sources[order], ids, created, matches.deleted, matches.inserted)
+
+
+def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        yield from source.rows(rows[start : start + _ROWS_AT_ONCE]).to_batches()
+
+
+def _completed(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:
+    """Yield updated rows, with the columns that the source lacks as they are in the table."""
+    kept = Schema((*source.missing, *source.partial))
+    names = [field.name for field in source.missing]
+    for batch in rows_at(snapshot, matches.updated, [*kept.names, ROW_ADDRESS]):
+        places = np.searchsorted(matches.updated, batch.column(ROW_ADDRESS).to_numpy())
+        columns = {name: batch.column(name) for name in names}
+        given = source.rows(matches.sources[places]).combine_chunks()
+        columns |= {name: _one(column) for name, column in zip(given.column_names, given.columns, strict=True)}
+        if source.partial:
+            (old,) = coerce([batch.select(kept.names)], kept)
+            for field in source.partial:
+                columns[field.name] = source.completed(field, columns[field.name], old.column(field.name))
+        yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _refuse_missing(source: MergeSource) -> None:
+    strict = [field.name for field in source.missing if not field.nullable]
+    if strict:
+        raise InvalidInputError(
+            "inserted rows lack columns that may not be null",
+            where="source of a merge",
+            expected=", ".join(strict),
+            found=", ".join(source.table.column_names),
+        )

@@ -1,0 +1,5 @@
+"""What users hold and pass on, in pylance's shapes: LanceOperation, Transaction, FragmentMetadata, LanceSchema.
+
+The classes bear pylance's names, on purpose the same as those of `commit.operations` and `wire`: `operation_convert`
+goes from one to the other. All pickle, compare, and go to JSON and back where pylance's do.
+"""

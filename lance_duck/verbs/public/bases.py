@@ -1,0 +1,146 @@
+"""Base paths: other places for the data files of a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.redact import has_secrets, shown
+from lance_duck.snapshot import Location, Snapshot
+from lance_duck.wire.manifest import BasePath
+from lance_duck.write.options import Base
+
+
+@dataclass(frozen=True)
+class DatasetBasePath:
+    """A place for data files beside the root of a table.
+
+    Attributes:
+        path: Absolute path or URI.
+        name: By which writes choose it.
+        is_dataset_root: Whether it is laid out like a table, with files in its data/; else they lie directly in it.
+        id: Number in the table; None: given out when it is added.
+    """
+
+    path: str
+    name: str | None = None
+    is_dataset_root: bool = False
+    id: int | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"DatasetBasePath(path={shown(self.path)!r}, name={self.name!r}, "
+            f"is_dataset_root={self.is_dataset_root!r}, id={self.id!r})"
+        )
+
+
+def known_bases(bases: Mapping[int, BasePath]) -> dict[int, DatasetBasePath]:
+    """Return the base paths of a table, by id, as users see them."""
+    return {i: DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id) for i, base in bases.items()}
+
+
+def new_bases(given: Sequence[Any], present: Mapping[int, BasePath], where: str) -> list[BasePath]:
+    """Return base paths that a table gets, with their ids.
+
+    Args:
+        given: What the user passes: `DatasetBasePath`, or whatever has its attributes.
+        present: Those that the table has.
+        where: The parameter, for messages.
+
+    Raises:
+        InvalidInputError: One is none, or its path, name or id is taken.
+    """
+    found: list[BasePath] = []
+    for one in given:
+        taken = {**present, **{base.id: base for base in found}}
+        base = _base(one, where)
+        if base.path in {other.path for other in taken.values()}:
+            raise InvalidInputError("base path is there already", where=where, found=base.path)
+        if base.name is not None and base.name in {other.name for other in taken.values()}:
+            raise InvalidInputError("name of a base path is taken already", where=where, found=repr(base.name))
+        base_id = base.id or max(taken, default=0) + 1
+        if base_id in taken:
+            raise InvalidInputError("id of a base path is taken already", where=where, found=base_id)
+        found.append(replace(base, id=base_id))
+    return found
+
+
+def target_bases(
+    location: Location, bases: Mapping[int, BasePath], wanted: Sequence[str] | None, all_bases: bool | None
+) -> list[Base | None]:
+    """Return where a write puts its files, one after the other; none: the root of the table, alone.
+
+    Args:
+        location: The table.
+        bases: Its base paths.
+        wanted: Names or paths of those to use.
+        all_bases: True: the root and all bases; False: all bases.
+
+    Raises:
+        InvalidInputError: Both are given, or there is no such base.
+    """
+    if wanted is not None and all_bases is not None:
+        raise InvalidInputError("both target_bases and target_all_bases", where="write", expected="one of them")
+    if all_bases is not None:
+        every: list[Base | None] = [_place(location, bases, base) for _, base in sorted(bases.items())]
+        if not every and not all_bases:
+            raise InvalidInputError("the table has no base paths", where="target_all_bases")
+        return [None, *every] if all_bases else every
+    return [_place(location, bases, _named(bases, name)) for name in wanted or ()]
+
+
+def with_base_options(
+    storage_options: Mapping[str, str] | None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None,
+    bases: Mapping[int, BasePath],
+) -> dict[str, str]:
+    """Return settings of the stores, with those for single base paths by the id of the base.
+
+    Raises:
+        InvalidInputError: There is no base with such a path.
+    """
+    options = dict(storage_options or {})
+    for path, own in (base_store_params or {}).items():
+        base = _named(bases, path)
+        options |= {f"base_{base.id}.{name}": value for name, value in own.items()}
+    return options
+
+
+def snapshot_bases(snapshot: Snapshot | None) -> Mapping[int, BasePath]:
+    """Return the base paths of a version; none of no version."""
+    return {} if snapshot is None else snapshot.base_paths
+
+
+def _base(given: Any, where: str) -> BasePath:
+    try:
+        path, name = os.fspath(given.path), given.name
+        base_id, is_root = getattr(given, "id", None), bool(given.is_dataset_root)
+    except (AttributeError, TypeError):
+        raise InvalidInputError("not a base path", where=where, expected="DatasetBasePath", found=repr(given)) from None
+    if not path or not (name is None or isinstance(name, str)) or not isinstance(base_id, int | None):
+        raise InvalidInputError("not a base path", where=where, expected="DatasetBasePath", found=repr(given))
+    if has_secrets(path):
+        raise InvalidInputError(
+            "credentials in a base path, which everyone who reads the table would see",
+            where=where,
+            found=repr(path),
+            remedy="give them as storage options of the base: base_store_params",
+        )
+    return BasePath(base_id or 0, name, is_root, path)
+
+
+def _named(bases: Mapping[int, BasePath], name: str) -> BasePath:
+    for base in bases.values():
+        if name in (base.name, base.path):
+            return base
+    known = [base.name or base.path for base in bases.values()]
+    raise InvalidInputError(f"base path {name!r} not found", where="write", expected=", ".join(known) or "none")
+
+
+def _place(location: Location, bases: Mapping[int, BasePath], base: BasePath) -> Base:
+    uris = [location.base_uri(other) for other in bases.values()]
+    store = location.store(location.base_uri(base), base.id, (location.uri, *uris))
+    return Base(base.id, store, base.is_dataset_root)

@@ -1,0 +1,74 @@
+"""Data files that lie in a table's folder already and are to become a part of the table: read, never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lance_duck.arguments import unknown_column
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.physical import physical_columns
+from lance_duck.file.reader import LanceFile
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.schema import Field, Schema, schema_from_proto
+
+
+def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> DataFile:
+    """Describe a file as manifests name it; its columns are those of the table with the same names and types.
+
+    Args:
+        snapshot: The table.
+        name: Of the file, in the folder of data files.
+        base_id: Base path that it lies in; None: the root of the table.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidInputError: It has a column that the table does not have, or of another type.
+        FormatError: It is no data file.
+    """
+    return _described(snapshot, name, base_id)[0]
+
+
+def fragment_at(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
+    """Describe a file as a fragment; see `data_file_at`.
+
+    Raises:
+        InvalidInputError: Also when a column is missing that may not be null.
+    """
+    file, num_rows = _described(snapshot, name, None)
+    present = set(file.fields)
+    missing = [f.name for f in snapshot.schema.fields if not f.nullable and not _is_present(f, present)]
+    if missing:
+        raise InvalidInputError(f"columns {', '.join(missing)} are missing, and may not be null", where=name)
+    return Fragment(fragment_id, (file,), None, num_rows, None, None, None)
+
+
+def _described(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[DataFile, int]:
+    opened: LanceFile = snapshot.data_file(DataFile(name, (), (), (2, 0), None, base_id))
+    descriptor = opened.descriptor.schema
+    own = schema_from_proto(descriptor.fields, descriptor.metadata)
+    ids = dict(_matched(own.fields, snapshot.schema, name))
+    places = physical_columns(own.fields, opened.version)
+    fields = tuple(ids[own_id] for own_id in places)
+    size = opened.source.size
+    return DataFile(name, fields, tuple(places.values()), opened.version, size, base_id), opened.num_rows
+
+
+def _matched(own: tuple[Field, ...], table: Schema, where: str) -> Iterator[tuple[int, int]]:
+    """Yield ids of the fields of a file, each with that of the field of the table that it stands for."""
+    pairs = [(f, next((t for t in table.fields if t.name == f.name), None), f.name) for f in own]
+    while pairs:
+        field, known, path = pairs.pop()
+        if known is None:
+            raise unknown_column(path, table.names, where)
+        if known.logical_type != field.logical_type:
+            raise InvalidInputError(
+                f"column {path!r} of another type", where=where, expected=known.logical_type, found=field.logical_type
+            )
+        yield field.id, known.id
+        below = {child.name: child for child in known.children}
+        pairs += [(child, below.get(child.name), f"{path}.{child.name}") for child in field.children]
+
+
+def _is_present(field: Field, ids: set[int]) -> bool:
+    return any(below.id in ids for below in field.walk())

@@ -1,0 +1,218 @@
+"""What a fragment consists of, as users see it and pass it on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.public.files_in_place import data_file_at
+from lance_duck.wire import fragment as wire
+
+_SUFFIX_TYPES = {"arrow": "array", "bin": "bitmap"}
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file with some columns of all rows of a fragment, as pylance shows it."""
+
+    path: str
+    fields: list[int]
+    column_indices: list[int] = field(default_factory=list)
+    file_major_version: int = 0
+    file_minor_version: int = 0
+    file_size_bytes: int | None = None
+    base_id: int | None = None
+
+    @staticmethod
+    def create(dataset: Handle, path: str, *, base_id: int | None = None) -> DataFile:
+        """Describe a data file that lies in the folder of a table; its columns are known by their names.
+
+        Args:
+            dataset: The table.
+            path: Name of the file, in the folder of data files.
+            base_id: Base path that it lies in; None: the root of the table.
+
+        Raises:
+            NotFoundError: There is no such file.
+            InvalidInputError: It has a column that the table does not have, or of another type.
+        """
+        return data_file_of(data_file_at(dataset._snapshot, path, base_id))
+
+
+@dataclass(frozen=True)
+class DeletionFile:
+    """Where the deleted rows of a fragment are listed; `file_type` is "array" or "bitmap"."""
+
+    read_version: int
+    id: int
+    file_type: str
+    num_deleted_rows: int
+    base_id: int | None = None
+
+    def asdict(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return asdict(self)
+
+    def json(self) -> str:
+        """Return the attributes as JSON text."""
+        return json.dumps(self.asdict())
+
+    @staticmethod
+    def from_json(data: str) -> DeletionFile:
+        """Build it from what `json` gave.
+
+        Raises:
+            InvalidInputError: It is no such thing.
+        """
+        try:
+            return DeletionFile(**json.loads(data))
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError("not a deletion file", found=str(error)) from error
+
+    def path(self, fragment_id: int, base_uri: str | None = None) -> str:
+        """Return where it lies: below `base_uri`, or below the root of the table."""
+        below = _wire_deletion_file(self).path(fragment_id)
+        return below if base_uri is None else f"{base_uri.rstrip('/')}/{below}"
+
+
+@dataclass(frozen=True)
+class FragmentMetadata:
+    """What a fragment consists of. It compares, pickles, and goes to JSON and back.
+
+    Attributes:
+        id: Number of the fragment.
+        files: Its data files.
+        physical_rows: Rows before deletion.
+        deletion_file: Its deleted rows.
+        row_id_meta: Stable row ids: {"Inline": bytes as numbers} or {"External": where they lie}.
+        created_at_version_meta: Versions of the rows' creation, likewise with small letters.
+        last_updated_at_version_meta: Versions of the rows' last update, likewise.
+    """
+
+    id: int
+    files: list[DataFile]
+    physical_rows: int
+    deletion_file: DeletionFile | None = None
+    row_id_meta: Mapping[str, Any] | None = None
+    created_at_version_meta: Mapping[str, Any] | None = None
+    last_updated_at_version_meta: Mapping[str, Any] | None = None
+    overlays: list[Any] = field(default_factory=list)
+
+    @property
+    def num_deletions(self) -> int:
+        """Deleted rows."""
+        return self.deletion_file.num_deleted_rows if self.deletion_file else 0
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are not deleted."""
+        return self.physical_rows - self.num_deletions
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the metadata in types that JSON has."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: str | Mapping[str, Any]) -> FragmentMetadata:
+        """Build the metadata from what `to_json` gave, or from its JSON text.
+
+        Raises:
+            InvalidInputError: It is no such thing.
+        """
+        try:
+            raw = dict(json.loads(data) if isinstance(data, str) else data)
+            deletion = raw.pop("deletion_file", None)
+            files = [DataFile(**file) for file in raw.pop("files")]
+            return FragmentMetadata(files=files, deletion_file=DeletionFile(**deletion) if deletion else None, **raw)
+        except (TypeError, KeyError, ValueError) as error:
+            raise InvalidInputError("not the metadata of a fragment", found=str(error)) from error
+
+
+def metadata_of(
+    fragment: wire.Fragment, physical_rows: int | None = None, deleted: int | None = None
+) -> FragmentMetadata:
+    """Return what a fragment of a manifest consists of.
+
+    Args:
+        fragment: As the manifest has it.
+        physical_rows: Rows before deletion, where the manifest does not say.
+        deleted: Deleted rows, likewise.
+    """
+    deletion = fragment.deletion_file
+    count = fragment.num_deletions if deleted is None else deleted
+    return FragmentMetadata(
+        fragment.id,
+        [data_file_of(file) for file in fragment.files],
+        fragment.physical_rows if physical_rows is None else physical_rows,
+        None if deletion is None else _deletion_file(deletion, count),
+        _sequence(fragment.row_ids, str.capitalize),
+        _sequence(fragment.created_at),
+        _sequence(fragment.last_updated_at),
+    )
+
+
+def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
+    """Return the fragment of a manifest that some metadata describe.
+
+    Raises:
+        InvalidInputError: A part of them makes no sense.
+    """
+    if metadata.overlays:
+        raise InvalidInputError("data overlays are not supported", where=f"fragment {metadata.id}")
+    return wire.Fragment(
+        metadata.id,
+        tuple(data_file_from(file) for file in metadata.files),
+        None if metadata.deletion_file is None else _wire_deletion_file(metadata.deletion_file),
+        metadata.physical_rows,
+        _wire_sequence(metadata.row_id_meta),
+        _wire_sequence(metadata.created_at_version_meta),
+        _wire_sequence(metadata.last_updated_at_version_meta),
+    )
+
+
+def data_file_of(file: wire.DataFile) -> DataFile:
+    """Return a data file of a manifest, as users see it."""
+    major, minor = file.file_version
+    return DataFile(file.path, list(file.fields), list(file.column_indices), major, minor, file.file_size, file.base_id)
+
+
+def _deletion_file(file: wire.DeletionFile, count: int) -> DeletionFile:
+    return DeletionFile(file.read_version, file.id, _SUFFIX_TYPES[file.suffix], count, file.base_id)
+
+
+def _sequence(kept: bytes | wire.ExternalFile | None, spell: Callable[[str], str] = str) -> dict[str, Any] | None:
+    if kept is None:
+        return None
+    if isinstance(kept, bytes):
+        return {spell("inline"): list(kept)}
+    return {spell("external"): asdict(kept)}
+
+
+def data_file_from(file: DataFile) -> wire.DataFile:
+    """Return the data file of a manifest that is meant."""
+    version = (file.file_major_version, file.file_minor_version)
+    size = file.file_size_bytes or None
+    return wire.DataFile(file.path, tuple(file.fields), tuple(file.column_indices), version, size, file.base_id)
+
+
+def _wire_deletion_file(file: DeletionFile) -> wire.DeletionFile:
+    suffix = next((suffix for suffix, name in _SUFFIX_TYPES.items() if name == file.file_type), None)
+    if suffix is None:
+        raise InvalidInputError(
+            "type of a deletion file", expected=" or ".join(_SUFFIX_TYPES.values()), found=repr(file.file_type)
+        )
+    return wire.DeletionFile(suffix, file.read_version, file.id, file.num_deleted_rows, file.base_id)
+
+
+def _wire_sequence(kept: Mapping[str, Any] | None) -> bytes | wire.ExternalFile | None:
+    if kept is None:
+        return None
+    try:
+        ((place, value),) = kept.items()
+        return bytes(value) if place.lower() == "inline" else wire.ExternalFile(**value)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidInputError("row ids or row versions of a fragment", found=str(error)) from error

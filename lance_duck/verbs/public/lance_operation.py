@@ -1,0 +1,257 @@
+"""LanceOperation: what a change does to a table, as users state it and read it; and its Transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pyarrow as pa
+
+from lance_duck.verbs.public.bases import DatasetBasePath
+from lance_duck.verbs.public.fragment_metadata import DataFile, FragmentMetadata
+from lance_duck.verbs.public.lance_schema import LanceSchema
+from lance_duck.wire.transaction import COMMIT_MESSAGE
+
+
+@dataclass
+class IndexFile:
+    """A file of an index segment, relative to the directory of the segment."""
+
+    path: str
+    size_bytes: int
+
+
+@dataclass
+class Index:
+    """An index segment.
+
+    Attributes:
+        fields: Ids of the fields it is over.
+        dataset_version: Version that it was built on.
+        fragment_ids: Fragments that it covers; None: not known.
+        index_version: Version of its layout.
+        base_id: Base path that its directory is relative to.
+        index_details: Type url and bytes of its details.
+    """
+
+    uuid: str
+    name: str
+    fields: list[int]
+    dataset_version: int
+    fragment_ids: set[int] | None
+    index_version: int
+    created_at: datetime | None = None
+    base_id: int | None = None
+    files: list[IndexFile] | None = None
+    index_details: tuple[str, bytes] | None = None
+    covering_fields: list[int] = field(default_factory=list)
+
+
+class LanceOperation:
+    """The operations of transactions. Advanced: a commit believes what they say of fragments and files."""
+
+    class BaseOperation:
+        """Base of all operations; itself, one of a newer format."""
+
+    @dataclass
+    class Append(BaseOperation):
+        """Add rows."""
+
+        fragments: Sequence[FragmentMetadata]
+
+    @dataclass
+    class Delete(BaseOperation):
+        """Take rows away.
+
+        Attributes:
+            updated_fragments: Fragments with their new deletion files.
+            deleted_fragment_ids: Fragments of which no row is left.
+            predicate: What was asked for, as SQL.
+        """
+
+        updated_fragments: Sequence[FragmentMetadata]
+        deleted_fragment_ids: Sequence[int]
+        predicate: str
+
+    @dataclass
+    class Overwrite(BaseOperation):
+        """Replace all rows and the schema, or create a table.
+
+        Attributes:
+            new_schema: With ids of fields, or as Arrow has it: ids are given out from 0, depth first.
+            fragments: All rows; ids are given out.
+            initial_bases: Base paths of a table that is created.
+        """
+
+        new_schema: LanceSchema | pa.Schema
+        fragments: Sequence[FragmentMetadata]
+        initial_bases: Sequence[DatasetBasePath] | None = None
+
+    @dataclass
+    class Update(BaseOperation):
+        """Change rows.
+
+        Attributes:
+            removed_fragment_ids: Fragments of which no row is left.
+            updated_fragments: Fragments with new deletion files, or new files for columns that changed in place.
+            new_fragments: Fragments of rows as they are now. With stable row ids, `row_id_meta` has those of the rows
+                that moved there; row versions follow from them.
+            fields_modified: Fields that changed in place.
+            fields_for_preserving_frag_bitmap: Fields that changed in rows that moved.
+            update_mode: "rewrite_rows", which is the default, or "rewrite_columns".
+            updated_fragment_offsets: By fragment, the rows that changed in place, as portable roaring bitmaps.
+            inserted_rows: Keys of inserted rows, as a serialized `KeyExistenceFilter`: of two changes that insert one
+                key only one is committed.
+        """
+
+        removed_fragment_ids: Sequence[int] = field(default_factory=list)
+        updated_fragments: Sequence[FragmentMetadata] = field(default_factory=list)
+        new_fragments: Sequence[FragmentMetadata] = field(default_factory=list)
+        fields_modified: Sequence[int] = field(default_factory=list)
+        fields_for_preserving_frag_bitmap: Sequence[int] = field(default_factory=list)
+        update_mode: str = ""
+        updated_fragment_offsets: Mapping[int, bytes] | None = None
+        inserted_rows: bytes | None = None
+
+    @dataclass
+    class Merge(BaseOperation):
+        """Give fragments other columns.
+
+        Attributes:
+            fragments: All fragments of the table.
+            schema: The new schema; columns of an Arrow schema are known by their names.
+            preserves_nullability: Rows written for the schema before may leave out every new column.
+        """
+
+        fragments: Sequence[FragmentMetadata]
+        schema: LanceSchema | pa.Schema
+        preserves_nullability: bool = False
+
+    @dataclass
+    class Restore(BaseOperation):
+        """Make the table what it was in an earlier version."""
+
+        version: int
+
+    @dataclass
+    class Clone(BaseOperation):
+        """Begin a table or a branch as a copy of a version elsewhere; see `lance_duck.commit.Clone`."""
+
+        is_shallow: bool
+        ref_name: str | None
+        ref_version: int
+        ref_path: str
+        branch_name: str | None
+
+    @dataclass
+    class RewriteGroup:
+        """Fragments, and those that hold the same rows now."""
+
+        old_fragments: Sequence[FragmentMetadata]
+        new_fragments: Sequence[FragmentMetadata]
+
+    @dataclass
+    class RewrittenIndex:
+        """An index segment that was rewritten for the new places of its rows; its ids are texts of uuids."""
+
+        old_id: str
+        new_id: str
+        new_details_type_url: str
+        new_details_value: bytes
+        new_index_version: int
+
+    @dataclass
+    class Rewrite(BaseOperation):
+        """Write the same rows into other fragments."""
+
+        groups: Sequence[LanceOperation.RewriteGroup]
+        rewritten_indices: Sequence[LanceOperation.RewrittenIndex]
+
+    @dataclass
+    class ReserveFragments(BaseOperation):
+        """Set the next ids of fragments aside."""
+
+        num_fragments: int
+
+    @dataclass
+    class CreateIndex(BaseOperation):
+        """Add and remove index segments."""
+
+        new_indices: Sequence[Index]
+        removed_indices: Sequence[Index]
+
+    @dataclass
+    class DataReplacementGroup:
+        """A file that takes the place of the one with the same fields."""
+
+        fragment_id: int
+        new_file: DataFile
+
+    @dataclass
+    class DataReplacement(BaseOperation):
+        """Replace data files."""
+
+        replacements: Sequence[LanceOperation.DataReplacementGroup]
+
+    @dataclass
+    class Project(BaseOperation):
+        """Drop, rename or reorder columns.
+
+        Attributes:
+            schema: The new schema; columns of an Arrow schema are known by their names.
+            preserves_nullability: Rows written for the schema before fit the new one.
+        """
+
+        schema: LanceSchema | pa.Schema
+        preserves_nullability: bool = False
+
+    @dataclass
+    class UpdateMap:
+        """Changes of a map of texts.
+
+        Attributes:
+            updates: New values; None removes the key.
+            replace: Whether all other keys are removed.
+        """
+
+        updates: Mapping[str, str | None]
+        replace: bool = False
+
+    @dataclass
+    class UpdateConfig(BaseOperation):
+        """Change settings of the table, and metadata of the table, its schema, and its fields by their ids."""
+
+        config_updates: LanceOperation.UpdateMap | None = None
+        table_metadata_updates: LanceOperation.UpdateMap | None = None
+        schema_metadata_updates: LanceOperation.UpdateMap | None = None
+        field_metadata_updates: Mapping[int, LanceOperation.UpdateMap] | None = None
+
+    @dataclass
+    class UpdateBases(BaseOperation):
+        """Add base paths."""
+
+        new_bases: Sequence[DatasetBasePath]
+
+
+@dataclass
+class Transaction:
+    """A change, made or to be made.
+
+    Attributes:
+        read_version: Version that it was made from.
+        operation: What it does.
+        uuid: Its own name.
+        transaction_properties: Free text by name.
+    """
+
+    read_version: int
+    operation: LanceOperation.BaseOperation
+    uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    transaction_properties: dict[str, str] | None = field(default_factory=dict)
+
+    @property
+    def commit_message(self) -> str | None:
+        """What the writer said about it."""
+        return (self.transaction_properties or {}).get(COMMIT_MESSAGE)

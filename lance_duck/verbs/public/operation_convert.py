@@ -1,0 +1,293 @@
+"""Operations as users state them ↔ operations as they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_duck import commit as op
+from lance_duck.commit.operations import KeyExistenceFilter
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.rows import roaring_bytes, roaring_values
+from lance_duck.verbs.public.bases import DatasetBasePath
+from lance_duck.verbs.public.fragment_metadata import (
+    FragmentMetadata,
+    data_file_from,
+    data_file_of,
+    fragment_from,
+    metadata_of,
+)
+from lance_duck.verbs.public.lance_operation import Index, IndexFile, LanceOperation, Transaction
+from lance_duck.verbs.public.lance_schema import LanceSchema, known_schema
+from lance_duck.wire import transaction as wire
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.index import IndexMetadata, index_from_proto
+from lance_duck.wire.manifest import BasePath
+from lance_duck.wire.pb import table_pb2
+from lance_duck.wire.schema import Schema
+from lance_duck.wire.schema_write import schema_from_arrow
+
+_MOST_FRAGMENTS = 1 << 32
+_FORMS = LanceOperation
+
+
+def to_operation(given: Any, schema: Schema | None) -> op.Operation:
+    """Return what a user's operation asks for.
+
+    Args:
+        given: One of `LanceOperation`.
+        schema: Schema of the version that it was made from; None: there is no table yet.
+
+    Raises:
+        InvalidInputError: It is none, or a part of it makes no sense.
+        UnsupportedError: It is one of a newer format.
+    """
+    if type(given) is _FORMS.BaseOperation:
+        raise UnsupportedError("an operation of a newer format cannot be committed")
+    convert = _TO.get(type(given))
+    if convert is None:
+        raise InvalidInputError("not an operation", expected="one of LanceOperation", found=type(given).__name__)
+    try:
+        return convert(given, schema)
+    except (TypeError, AttributeError, OverflowError) as error:
+        raise InvalidInputError(f"{type(given).__name__} with a part that makes no sense", found=str(error)) from error
+
+
+def from_transaction(transaction: wire.Transaction) -> Transaction:
+    """Return a transaction as users see it.
+
+    Raises:
+        CorruptError: It contradicts itself.
+    """
+    found = op.operation_from_proto(transaction.proto, f"transaction {transaction.uuid}")
+    shown = _FORMS.BaseOperation() if found is None else _FROM[type(found)](found)
+    return Transaction(transaction.read_version, shown, transaction.uuid, dict(transaction.transaction_properties))
+
+
+def _fragments(given: Iterable[FragmentMetadata]) -> tuple[Fragment, ...]:
+    found = tuple(given)
+    for one in found:
+        if not isinstance(one, FragmentMetadata):
+            raise InvalidInputError("fragments", expected="FragmentMetadata", found=type(one).__name__)
+    return tuple(fragment_from(one) for one in found)
+
+
+def _metadata(fragments: Iterable[Fragment]) -> list[FragmentMetadata]:
+    return [metadata_of(f) for f in fragments]
+
+
+def _schema(given: Any, existing: Schema | None, fragments: Iterable[Fragment] = ()) -> Schema:
+    if isinstance(given, Schema | LanceSchema):
+        return known_schema(given)
+    if not isinstance(given, pa.Schema):
+        raise InvalidInputError("schema", expected="a pyarrow.Schema or a LanceSchema", found=type(given).__name__)
+    version = next((file.version for f in fragments for file in f.files), "2.2")
+    return schema_from_arrow(given, version, existing=existing)
+
+
+def _overwrite(given: LanceOperation.Overwrite, _: Schema | None) -> op.Overwrite:
+    fragments = _fragments(given.fragments)
+    bases = tuple(_base(b) for b in given.initial_bases or ())
+    return op.Overwrite(_schema(given.new_schema, None, fragments), fragments, initial_bases=bases)
+
+
+def _update(given: LanceOperation.Update, _: Schema | None) -> op.Update:
+    return op.Update(
+        tuple(given.removed_fragment_ids),
+        _fragments(given.updated_fragments),
+        _fragments(given.new_fragments),
+        tuple(given.fields_modified),
+        tuple(given.fields_for_preserving_frag_bitmap),
+        given.update_mode or op.REWRITE_ROWS,
+        None if given.inserted_rows is None else _keys(given.inserted_rows),
+        dict(given.updated_fragment_offsets or {}),
+    )
+
+
+def _keys(data: bytes) -> KeyExistenceFilter:
+    try:
+        return KeyExistenceFilter.FromString(data)
+    except DecodeError as error:
+        raise InvalidInputError("inserted_rows is no filter", where="Update") from error
+
+
+def _rewrite(given: LanceOperation.Rewrite, _: Schema | None) -> op.Rewrite:
+    groups = tuple(op.RewriteGroup(_fragments(g.old_fragments), _fragments(g.new_fragments)) for g in given.groups)
+    return op.Rewrite(groups, tuple(_rewritten(i) for i in given.rewritten_indices))
+
+
+def _rewritten(given: LanceOperation.RewrittenIndex) -> op.RewrittenIndex:
+    return op.RewrittenIndex(
+        _uuid(given.old_id),
+        _uuid(given.new_id),
+        given.new_details_type_url,
+        given.new_details_value,
+        given.new_index_version,
+    )
+
+
+def _map(given: LanceOperation.UpdateMap | Mapping[str, str | None] | None) -> op.UpdateMap | None:
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return op.UpdateMap(dict(given))
+    return op.UpdateMap(dict(given.updates), given.replace)
+
+
+def _update_config(given: LanceOperation.UpdateConfig, _: Schema | None) -> op.UpdateConfig:
+    fields = {i: _map(m) or op.UpdateMap({}) for i, m in (given.field_metadata_updates or {}).items()}
+    return op.UpdateConfig(
+        _map(given.config_updates), _map(given.table_metadata_updates), _map(given.schema_metadata_updates), fields
+    )
+
+
+def index_metadata(given: Index) -> IndexMetadata:
+    """Return what the manifest says of a segment that a user gives. Raises InvalidInputError."""
+    if not isinstance(given, Index):
+        raise InvalidInputError("index segments", expected="Index", found=type(given).__name__)
+    proto = table_pb2.IndexMetadata(
+        uuid={"uuid": _uuid(given.uuid).bytes},
+        fields=given.fields,
+        name=given.name,
+        dataset_version=given.dataset_version,
+        index_version=given.index_version,
+        base_id=given.base_id,
+        files=[{"path": f.path, "size_bytes": f.size_bytes} for f in given.files or ()],
+        covering_fields=given.covering_fields,
+    )
+    if given.fragment_ids is not None:
+        proto.fragment_bitmap = roaring_bytes(np.fromiter(given.fragment_ids, np.uint32))
+    if given.created_at is not None:
+        proto.created_at = round(given.created_at.astimezone(UTC).timestamp() * 1000)
+    if given.index_details is not None:
+        proto.index_details.type_url, proto.index_details.value = given.index_details
+    return index_from_proto(proto, "Index")
+
+
+def shown_index(index: IndexMetadata) -> Index:
+    """Return a segment as users see it. Raises CorruptError."""
+    bitmap = index.fragment_bitmap
+    where = f"fragments of index {index.name!r}"
+    ids = None if bitmap is None else set(roaring_values(bitmap, where, _MOST_FRAGMENTS).tolist())
+    return Index(
+        str(index.uuid),
+        index.name,
+        list(index.fields),
+        index.dataset_version,
+        ids,
+        index.version,
+        index.created_at,
+        index.base_id,
+        [IndexFile(path, size) for path, size in index.files] or None,
+        None if index.details_type is None else (index.details_type, index.details),
+        list(index.proto.covering_fields),
+    )
+
+
+def _uuid(given: Any) -> UUID:
+    try:
+        return UUID(str(given))
+    except ValueError:
+        raise InvalidInputError("uuid of an index", found=repr(given)) from None
+
+
+def _base(given: DatasetBasePath) -> BasePath:
+    return BasePath(given.id or 0, given.name, given.is_dataset_root, given.path)
+
+
+def _shown_base(base: BasePath) -> DatasetBasePath:
+    return DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id)
+
+
+def _replacement(given: LanceOperation.DataReplacementGroup) -> op.DataReplacementGroup:
+    return op.DataReplacementGroup(given.fragment_id, data_file_from(given.new_file))
+
+
+_TO: Mapping[type, Callable[[Any, Schema | None], op.Operation]] = {
+    _FORMS.Append: lambda g, _: op.Append(_fragments(g.fragments)),
+    _FORMS.Delete: lambda g, _: op.Delete(_fragments(g.updated_fragments), tuple(g.deleted_fragment_ids), g.predicate),
+    _FORMS.Overwrite: _overwrite,
+    _FORMS.Update: _update,
+    _FORMS.Merge: lambda g, schema: op.Merge(
+        _fragments(g.fragments), _schema(g.schema, schema), g.preserves_nullability
+    ),
+    _FORMS.Project: lambda g, schema: op.Project(_schema(g.schema, schema), g.preserves_nullability),
+    _FORMS.Rewrite: _rewrite,
+    _FORMS.ReserveFragments: lambda g, _: op.ReserveFragments(g.num_fragments),
+    _FORMS.Restore: lambda g, _: op.Restore(g.version),
+    _FORMS.CreateIndex: lambda g, _: op.CreateIndex(
+        tuple(map(index_metadata, g.new_indices)), tuple(map(index_metadata, g.removed_indices))
+    ),
+    _FORMS.DataReplacement: lambda g, _: op.DataReplacement(tuple(map(_replacement, g.replacements))),
+    _FORMS.UpdateConfig: _update_config,
+    _FORMS.Clone: lambda g, _: op.Clone(g.is_shallow, g.ref_name, g.ref_version, g.ref_path, g.branch_name),
+    _FORMS.UpdateBases: lambda g, _: op.UpdateBases(tuple(map(_base, g.new_bases))),
+}
+
+
+def _shown_update(o: op.Update) -> LanceOperation.Update:
+    return _FORMS.Update(
+        list(o.removed_fragment_ids),
+        _metadata(o.updated_fragments),
+        _metadata(o.new_fragments),
+        list(o.fields_modified),
+        list(o.fields_for_preserving_frag_bitmap),
+        o.update_mode,
+        dict(o.updated_fragment_offsets) or None,
+        None if o.inserted_rows is None else o.inserted_rows.SerializeToString(),
+    )
+
+
+def _shown_rewrite(o: op.Rewrite) -> LanceOperation.Rewrite:
+    groups = [_FORMS.RewriteGroup(_metadata(g.old_fragments), _metadata(g.new_fragments)) for g in o.groups]
+    indices = [
+        _FORMS.RewrittenIndex(
+            str(i.old_id), str(i.new_id), i.new_details_type_url, i.new_details_value, i.new_index_version
+        )
+        for i in o.rewritten_indices
+    ]
+    return _FORMS.Rewrite(groups, indices)
+
+
+def _shown_map(update: op.UpdateMap | None) -> LanceOperation.UpdateMap | None:
+    return None if update is None else _FORMS.UpdateMap(dict(update.updates), update.replace)
+
+
+def _shown_config(o: op.UpdateConfig) -> LanceOperation.UpdateConfig:
+    fields = {i: _FORMS.UpdateMap(dict(m.updates), m.replace) for i, m in o.field_metadata_updates.items()}
+    return _FORMS.UpdateConfig(
+        _shown_map(o.config_updates),
+        _shown_map(o.table_metadata_updates),
+        _shown_map(o.schema_metadata_updates),
+        fields or None,
+    )
+
+
+_FROM: Mapping[type, Callable[[Any], LanceOperation.BaseOperation]] = {
+    op.Append: lambda o: _FORMS.Append(_metadata(o.fragments)),
+    op.Delete: lambda o: _FORMS.Delete(_metadata(o.updated_fragments), list(o.deleted_fragment_ids), o.predicate),
+    op.Overwrite: lambda o: _FORMS.Overwrite(
+        LanceSchema(o.new_schema), _metadata(o.fragments), [_shown_base(b) for b in o.initial_bases] or None
+    ),
+    op.Update: _shown_update,
+    op.Merge: lambda o: _FORMS.Merge(_metadata(o.fragments), LanceSchema(o.schema), o.preserves_nullability),
+    op.Project: lambda o: _FORMS.Project(LanceSchema(o.schema), o.preserves_nullability),
+    op.Rewrite: _shown_rewrite,
+    op.ReserveFragments: lambda o: _FORMS.ReserveFragments(o.num_fragments),
+    op.Restore: lambda o: _FORMS.Restore(o.version),
+    op.CreateIndex: lambda o: _FORMS.CreateIndex(
+        [shown_index(i) for i in o.new_indices], [shown_index(i) for i in o.removed_indices]
+    ),
+    op.DataReplacement: lambda o: _FORMS.DataReplacement(
+        [_FORMS.DataReplacementGroup(r.fragment_id, data_file_of(r.new_file)) for r in o.replacements]
+    ),
+    op.UpdateConfig: _shown_config,
+    op.Clone: lambda o: _FORMS.Clone(o.is_shallow, o.ref_name, o.ref_version, o.ref_path, o.branch_name),
+    op.UpdateBases: lambda o: _FORMS.UpdateBases([_shown_base(b) for b in o.new_bases]),
+}

@@ -1,0 +1,152 @@
+"""Changes of rows: delete, update, merge_insert, insert, truncate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Final, TypedDict
+
+import pyarrow as pa
+
+from lance_duck.arguments import checked_calls, refuse_unknown
+from lance_duck.commit import run_again
+from lance_duck.scan.filters import FilterLike
+from lance_duck.verbs.change import check_patience
+from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.merge.builder import MergeInsertBuilder
+from lance_duck.verbs.rows.delete import delete_all, delete_rows
+from lance_duck.verbs.rows.update import update_rows
+from lance_duck.verbs.writing.settings import WriteSettings
+from lance_duck.verbs.writing.write_table import write_table
+
+RETRIES: Final = 10
+TIMEOUT: Final = timedelta(seconds=30)
+
+
+class DeleteResult(TypedDict):
+    """Number of rows that were deleted."""
+
+    num_deleted_rows: int
+
+
+class UpdateResult(TypedDict):
+    """Number of rows that were updated."""
+
+    num_rows_updated: int
+
+
+@checked_calls
+class RowChanges(Handle):
+    """Changes of the rows of a table, for a handle on one of its versions.
+
+    A change is made on the version that the handle is on, and put on top of whatever came after it. Where it does not
+    go together with that, it is made again on the newest version: `conflict_retries` times at most, and not after
+    `retry_timeout`. The handle then is on the version that resulted; other handles stay where they are.
+
+    Each change makes a new version, also one that finds no row.
+    """
+
+    def delete(
+        self,
+        predicate: FilterLike,
+        *,
+        conflict_retries: int = RETRIES,
+        retry_timeout: timedelta = TIMEOUT,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> DeleteResult:
+        """Delete rows.
+
+        Args:
+            predicate: SQL text, (SQL text, parameters) or a pyarrow expression; rows for which it is true are deleted.
+            conflict_retries: See the class.
+            retry_timeout: See the class.
+            commit_message: Kept with the transaction.
+            transaction_properties: Likewise.
+
+        Raises:
+            InvalidInputError: A bad condition.
+            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        """
+        check_patience(conflict_retries, retry_timeout)
+        said = properties_of(commit_message, transaction_properties)
+        after, count = run_again(
+            self._to_change,
+            lambda snapshot: delete_rows(snapshot, predicate, said),
+            conflict_retries,
+            retry_timeout.total_seconds(),
+        )
+        self._move_to(after)
+        return {"num_deleted_rows": count}
+
+    def update(
+        self,
+        updates: Mapping[str, str],
+        where: FilterLike | None = None,
+        conflict_retries: int = RETRIES,
+        retry_timeout: timedelta = TIMEOUT,
+        data_storage_version: str | None = None,
+        *,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> UpdateResult:
+        """Give rows new values. The rows are written anew and keep their stable row ids.
+
+        Args:
+            updates: SQL expressions by column; they see the old values of the row.
+            where: Which rows, as for `delete`; None: all.
+            conflict_retries: See the class.
+            retry_timeout: See the class.
+            data_storage_version: Of the new files; None: that of the table.
+            commit_message: Kept with the transaction.
+            transaction_properties: Likewise.
+
+        Raises:
+            InvalidInputError: A bad condition or expression, or values that do not fit their columns.
+            CommitConflictError: As for `delete`.
+        """
+        check_patience(conflict_retries, retry_timeout)
+        said = properties_of(commit_message, transaction_properties)
+        after, count = run_again(
+            self._to_change,
+            lambda snapshot: update_rows(snapshot, updates, where, data_storage_version, said),
+            conflict_retries,
+            retry_timeout.total_seconds(),
+        )
+        self._move_to(after)
+        return {"num_rows_updated": count}
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Begin a merge of other rows into the table: insert, update, upsert, replace.
+
+        Args:
+            on: Key columns by which rows match; None: the unenforced primary key.
+
+        Raises:
+            InvalidInputError: No such column, or no key at all.
+        """
+        return MergeInsertBuilder(self, on)
+
+    def insert(self, data: Any, *, mode: str = "append", schema: pa.Schema | None = None, **settings: Any) -> None:
+        """Write data to the table.
+
+        Args:
+            data: Whatever `write_dataset` takes.
+            mode: "append" or "overwrite".
+            schema: Of data that do not know theirs.
+            settings: The other arguments of `write_dataset`.
+
+        Raises:
+            InvalidInputError: The data do not fit the table.
+            AlreadyExistsError: mode="create".
+        """
+        names = [name for name in WriteSettings.__dataclass_fields__ if name != "fragment_id"]
+        refuse_unknown(settings, ["data", "mode", "schema", *names], "insert")
+        self._move_to(write_table(data, self._to_change, schema, mode, WriteSettings(**settings)))
+
+    def truncate_table(self) -> None:
+        """Delete all rows; the schema stays."""
+        self._move_to(run_again(self._to_change, delete_all))
+
+    truncate = truncate_table

@@ -1,0 +1,5 @@
+"""Rows are deleted and updated: found by a condition or by address, listed in deletion files, written anew.
+
+`find` gives rows as they will be written, `rows_moved` what becomes of their fragments, `keys` which row of a table has
+which key of a source, `draft` deletes the files of a change that failed.
+"""

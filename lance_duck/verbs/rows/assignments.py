@@ -1,0 +1,195 @@
+"""New values of columns as SQL expressions, evaluated on batches of the table and cast to the types of the columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.arguments import unknown_column
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.evaluator.errors import BATCH
+from lance_duck.scan.evaluator.expressions import describe, duckdb_type, evaluate_sql
+from lance_duck.scan.predicate.tree import Path
+from lance_duck.scan.projection import ROW_ADDRESS, readable_schema
+from lance_duck.scan.sql.vet import SqlExpression, parse_sql
+from lance_duck.scan.subquery import has_subquery, values_of
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.wire.schema import Field, Schema
+
+_TYPED_TEXT: Final = re.compile(r'\b(timestamp|date|time)\s+"([^"]*)"', re.IGNORECASE)
+_WHOLE: Final = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BOOLEAN")
+_APPROXIMATE: Final = re.compile(r"FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A column and the expression that gives its new values.
+
+    Attributes:
+        text: The expression, as the user wrote it.
+        parsed: The same, vetted; None: it has subqueries, and is evaluated over the whole table.
+    """
+
+    field: Field
+    text: str
+    parsed: SqlExpression | None
+
+    @property
+    def expression(self) -> SqlExpression:
+        """The expression, which has no subqueries."""
+        assert self.parsed is not None
+        return self.parsed
+
+    @cached_property
+    def type(self) -> pa.DataType:
+        """Arrow type of the values: bytes for a blob."""
+        type_ = self.field.with_blob_bytes().arrow_type
+        if isinstance(type_, pa.BaseExtensionType):
+            type_ = type_.storage_type
+        return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+    @cached_property
+    def sql_type(self) -> str:
+        """DuckDB's name of that type."""
+        return _sql_type(duckdb_type(self.type, self.field.name))
+
+    @cached_property
+    def value(self) -> str:
+        """SQL of the new values; durations as microseconds."""
+        cast = f"CAST({self.expression.sql} AS {self.sql_type})"
+        return f"epoch_us({cast})" if pa.types.is_duration(self.type) else cast
+
+    @cached_property
+    def loss(self) -> str | None:
+        """SQL that is true where the cast loses a part of the value that people would miss; None: it never does."""
+        given, found = self.expression.type, f"CAST({self.expression.sql} AS {self.sql_type})"
+        if _WHOLE.fullmatch(self.sql_type) and self.sql_type != "BOOLEAN" and _APPROXIMATE.fullmatch(given):
+            number = f"TRY_CAST({self.expression.sql} AS DOUBLE)"
+            return f"{number} IS NOT NULL AND trunc({number}) <> {number}"
+        if self.sql_type == "DATE" and given.startswith("TIMESTAMP"):
+            return f"{self.expression.sql} IS DISTINCT FROM CAST({found} AS {given})"
+        return None
+
+
+class Assignments:
+    """The new values of an update.
+
+    Args:
+        schema: Of the table.
+        updates: SQL expressions by name of the column.
+
+    Raises:
+        InvalidInputError: An unknown column, a bad expression, or no update at all.
+    """
+
+    def __init__(self, schema: Schema, updates: Mapping[str, str]) -> None:
+        if not isinstance(updates, Mapping) or not updates:
+            raise InvalidInputError(
+                "no updates", where="update", expected="SQL expressions by column", found=repr(updates)
+            )
+        available = readable_schema(schema)
+        self.columns: list[Assignment] = []
+        self._looked_up: dict[str, tuple[NDArray[np.uint64], pa.ChunkedArray]] = {}
+        for name, text in updates.items():
+            if name not in schema.names:
+                raise unknown_column(name, schema.names, "update")
+            if not isinstance(text, str):
+                raise InvalidInputError(
+                    f"new value of column {name!r}", expected="an SQL expression", found=type(text).__name__
+                )
+            text = _TYPED_TEXT.sub(r"\1 '\2'", text)
+            parsed = None if has_subquery(text) else _parsed(text, available, f"new value of column {name!r}")
+            field = next(field for field in schema.fields if field.name == name)
+            self.columns.append(Assignment(field, text, parsed))
+
+    @property
+    def names(self) -> list[str]:
+        """Columns that get new values."""
+        return [assignment.field.name for assignment in self.columns]
+
+    @cached_property
+    def _plain(self) -> list[Assignment]:
+        return [column for column in self.columns if column.parsed is not None]
+
+    def over(self, table: TableScan) -> None:
+        """Evaluate the expressions with subqueries over a table, for `values` to look them up.
+
+        Raises:
+            InvalidInputError: DuckDB refuses one, or fails on a value.
+        """
+        for column in self.columns:
+            if column.parsed is None:
+                self._looked_up[column.field.name] = values_of(table, column.text, column.sql_type)
+
+    @cached_property
+    def reads(self) -> list[str]:
+        """Top-level columns that the expressions read, hidden ones among them."""
+        paths: list[Path] = [path for column in self._plain for path in column.expression.paths]
+        return list(dict.fromkeys(path[0] for path in paths))
+
+    def values(self, columns: Mapping[str, pa.Array], num_rows: int) -> dict[str, pa.ChunkedArray]:
+        """Return the new values by column.
+
+        Args:
+            columns: At least those of `reads`, and `_rowaddr`.
+            num_rows: Rows of the batch.
+
+        Raises:
+            InvalidInputError: An expression fails on a value, or a value does not fit its column.
+        """
+        asked = columns[ROW_ADDRESS].to_numpy()
+        found = {
+            name: values.take(pa.array(np.searchsorted(addresses, asked)))
+            for name, (addresses, values) in self._looked_up.items()
+        }
+        if not self._plain:
+            return found
+        parts = []
+        for i, column in enumerate(self._plain):
+            parts.append(f"{column.value} AS v{i}")
+            if column.loss is not None:
+                parts.append(f"{column.loss} AS x{i}")
+        used = {name: columns[name] for name in self.reads}
+        answer = self._evaluate(", ".join(parts), used, num_rows)
+        for i, column in enumerate(self._plain):
+            if column.loss is not None:
+                _refuse_loss(column, answer.column(f"x{i}"))
+            values = answer.column(f"v{i}")
+            is_duration = pa.types.is_duration(column.type)
+            found[column.field.name] = values.cast(pa.duration("us")) if is_duration else values
+        return found
+
+    def _evaluate(self, select: str, columns: Mapping[str, pa.Array], num_rows: int) -> pa.Table:
+        try:
+            return evaluate_sql(select, columns, num_rows)
+        except InvalidInputError as error:
+            texts = ", ".join(f"{c.field.name} = {c.text}" for c in self._plain)
+            raise InvalidInputError("new values cannot be computed", where=texts, found=error.found) from error
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, schema: pa.Schema, what: str) -> SqlExpression:
+    return parse_sql(text, schema, what)
+
+
+@lru_cache(maxsize=256)
+def _sql_type(type_: pa.DataType) -> str:
+    return str(describe(f"c FROM {BATCH}", {"c": pa.nulls(0, type_)})[0][1])
+
+
+def _refuse_loss(column: Assignment, lost: pa.ChunkedArray) -> None:
+    place = lost.index(True).as_py()
+    if place >= 0:
+        raise InvalidInputError(
+            f"new value does not fit column {column.field.name!r}",
+            expected=column.type,
+            found=f"{column.expression.text}, of type {column.expression.type}, with a part that would be lost",
+            remedy="round or cast it",
+        )

@@ -1,0 +1,82 @@
+"""Delete: rows that a condition chooses are listed in deletion files; fragments that lose all rows leave the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from lance_duck.commit import commit
+from lance_duck.commit.operations import Delete
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.find import find_rows
+from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses
+
+EVERYTHING: Final = "true"
+
+
+def delete_rows(
+    snapshot: Snapshot, predicate: FilterLike, properties: Mapping[str, str] | None = None
+) -> tuple[Snapshot, int]:
+    """Delete the rows for which a condition is true, and commit.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        InvalidInputError: A bad condition.
+        RetryableError: Another change came first.
+    """
+    with UncommittedFiles(snapshot) as draft:
+        return commit_delete(snapshot, predicate, write_delete(snapshot, predicate, draft), draft, properties)
+
+
+def write_delete(
+    snapshot: Snapshot, predicate: FilterLike, draft: UncommittedFiles, fragments: Sequence[int] | None = None
+) -> Deleted:
+    """Find the rows of a delete and write their deletion files.
+
+    Args:
+        snapshot: The version that is changed.
+        predicate: Which rows.
+        draft: Notes the files.
+        fragments: Ids of the fragments to look into; None: all.
+
+    Raises:
+        InvalidInputError: A bad condition, or none.
+    """
+    if predicate is None:
+        raise InvalidInputError("no predicate", where="delete", expected="SQL text or a pyarrow expression")
+    found = find_rows(snapshot, predicate, [ROW_ADDRESS], fragments)
+    addresses = np.concatenate([np.empty(0, np.uint64), *(batch.column(0).to_numpy() for batch in found)])
+    return delete_addresses(snapshot, addresses, draft)
+
+
+def commit_delete(
+    snapshot: Snapshot,
+    predicate: FilterLike,
+    deleted: Deleted,
+    draft: UncommittedFiles,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, int]:
+    """Commit a delete whose deletion files are written.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        RetryableError: Another change came first.
+    """
+    draft.committing()
+    operation = Delete(deleted.updated, deleted.removed, str(predicate))
+    return commit(snapshot, operation, affected=deleted.affected, properties=properties), deleted.count
+
+
+def delete_all(snapshot: Snapshot) -> Snapshot:
+    """Delete every row, without looking at any."""
+    return commit(snapshot, Delete((), snapshot.fragments.ids(), EVERYTHING))

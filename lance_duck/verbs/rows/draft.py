@@ -1,0 +1,78 @@
+"""Files that a change has written before it is committed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final
+from uuid import UUID
+
+from lance_duck.errors import CommitConflictError, InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire import flags, paths
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.files import discard_fragments
+from lance_duck.write.options import Base
+
+_KNOWN: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
+
+
+class UncommittedFiles:
+    """Deletes what a change has written when the change fails; a context manager.
+
+    After `committing` only a lost race or a refusal deletes them: of any other error nobody knows whether the commit
+    went through.
+
+    Args:
+        snapshot: The version that is changed.
+        bases: Other places of new data files; None stands for the root of the table.
+        transaction: In the names of data files that other processes write (`WriteOptions.transaction`); those that are
+            not among the fragments noted are deleted in any case: attempts left them that were given up.
+
+    Raises:
+        UnsupportedError: The table may not be written, because of a flag that is not known.
+    """
+
+    def __init__(self, snapshot: Snapshot, bases: Sequence[Base | None] = (), transaction: UUID | None = None) -> None:
+        flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
+        self._store = snapshot.store
+        self._bases = bases
+        self._files: list[str] = []
+        self._fragments: list[Fragment] = []
+        self._committing = False
+        self.transaction = transaction
+
+    def note(self, path: str) -> None:
+        """Remember a file by its path below the root of the table."""
+        self._files.append(path)
+
+    def note_fragments(self, fragments: Sequence[Fragment]) -> None:
+        """Remember the data files of new fragments."""
+        self._fragments.extend(fragments)
+
+    def committing(self) -> None:
+        """Note that the commit begins."""
+        self._committing = True
+
+    def __enter__(self) -> UncommittedFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and self._committing and not isinstance(error, _KNOWN):
+            return
+        if error is not None:
+            discard_fragments(self._store, self._fragments, self._bases)
+            with contextlib.suppress(LanceDuckError):
+                self._store.delete(self._files)
+        if self.transaction is not None:
+            with contextlib.suppress(LanceDuckError):
+                self._sweep(self.transaction, self._fragments if error is None else ())
+
+    def _sweep(self, transaction: UUID, kept: Sequence[Fragment]) -> None:
+        stems = {paths.data_stem(file.path) for fragment in kept for file in fragment.files}
+        found = self._store.beginning(paths.transaction_data(transaction))
+        if left := [path for path in found if paths.data_stem(path) not in stems]:
+            self._store.delete(left)

@@ -1,0 +1,106 @@
+"""Rows that a condition chooses, or that lie at some addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.rows import split_addresses
+from lance_duck.scan.blobs.copies import written_batches
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate.arrays import row_width
+from lance_duck.scan.predicate.tree import Path
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.subquery import addresses_where, has_subquery
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+
+_ROWS_AT_ONCE: Final = 1 << 16
+_BYTES_AT_ONCE: Final = 8 << 20
+
+
+def find_rows(
+    snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str], fragments: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Stream columns of the rows for which a condition is true, blobs as they are written.
+
+    Args:
+        snapshot: The version.
+        where: SQL text, also with subqueries, (SQL text, parameters) or a pyarrow expression; None: all rows.
+        columns: Names, hidden columns among them.
+        fragments: Ids of those to look into; None: all. Subqueries see the whole table all the same.
+
+    Raises:
+        InvalidInputError: A bad condition, or an unknown column.
+    """
+    text, parameters = where if isinstance(where, tuple) and len(where) == 2 else (where, None)
+    if not isinstance(text, str) or not has_subquery(text):
+        return written_batches(TableScan(snapshot), ScanOptions(columns=columns, filter=where, fragments=fragments))
+    addresses = addresses_where(TableScan(snapshot), text, parameters)
+    if fragments is not None:
+        addresses = addresses[np.isin(split_addresses(addresses)[0], np.asarray(fragments, np.uint64))]
+    return rows_at(snapshot, addresses, columns)
+
+
+def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Stream columns of the rows at some addresses, which ascend, in that order; blobs as they are written."""
+    fields = [field for field in snapshot.schema.fields if field.name in columns]
+    if any(field.blob_version for top in fields for field in top.walk()):
+        fragments = np.unique(split_addresses(addresses)[0]).tolist()
+        options = ScanOptions(columns=columns, fragments=fragments)
+        yield from written_batches(TableScan(snapshot, AddressSieve(addresses)), options)
+        return
+    table = TableScan(snapshot)
+    projection = table.projection(columns)
+    width = sum(row_width(field.arrow_type) for field in fields) + 8
+    step = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // width))
+    for start in range(0, len(addresses), step):
+        yield table.taker.by_address(addresses[start : start + step], projection)
+
+
+def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in fewer batches: where few rows of many are found, each of them has next to none."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
+            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.concat_batches(held)
+
+
+@dataclass(frozen=True)
+class AddressSieve:
+    """Rows at some addresses: a filter of scans.
+
+    Args:
+        addresses: Ascending; each is that of a row of a fragment that is scanned.
+    """
+
+    addresses: NDArray[np.uint64]
+
+    def paths(self) -> tuple[Path, ...]:
+        """See `scan.filters.Filter`."""
+        return ((ROW_ADDRESS,),)
+
+    def mask(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.BooleanArray:
+        """See `scan.filters.Filter`; the rows of a batch ascend."""
+        asked = columns[ROW_ADDRESS].to_numpy()
+        found = np.zeros(num_rows, np.bool_)
+        if num_rows:
+            low = np.searchsorted(self.addresses, asked[0])
+            high = np.searchsorted(self.addresses, asked[-1], side="right")
+            found[np.searchsorted(asked, self.addresses[low:high])] = True
+        return pa.array(found)
+
+    def __str__(self) -> str:
+        return f"{len(self.addresses)} rows by address"

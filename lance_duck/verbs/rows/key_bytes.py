@@ -1,0 +1,52 @@
+"""Keys of rows as bytes: equal for keys that match, and different for others, whoever compares them.
+
+    one column: the bytes of its value: a number as Arrow has it, little-endian; text as UTF-8
+    several: for each column the length of its bytes (int32, little-endian), and the bytes
+
+Values are those of `keys.comparable`; every NaN is one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.verbs.rows.keys import comparable
+
+
+def key_bytes(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str]) -> pa.Array:
+    """Return the keys of rows, binary; null where a part of the key is.
+
+    Args:
+        columns: Key columns, of one length.
+        names: Their names, for messages.
+
+    Raises:
+        InvalidInputError: A type whose values cannot be compared as keys.
+    """
+    parts = [_bytes(comparable(column, name)) for column, name in zip(columns, names, strict=True)]
+    if len(parts) == 1:
+        return parts[0]
+    framed = [part for value in parts for part in (_raw(pc.binary_length(value).cast(pa.int32())), value)]
+    return pc.binary_join_element_wise(*framed, pa.scalar(b"", pa.binary()), null_handling="emit_null")
+
+
+def _bytes(array: pa.Array) -> pa.Array:
+    if pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
+        return array.cast(pa.large_binary()).cast(pa.binary())
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(np.nan, array.type), array)
+    return _raw(array)
+
+
+def _raw(array: pa.Array) -> pa.Array:
+    """Return the bytes of values of one width."""
+    validity, data = array.buffers()
+    width = array.type.bit_width // 8
+    cut = pa.Array.from_buffers(pa.binary(width), len(array), [validity, data], offset=array.offset)
+    return cut.cast(pa.binary())

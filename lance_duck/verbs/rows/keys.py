@@ -1,0 +1,275 @@
+"""Keys of rows: which row of a source has the key of a row of the table. A key with a null in it matches none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.kernels.jit import readonly
+from lance_duck.scan.predicate.arrays import descend
+from lance_duck.scan.predicate.kernels import and_hashed, and_lookup, hash_texts
+from lance_duck.scan.predicate.tree import In, Path, Predicate
+
+Codes = NDArray[np.int64]
+
+_NO_INDEX: Final[Mapping[Path, pa.DataType]] = {}
+_MOST_SET: Final = 1 << 18
+_DENSE: Final = 64
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+class KeyIndex:
+    """The distinct keys of a source, numbered from 0: their codes.
+
+    Args:
+        columns: Key columns of the source, of one length, in the types of the table.
+        names: Their names, for messages.
+
+    Raises:
+        InvalidInputError: A type whose values cannot be compared as keys.
+    """
+
+    def __init__(self, columns: Sequence[pa.ChunkedArray], names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._sets: list[pa.Array] = []
+        self._pairs: list[Codes] = []
+        self.codes = np.empty(0, np.int64)
+        for i, (column, name) in enumerate(zip(columns, names, strict=True)):
+            encoded = comparable(column, name).dictionary_encode()
+            self._sets.append(encoded.dictionary)
+            codes = _codes(encoded.indices)
+            if i:
+                pairs = _pair(self.codes, codes, len(encoded.dictionary))
+                distinct, inverse = np.unique(pairs[pairs >= 0], return_inverse=True)
+                codes = np.full(len(pairs), -1, np.int64)
+                codes[pairs >= 0] = inverse
+                self._pairs.append(distinct)
+            self.codes = codes
+        self.count = len(self._pairs[-1]) if self._pairs else len(self._sets[0])
+
+    @cached_property
+    def first_rows(self) -> Codes:
+        """Row of the source where each key comes first, by code."""
+        rows = np.flatnonzero(self.codes >= 0)[::-1]
+        first = np.empty(self.count, np.int64)
+        first[self.codes[rows]] = rows
+        return first
+
+    @cached_property
+    def repeated(self) -> Codes:
+        """Rows of the source whose key came before."""
+        rows = np.flatnonzero(self.codes >= 0)
+        if len(rows) == self.count:
+            return np.empty(0, np.int64)
+        later: Codes = rows[self.first_rows[self.codes[rows]] != rows]
+        return later
+
+    def find(self, columns: Sequence[pa.ChunkedArray | pa.Array]) -> Codes:
+        """Return the code of each row's key, -1 for a key that the source does not have.
+
+        Args:
+            columns: Key columns of the table, in the order of those of the source.
+        """
+        found = np.empty(0, np.int64)
+        for i, (column, name) in enumerate(zip(columns, self.names, strict=True)):
+            values = comparable(column, name)
+            codes = _codes(pc.index_in(values, value_set=self._sets[i]))
+            if i:
+                pairs = _pair(found, codes, len(self._sets[i]))
+                known = self._pairs[i - 1]
+                places = np.minimum(np.searchsorted(known, pairs), max(0, len(known) - 1))
+                hit = known[places] == pairs if len(known) else np.zeros(len(pairs), np.bool_)
+                codes = np.where(hit & (pairs >= 0), places, -1)
+            found = codes
+        return found
+
+    def sieve(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType] = _NO_INDEX) -> KeySieve | None:
+        """Return a filter that rows with a key of the source pass, and few others; None where it does not pay.
+
+        Args:
+            paths: Where the key columns are in the table.
+            indexed: Those that an index may be asked about, with their types.
+        """
+        asked = self._asked(paths, indexed)
+        for values, path, name in zip(self._sets, paths, self.names, strict=True):
+            numbers = _numbers(values)
+            if numbers is not None and len(numbers):
+                return KeySieve(tuple(paths), path, name, _Numbers.of(numbers), values, asked)
+        for values, path, name in zip(self._sets, paths, self.names, strict=True):
+            hashes = _hashes(values)
+            if hashes is not None and len(hashes):
+                return KeySieve(tuple(paths), path, name, _Numbers.of(hashes), values, asked)
+        if len(self._sets[0]) <= _MOST_SET:
+            return KeySieve(tuple(paths), paths[0], self.names[0], None, self._sets[0], asked)
+        return None
+
+    def _asked(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType]) -> Predicate | None:
+        """Return the condition on one of the columns, that which has the most values, that every key fulfils."""
+        found = [(len(values), i) for i, values in enumerate(self._sets) if paths[i] in indexed]
+        if not found:
+            return None
+        path, values = paths[max(found)[1]], self._sets[max(found)[1]]
+        try:
+            return In(path, values.cast(indexed[path]))
+        except pa.ArrowException:
+            return None
+
+
+@dataclass(frozen=True)
+class KeySieve:
+    """Rows that may have a key of a source: a filter of scans.
+
+    Attributes:
+        read: Where the key columns are.
+        path: The one that is looked at.
+        name: Its name.
+        numbers: Its values, as a set.
+        values: The same.
+        implied: What indexes are asked; it is true for all rows that have a key of the source.
+    """
+
+    read: tuple[Path, ...]
+    path: Path
+    name: str
+    numbers: _Numbers | None
+    values: pa.Array
+    implied: Predicate | None = None
+
+    def paths(self) -> tuple[Path, ...]:
+        """See `scan.filters.Filter`."""
+        return self.read
+
+    def mask(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.BooleanArray:
+        """See `scan.filters.Filter`."""
+        array = descend(columns[self.path[0]], self.path[1:])
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        numbers = None if self.numbers is None else _numbers(array)
+        if self.numbers is not None and numbers is None:
+            numbers = _hashes(array)
+        if self.numbers is None or numbers is None:
+            return pc.is_in(comparable(array, self.name), value_set=self.values)
+        answer = self.numbers.mask(numbers)
+        return pa.array(answer) if not array.null_count else pc.and_(pa.array(answer), array.is_valid())
+
+    def __str__(self) -> str:
+        return f"key {self.name!r} among {len(self.values)}"
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """A set of 64-bit numbers as a table of answers: exact where they lie close together, hashed elsewhere."""
+
+    low: np.uint64
+    answers: NDArray[np.uint8]
+    shift: np.uint64 | None
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.uint64]) -> _Numbers:
+        signed = numbers.view(np.int64)
+        low = signed.min()
+        span = int(signed.max()) - int(low) + 1
+        if span <= max(1 << 23, _DENSE * len(numbers)):
+            answers = np.zeros(span, np.uint8)
+            answers[(signed - low)] = 1
+            return cls(low.view(np.uint64), answers, None)
+        bits = max(16, int(32 * len(numbers) - 1).bit_length())
+        shift = np.uint64(64 - bits)
+        answers = np.zeros(1 << bits, np.uint8)
+        answers[(numbers * _SPREAD) >> shift] = 1
+        return cls(np.uint64(0), answers, shift)
+
+    def mask(self, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        mask = np.ones(len(numbers), np.uint8)
+        if self.shift is not None:
+            and_hashed(readonly(numbers), _SPREAD, self.shift, readonly(self.answers), mask)
+            return mask.view(np.bool_)
+        # Below `low` the difference wraps around to a place far outside of the table, which answers no.
+        and_lookup((numbers - self.low).view(np.int64), self.answers, mask)
+        return mask.view(np.bool_)
+
+
+def comparable(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
+    """Return a key column in a form that pyarrow compares by value; -0.0 and 0.0 are one.
+
+    Raises:
+        InvalidInputError: There is none: structs, lists, maps.
+    """
+    array = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+    type_ = array.type
+    if isinstance(type_, pa.BaseExtensionType):
+        array = pa.chunked_array([chunk.storage for chunk in array.chunks], type_.storage_type)
+        type_ = array.type
+    if pa.types.is_dictionary(type_):
+        array, type_ = array.cast(type_.value_type), type_.value_type
+    if pa.types.is_nested(type_) or pa.types.is_null(type_):
+        raise InvalidInputError("rows cannot be matched by this column", where=name, found=type_)
+    for is_kind, plain in _PLAIN:
+        if is_kind(type_):
+            array = array.cast(plain)
+    if pa.types.is_floating(array.type):
+        array = pc.add(array, pa.scalar(0.0, array.type))
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+_PLAIN: Final[tuple[tuple[Any, pa.DataType], ...]] = (
+    (pa.types.is_float16, pa.float32()),
+    (pa.types.is_string, pa.large_string()),
+    (pa.types.is_string_view, pa.large_string()),
+    (pa.types.is_binary, pa.large_binary()),
+    (pa.types.is_binary_view, pa.large_binary()),
+)
+
+_TEXTS: Final[tuple[tuple[Any, type], ...]] = (
+    (pa.types.is_string, np.int32),
+    (pa.types.is_binary, np.int32),
+    (pa.types.is_large_string, np.int64),
+    (pa.types.is_large_binary, np.int64),
+)
+
+
+def _codes(indices: pa.Array) -> Codes:
+    codes: Codes = indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return codes
+
+
+def _pair(left: Codes, right: Codes, count: int) -> Codes:
+    """Return one number for each pair of codes, -1 where either is."""
+    return np.where((left < 0) | (right < 0), -1, left * count + right)
+
+
+def _hashes(array: pa.Array) -> NDArray[np.uint64] | None:
+    """Hash of texts or bytes, equal for equal ones; None for other types."""
+    width = next((width for is_kind, width in _TEXTS if is_kind(array.type)), None)
+    if width is None:
+        return None
+    hashes = np.zeros(len(array), np.uint64)
+    _, offsets, data = array.buffers()
+    if offsets is not None and data is not None and len(array):
+        places: NDArray[Any] = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+        hash_texts(readonly(places), readonly(np.frombuffer(data, np.uint8)), hashes)
+    return hashes
+
+
+def _numbers(array: pa.Array) -> NDArray[np.uint64] | None:
+    """Return values that are stored as integers of at most 64 bits, undefined under nulls; None for other types."""
+    type_ = array.type
+    if not pa.types.is_integer(type_) and not pa.types.is_temporal(type_):
+        return None
+    if pa.types.is_interval(type_):
+        return None
+    signed = not pa.types.is_unsigned_integer(type_)
+    width = type_.bit_width // 8
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros(len(array), np.uint64)
+    values = np.frombuffer(buffer, f"<{'i' if signed else 'u'}{width}")[array.offset : array.offset + len(array)]
+    return values.astype(np.int64 if signed else np.uint64, copy=False).view(np.uint64)

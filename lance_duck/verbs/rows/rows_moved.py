@@ -1,0 +1,195 @@
+"""What becomes of fragments whose rows are deleted, or deleted and written anew elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.rows import DeletionVector, RowIdSequence, VersionSequence
+from lance_duck.rows.roaring import roaring_bytes, roaring_values
+from lance_duck.scan.read.ordered import map_ordered
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.deletions import write_deletions
+
+Addresses = NDArray[np.uint64]
+
+_WRITERS: Final = 8
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """Rows that a change takes out of their fragments.
+
+    Attributes:
+        updated: Fragments with their new deletion files.
+        removed: Ids of fragments of which no row is left.
+        affected: By fragment, the offsets of the rows.
+    """
+
+    updated: tuple[Fragment, ...]
+    removed: tuple[int, ...]
+    affected: Mapping[int, NDArray[np.uint32]]
+
+    @property
+    def count(self) -> int:
+        """Number of the rows."""
+        affected = self.affected
+        return affected.count if isinstance(affected, Offsets) else sum(map(len, affected.values()))
+
+    @property
+    def packed(self) -> Deleted:
+        """The same in few bytes, to be sent to another process."""
+        return replace(self, affected=Offsets.of(self.affected))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Deleted]) -> Deleted:
+        """Join several; no fragment is in two of them."""
+        parts = list(parts)
+        return cls(
+            tuple(fragment for part in parts for fragment in part.updated),
+            tuple(fragment_id for part in parts for fragment_id in part.removed),
+            Offsets.joined(Offsets.of(part.affected) for part in parts),
+        )
+
+
+class Offsets(Mapping[int, NDArray[np.uint32]]):
+    """Offsets of rows by the id of their fragment, kept as bitmaps; laid out in memory when asked for.
+
+    Args:
+        bitmaps: By fragment, the number of its rows and their bitmap.
+    """
+
+    def __init__(self, bitmaps: Mapping[int, tuple[int, bytes]]) -> None:
+        self._bitmaps = dict(bitmaps)
+
+    @classmethod
+    def of(cls, offsets: Mapping[int, NDArray[np.uint32]]) -> Offsets:
+        """Pack what is not packed."""
+        if isinstance(offsets, Offsets):
+            return offsets
+        return cls({fragment_id: (len(rows), roaring_bytes(rows)) for fragment_id, rows in offsets.items()})
+
+    @classmethod
+    def joined(cls, parts: Iterable[Offsets]) -> Offsets:
+        """Join several; no fragment is in two of them."""
+        return cls({fragment_id: bitmap for part in parts for fragment_id, bitmap in part._bitmaps.items()})
+
+    @classmethod
+    def united(cls, parts: Iterable[Offsets]) -> tuple[Offsets, int | None]:
+        """Join several; return also the address of a row that is in two of them, or None."""
+        by_fragment: dict[int, list[tuple[int, bytes]]] = {}
+        for part in parts:
+            for fragment_id, bitmap in part._bitmaps.items():
+                by_fragment.setdefault(fragment_id, []).append(bitmap)
+        found, repeated = {}, None
+        for fragment_id, bitmaps in sorted(by_fragment.items()):
+            found[fragment_id] = bitmaps[0]
+            if len(bitmaps) == 1:
+                continue
+            each = Offsets.joined(cls({i: bitmap}) for i, bitmap in enumerate(bitmaps))
+            rows, counts = np.unique(np.concatenate(list(each.values())), return_counts=True)
+            found[fragment_id] = len(rows), roaring_bytes(rows)
+            if counts.max(initial=0) > 1 and repeated is None:
+                repeated = fragment_id << 32 | int(rows[counts > 1][0])
+        return cls(found), repeated
+
+    def only(self, fragments: Iterable[int]) -> Offsets:
+        """Keep the offsets of some fragments."""
+        return Offsets({fragment_id: self._bitmaps[fragment_id] for fragment_id in fragments})
+
+    @property
+    def count(self) -> int:
+        """Rows of all fragments."""
+        return sum(rows for rows, _ in self._bitmaps.values())
+
+    def __getitem__(self, fragment_id: int) -> NDArray[np.uint32]:
+        rows, bitmap = self._bitmaps[fragment_id]
+        return roaring_values(bitmap, f"rows of fragment {fragment_id}", rows)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._bitmaps)
+
+    def __len__(self) -> int:
+        return len(self._bitmaps)
+
+
+def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: UncommittedFiles) -> Deleted:
+    """Write the deletion files for rows that live.
+
+    Args:
+        snapshot: The version in which they live.
+        addresses: In any order, each once.
+        draft: Notes the files.
+    """
+    return delete_offsets(snapshot, offsets_by_fragment(addresses), draft)
+
+
+def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]], draft: UncommittedFiles) -> Deleted:
+    """Write the deletion files for rows that live.
+
+    Args:
+        snapshot: The version in which they live.
+        affected: Their offsets by the id of their fragment, ascending, each once.
+        draft: Notes the files.
+    """
+
+    def write(item: tuple[int, NDArray[np.uint32]]) -> Fragment | None:
+        fragment = snapshot.fragment(item[0])
+        before = snapshot.deletion_vector(fragment)
+        gone = DeletionVector(item[1])
+        vector = gone if before is None else before.union(gone)
+        if vector.count >= snapshot.physical_rows(fragment):
+            return None
+        file = write_deletions(snapshot.store, fragment.id, snapshot.version, vector)
+        draft.note(file.path(fragment.id))
+        return replace(fragment, deletion_file=file)
+
+    updated = list(map_ordered(write, affected.items(), workers=_WRITERS))
+    removed = [fragment_id for fragment_id, fragment in zip(affected, updated, strict=True) if fragment is None]
+    return Deleted(tuple(fragment for fragment in updated if fragment is not None), tuple(removed), affected)
+
+
+def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
+    """Return offsets of rows by the id of their fragment, ascending, in the order of the ids."""
+    if not bool(np.all(addresses[1:] >= addresses[:-1])):
+        addresses = np.sort(addresses)
+    found: dict[int, NDArray[np.uint32]] = {}
+    start = 0
+    while start < len(addresses):
+        fragment_id = int(addresses[start]) >> 32
+        last = np.uint64(fragment_id << 32 | 0xFFFFFFFF)
+        stop = int(np.searchsorted(addresses, last, side="right"))
+        found[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half is the offset
+        start = stop
+    return found
+
+
+def moved_rows(
+    fragments: Sequence[Fragment], row_ids: NDArray[np.uint64], created_at: NDArray[np.uint64]
+) -> tuple[Fragment, ...]:
+    """Return new fragments that know the stable ids of the rows that moved into them.
+
+    Args:
+        fragments: As they were written, in order.
+        row_ids: Of the first rows; the rows after them are new.
+        created_at: Version in which each of these was created.
+    """
+    found, start = [], 0
+    for fragment in fragments:
+        stop = start + fragment.physical_rows
+        ids, versions = row_ids[start:stop], created_at[start:stop]
+        start = stop
+        if len(ids):
+            fragment = replace(
+                fragment,
+                row_ids=RowIdSequence.from_ids(ids).to_bytes(),
+                created_at=VersionSequence.from_versions(versions).to_bytes(),
+            )
+        found.append(fragment)
+    return tuple(found)

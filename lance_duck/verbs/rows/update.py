@@ -1,0 +1,185 @@
+"""Update: rows that a condition chooses get new values, by being deleted and written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.commit import commit
+from lance_duck.commit.operations import Update
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.blobs.copies import kept_blobs
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.rows.assignments import Assignments
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.find import find_rows, joined_batches
+from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses, moved_rows
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.files import write_fragments
+from lance_duck.write.options import WriteOptions
+
+
+def update_rows(
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    where: FilterLike | None,
+    data_storage_version: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, int]:
+    """Give rows new values, and commit.
+
+    Args:
+        snapshot: The version to start from.
+        updates: SQL expressions by column.
+        where: Which rows; None: all.
+        data_storage_version: Of the new files; None: that of the table.
+        properties: Of the transaction.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        InvalidInputError: A bad condition, or values that cannot be computed or do not fit.
+        RetryableError: Another change came first.
+    """
+    options = WriteOptions(data_storage_version=data_storage_version, committed_here=True)
+    with UncommittedFiles(snapshot) as draft:
+        updated = write_update(snapshot, updates, where, options, draft)
+        return commit_update(snapshot, updates, updated, draft, properties)
+
+
+@dataclass(frozen=True)
+class Updated:
+    """Rows with new values that are written, and not committed.
+
+    Attributes:
+        fragments: Where they are now.
+        deleted: Where they were.
+    """
+
+    fragments: tuple[Fragment, ...]
+    deleted: Deleted
+
+    @classmethod
+    def joined(cls, parts: Sequence[Updated]) -> Updated:
+        """Join several; no fragment was changed by two of them."""
+        fragments = tuple(fragment for part in parts for fragment in part.fragments)
+        return cls(fragments, Deleted.joined(part.deleted for part in parts))
+
+
+def write_update(
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    where: FilterLike | None,
+    options: WriteOptions,
+    draft: UncommittedFiles,
+    fragments: Sequence[int] | None = None,
+) -> Updated:
+    """Find the rows of an update, and write them anew.
+
+    Args:
+        snapshot: The version that is changed.
+        updates: SQL expressions by column.
+        where: Which rows; None: all.
+        options: How files are written; blobs are written as they were.
+        draft: Notes the files.
+        fragments: Ids of the fragments to look into; None: all.
+
+    Raises:
+        InvalidInputError: A bad condition, or values that cannot be computed or do not fit.
+    """
+    assignments = Assignments(snapshot.schema, updates)
+    assignments.over(TableScan(snapshot))
+    version = options.data_storage_version or snapshot.data_storage_version
+    options = replace(options, data_storage_version=version, blobs=kept_blobs(snapshot))
+    rows = _Rows(snapshot, assignments, where, fragments)
+    written = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
+    draft.note_fragments(written)
+    deleted = delete_addresses(snapshot, _joined(rows.addresses), draft)
+    if snapshot.has_stable_row_ids:
+        return Updated(moved_rows(written, _joined(rows.ids), _joined(rows.created)), deleted)
+    return Updated(tuple(written), deleted)
+
+
+def commit_update(
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    updated: Updated,
+    draft: UncommittedFiles,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, int]:
+    """Commit an update whose rows are written.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        RetryableError: Another change came first.
+    """
+    deleted = updated.deleted
+    changed = [field for field in snapshot.schema.fields if field.name in updates]
+    operation = Update(
+        removed_fragment_ids=deleted.removed,
+        updated_fragments=deleted.updated,
+        new_fragments=updated.fragments,
+        fields_for_preserving_frag_bitmap=[field.id for top in changed for field in top.walk()],
+    )
+    draft.committing()
+    return commit(snapshot, operation, affected=deleted.affected, properties=properties), deleted.count
+
+
+class _Rows:
+    """The rows to update as a stream; where they were is known when it has ended."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        assignments: Assignments,
+        where: FilterLike | None,
+        fragments: Sequence[int] | None,
+    ) -> None:
+        self.addresses: list[NDArray[np.uint64]] = []
+        self.ids: list[NDArray[np.uint64]] = []
+        self.created: list[NDArray[np.uint64]] = []
+        self._assignments = assignments
+        self._names = snapshot.schema.names
+        self._blobs = {f.name for f in snapshot.schema.fields if f.blob_version == 2 and f.name in assignments.reads}
+        self._hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if snapshot.has_stable_row_ids else [])]
+        kept = [name for name in self._names if name not in assignments.names]
+        columns = list(dict.fromkeys([*kept, *assignments.reads, *self._hidden]))
+        self._reader = find_rows(snapshot, where, columns, fragments)
+
+    def updated(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows with their new values."""
+        for batch in joined_batches(self._reader):
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name, kept in zip(self._hidden, (self.addresses, self.ids, self.created), strict=False):
+                kept.append(columns[name].to_numpy())
+            columns |= self._assignments.values(self._readable(columns), batch.num_rows)
+            yield from pa.table({name: columns[name] for name in self._names}).to_batches()
+
+    def _readable(self, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+        """Return what expressions see: of blobs their bytes."""
+        return {name: blob_bytes(column, name) if name in self._blobs else column for name, column in columns.items()}
+
+
+def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:
+    """Return bytes of blobs in the form in which they are written.
+
+    Raises:
+        UnsupportedError: One is a reference to an external file.
+    """
+    if column.field("uri").null_count < len(column):
+        raise UnsupportedError("blob in an external file, which an update does not read", where=f"column {name!r}")
+    return column.field("data")
+
+
+def _joined(pieces: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)

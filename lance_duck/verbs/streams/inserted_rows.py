@@ -1,0 +1,138 @@
+"""Which rows are new in a version: what those who follow a table read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance_duck.errors import NotFoundError
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.transaction import UNKNOWN
+
+DELETE: Final = "Delete"
+
+_SAME_ROWS: Final = {
+    "CreateIndex",
+    "Merge",
+    "Project",
+    "ReserveFragments",
+    "Rewrite",
+    "UpdateBases",
+    "UpdateConfig",
+    "UpdateMemWalState",
+}
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """What a version brought.
+
+    Attributes:
+        version: Its number.
+        operation: What it did, as transactions name it; "Unknown" for what is not known or was not kept.
+        fragments: Ids of fragments all of whose rows are new, in the order of the table.
+        changed: Whether rows that were there before are gone or have other values. Where it replaced such rows,
+            `fragments` is empty, for new rows cannot be told from old ones.
+    """
+
+    version: int
+    operation: str
+    fragments: tuple[int, ...] = ()
+    changed: bool = False
+
+
+def arrivals(now: Snapshot) -> Arrivals:
+    """Say which rows of a version are new. Compaction, indexes, settings and new columns bring none.
+
+    The version before is looked at only where the transaction does not say it all.
+    """
+    transaction = now.transaction()
+    operation = UNKNOWN if transaction is None else transaction.operation
+    if operation in _SAME_ROWS:
+        return Arrivals(now.version, operation)
+    tell = _TELL.get(operation)
+    found = _compared(now) if tell is None or transaction is None else tell(transaction.message, now)
+    return Arrivals(now.version, operation, *(((), True) if found is None else (found, False)))
+
+
+def as_written(fragments: Mapping[int, tuple[str, ...]], now: Snapshot) -> frozenset[int]:
+    """Return fragments that a version has with the same data files and no row deleted."""
+    there = ((f.id, f) for f in now.manifest.proto.fragments if f.id in fragments and not f.HasField("deletion_file"))
+    return frozenset(i for i, f in there if tuple(file.path for file in f.files) == fragments[i])
+
+
+_Found = tuple[int, ...] | None
+
+
+def _appended(message: Any, now: Snapshot) -> _Found:
+    return _with_files(now, message.fragments)
+
+
+def _updated(message: Any, now: Snapshot) -> _Found:
+    if message.removed_fragment_ids or message.updated_fragments:
+        return None
+    return _with_files(now, message.new_fragments)
+
+
+def _deleted(message: Any, now: Snapshot) -> _Found:
+    return None if message.updated_fragments or message.deleted_fragment_ids else ()
+
+
+def _overwritten(message: Any, now: Snapshot) -> _Found:
+    before = _before(now)
+    was_empty = now.version == 1 if before is None else not len(before.fragments)
+    return tuple(now.fragments.ids()) if was_empty else None
+
+
+def _cloned(message: Any, now: Snapshot) -> _Found:
+    return tuple(now.fragments.ids())
+
+
+def _changed(message: Any, now: Snapshot) -> _Found:
+    return None
+
+
+_TELL: Final[dict[str, Callable[[Any, Snapshot], _Found]]] = {
+    "Append": _appended,
+    "Clone": _cloned,
+    "DataReplacement": _changed,
+    DELETE: _deleted,
+    "Overwrite": _overwritten,
+    "Restore": _changed,
+    "Update": _updated,
+}
+
+
+def _before(now: Snapshot) -> Snapshot | None:
+    try:
+        return None if now.version == 1 else now.checkout(now.version - 1)
+    except NotFoundError:
+        return None
+
+
+def _with_files(now: Snapshot, written: Iterable[Any]) -> tuple[int, ...]:
+    """Return ids of the fragments that were written: they got their numbers from the commit, and are the last ones."""
+    paths = {fragment.files[0].path for fragment in written if fragment.files}
+    found: list[int] = []
+    for fragment in reversed(now.manifest.proto.fragments):
+        if len(found) == len(paths):
+            break
+        if fragment.files and fragment.files[0].path in paths:
+            found.append(fragment.id)
+    return tuple(reversed(found))
+
+
+def _compared(now: Snapshot) -> _Found:
+    """Return new fragments, where all those before are as they were."""
+    before = _before(now)
+    if before is None:
+        return None
+    present = {f.id: f for f in now.manifest.proto.fragments}
+    known = {f.id: f for f in before.manifest.proto.fragments}
+    intact = all(i in present and _rows(present[i]) == _rows(f) for i, f in known.items())
+    return tuple(i for i in present if i not in known) if intact else None
+
+
+def _rows(fragment: Any) -> tuple[list[str], bytes]:
+    return [f.path for f in fragment.files], fragment.deletion_file.SerializeToString()

@@ -1,0 +1,1 @@
+"""Versions of a table as users see them: history, tags, branches, clones, differences, settings, commits by hand."""

@@ -1,0 +1,98 @@
+"""Versions copied to another place: shallow clones, deep clones and branches.
+
+The first version of a clone has the number of the version that it is a copy of, and a Clone as its transaction. A
+shallow one names the files where they are, through a base path; a deep one has copies of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from lance_duck.commit import Clone, create_clone
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from lance_duck.redact import has_secrets, shown
+from lance_duck.snapshot import Location, Snapshot
+from lance_duck.snapshot.versions import latest_version
+from lance_duck.store import Store, copy_bytes
+from lance_duck.wire import flags, paths
+
+
+def clone(
+    source: Snapshot,
+    target: Location,
+    *,
+    shallow: bool,
+    branch: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Copy a version to a place where there is no table.
+
+    Args:
+        source: The version.
+        target: Where the copy will be.
+        shallow: Leave the files where they are.
+        branch: Branch that begins there; None: a table of its own.
+        properties: Kept in the transaction.
+
+    Raises:
+        AlreadyExistsError: There is a table.
+    """
+    if shallow and has_secrets(source.uri):
+        raise InvalidInputError(
+            "credentials in the URI of the table, which would be written into its clone",
+            where=source.uri,
+            remedy="open it without them, and give them as storage_options",
+        )
+    store = target.store()
+    refuse_existing(store)
+    flags.check_writable(source.manifest.writer_flags, source.uri)
+    for source_store, path, place in _external(source) if shallow else _files(source):
+        copy_bytes(source_store.open(path), store.create(place))
+    operation = Clone(shallow, source.branch, source.version, shown(source.uri), branch)
+    return create_clone(target, source, operation, properties=properties)
+
+
+def refuse_existing(store: Store) -> None:
+    """Refuse a place where there is a table, with AlreadyExistsError."""
+    try:
+        latest_version(store)
+    except NotFoundError:
+        return
+    raise AlreadyExistsError("dataset already exists", where=store.uri, remedy="choose another place, or drop it first")
+
+
+def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
+    """Yield all files of a version: the store, the path in it, and the path in a table of its own."""
+    seen: dict[str, int | None] = {}
+    for fragment in source.fragments:
+        for file in fragment.files:
+            if file.path in seen and seen[file.path] != file.base_id:
+                raise InvalidInputError("two data files of one name in different base paths", found=file.path)
+            if file.path not in seen:
+                seen[file.path] = file.base_id
+                yield from _data_file(source, file.path, file.base_id)
+        if fragment.deletion_file is not None:
+            store, _ = source.place(fragment.deletion_file.base_id)
+            path = fragment.deletion_file.path(fragment.id)
+            yield store, path, path
+    for index in source.indices:
+        store, _ = source.place(index.base_id)
+        yield from ((store, entry.path, entry.path) for entry in store.walk(index.directory))
+    yield from _external(source)
+
+
+def _data_file(source: Snapshot, name: str, base_id: int | None) -> Iterator[tuple[Store, str, str]]:
+    """Yield a data file, and the blobs beside it."""
+    store, base = source.place(base_id)
+    is_root = base is None or base.is_dataset_root
+    yield store, paths.data_file(name, is_dataset_root=is_root), paths.data_file(name)
+    if store.can_list:
+        inner, outer = paths.blob_directory(name, is_dataset_root=is_root), paths.blob_directory(name)
+        yield from ((store, e.path, f"{outer}{e.path.removeprefix(inner)}") for e in store.walk(inner))
+
+
+def _external(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
+    """Yield files with row ids or row versions, which have no base path."""
+    kept: Iterable[object] = (part for f in source.fragments for part in (f.row_ids, f.created_at, f.last_updated_at))
+    for path in sorted({path for part in kept if isinstance(path := getattr(part, "path", None), str)}):
+        yield source.store, path, path

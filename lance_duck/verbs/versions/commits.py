@@ -1,0 +1,266 @@
+"""Commits of operations that were made elsewhere: by other processes, or by hand."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+from lance_duck.arguments import checked_calls, refuse_unsupported
+from lance_duck.commit import (
+    Clone,
+    Operation,
+    Overwrite,
+    commit,
+    create_clone,
+    create_table,
+)
+from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.snapshot import Location, Snapshot, open_snapshot
+from lance_duck.snapshot.versions import latest_version
+from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
+from lance_duck.verbs.public.operation_convert import to_operation
+
+RETRIES: Final = 20
+TIMEOUT: Final = timedelta(minutes=30)
+
+_REMEDIES: Final = MappingProxyType(
+    {
+        "commit_lock": 'name a store that decides who was first: storage_options={"manifest_store": …}',
+        "namespace_client": None,
+        "table_id": None,
+        "namespace_client_managed_versioning": None,
+        "base_store_params": None,
+    }
+)
+
+
+@checked_calls
+class Commits(Handle):
+    """Commits, for the class of handles on a table."""
+
+    @classmethod
+    @abstractmethod
+    def _on(cls, snapshot: Snapshot, uri: str | None = None) -> Self:
+        """Return a handle on a version."""
+
+    @classmethod
+    def commit(
+        cls,
+        base_uri: str | os.PathLike[str] | Commits,
+        operation: LanceOperation.BaseOperation | Transaction,
+        read_version: int | None = None,
+        commit_lock: None = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = RETRIES,
+        *,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        enable_stable_row_ids: bool | None = None,
+        commit_timeout: timedelta | None = TIMEOUT,
+        **refused: Any,
+    ) -> Self:
+        """Commit an operation as the next version of a table, or create the table by it.
+
+        Args:
+            base_uri: Path or URI of the table, or a handle on it.
+            operation: What changes, or a transaction that says so.
+            read_version: Version that the change was made from; Overwrite and Restore need none.
+            commit_lock: Refused: see the setting "manifest_store" for stores that need one.
+            storage_options: Settings of the object store.
+            enable_v2_manifest_paths: Of a new table: name manifests so that the newest sorts first; the default.
+            detached: Make a version that is none of the table's, and never the latest.
+            max_retries: How often to try again when another commit was faster; 0: only on top of the version read.
+            commit_message: What `read_transaction` shows.
+            transaction_properties: Likewise, by name.
+            enable_stable_row_ids: Of a new table: rows keep their `_rowid` when they move.
+            commit_timeout: How long to try again; None: without end.
+            refused: Arguments of pylance that are not supported: namespace_client, table_id,
+                namespace_client_managed_versioning, base_store_params.
+
+        Raises:
+            RetryableError: Another change must be seen first, or others were faster all the time.
+            IncompatibleError: The operation cannot be put on top of what was committed.
+            NotFoundError: There is no table, or no such version.
+            InvalidInputError: The operation makes no sense.
+            StoreError: The disk or the object store failed.
+        """
+        refuse_unsupported(Commits.commit, {"commit_lock": commit_lock, **refused}, _REMEDIES)
+        transaction = _transaction(operation, read_version, commit_message, transaction_properties)
+        location, uri = _place(base_uri, storage_options)
+        read = None if _takes_latest(transaction, read_version) else transaction.read_version
+        base = _base(base_uri, location, read)
+        wanted = to_operation(transaction.operation, None if base is None else base.schema)
+        properties = transaction.transaction_properties or None
+        if base is None:
+            v2 = enable_v2_manifest_paths is not False
+            made = _create(location, wanted, properties, transaction.uuid, bool(enable_stable_row_ids), v2)
+            return cls._on(made, uri)
+        after = commit(
+            base,
+            wanted,
+            properties=properties,
+            retries=max_retries,
+            timeout=_seconds(commit_timeout),
+            detached=bool(detached),
+            transaction_uuid=transaction.uuid,
+        )
+        return cls._on(after, uri)
+
+    @classmethod
+    def commit_batch(
+        cls,
+        dest: str | os.PathLike[str] | Commits,
+        transactions: Sequence[Transaction],
+        commit_lock: None = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = RETRIES,
+        *,
+        commit_timeout: timedelta | None = TIMEOUT,
+        **refused: Any,
+    ) -> dict[str, Any]:
+        """Commit several transactions, all of them Appends, as one version; the arguments are those of `commit`.
+
+        Returns:
+            {"dataset": the table, "merged": the transaction that was committed}.
+
+        Raises:
+            UnsupportedError: One is no Append.
+            InvalidInputError: There is none.
+        """
+        merged = merge_appends(transactions)
+        found = cls.commit(
+            dest,
+            merged,
+            None,
+            commit_lock,
+            storage_options,
+            enable_v2_manifest_paths,
+            detached,
+            max_retries,
+            commit_timeout=commit_timeout,
+            **refused,
+        )
+        return {"dataset": found, "merged": merged}
+
+
+def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
+    """Return one transaction that appends what several do, made from the oldest version of theirs.
+
+    Raises:
+        UnsupportedError: One is no Append.
+        InvalidInputError: There is none.
+    """
+    if not transactions:
+        raise InvalidInputError("no transactions", where="commit_batch")
+    fragments: list[Any] = []
+    properties: dict[str, str] = {}
+    for one in transactions:
+        operation = one.operation
+        if not isinstance(operation, LanceOperation.Append):
+            raise UnsupportedError(
+                "only Appends can be committed together", where="commit_batch", found=type(operation).__name__
+            )
+        fragments.extend(operation.fragments)
+        properties |= one.transaction_properties or {}
+    oldest = min(one.read_version for one in transactions)
+    return Transaction(oldest, LanceOperation.Append(fragments), transaction_properties=properties)
+
+
+def _transaction(
+    operation: LanceOperation.BaseOperation | Transaction,
+    read_version: int | None,
+    message: str | None,
+    properties: Mapping[str, str] | None,
+) -> Transaction:
+    if isinstance(operation, Transaction):
+        if message is not None or properties is not None:
+            raise InvalidInputError(
+                "commit_message beside a Transaction", where="commit", remedy="set its transaction_properties"
+            )
+        return operation
+    if read_version is None and not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
+        raise InvalidInputError("no read_version", where="commit", expected="the version that the change was made from")
+    return Transaction(read_version or 0, operation, transaction_properties=properties_of(message, properties))
+
+
+def _takes_latest(transaction: Transaction, read_version: int | None) -> bool:
+    replaces = isinstance(transaction.operation, LanceOperation.Overwrite | LanceOperation.Restore)
+    return replaces and read_version is None and not transaction.read_version
+
+
+def _place(given: str | os.PathLike[str] | Commits, options: Mapping[str, str] | None) -> tuple[Location, str]:
+    if isinstance(given, Commits):
+        location = given._snapshot.location
+        return Location(location.uri, {**location.storage_options, **(options or {})}), location.uri
+    if not isinstance(given, str | os.PathLike):
+        raise InvalidInputError("base_uri", expected="a path, a URI or a dataset", found=type(given).__name__)
+    return Location.of(given, options), os.fspath(given)
+
+
+def _base(given: str | os.PathLike[str] | Commits, location: Location, read_version: int | None) -> Snapshot | None:
+    """Return the version that a change was made from; None when there is no table yet."""
+    if isinstance(given, Commits) and read_version == given._snapshot.version:
+        return given._snapshot
+    try:
+        return open_snapshot(location.uri, read_version or None, storage_options=location.storage_options)
+    except NotFoundError:
+        if read_version and _is_table(location):
+            raise
+        return None
+
+
+def _is_table(location: Location) -> bool:
+    try:
+        latest_version(location.store())
+    except NotFoundError:
+        return False
+    return True
+
+
+def _create(
+    location: Location,
+    operation: Operation,
+    properties: Mapping[str, str] | None,
+    name: str,
+    stable_row_ids: bool,
+    v2_manifest_paths: bool,
+) -> Snapshot:
+    if isinstance(operation, Overwrite):
+        return create_table(
+            location,
+            operation,
+            properties=properties,
+            stable_row_ids=stable_row_ids,
+            v2_manifest_paths=v2_manifest_paths,
+            transaction_uuid=name,
+        )
+    if isinstance(operation, Clone):
+        if not operation.is_shallow:
+            raise UnsupportedError("a deep clone by commit", where="commit", remedy="use deep_clone")
+        source = open_snapshot(
+            operation.ref_path,
+            (operation.ref_name, operation.ref_version) if operation.ref_name else operation.ref_version,
+            storage_options=location.storage_options,
+        )
+        return create_clone(location, source, operation, properties=properties)
+    raise NotFoundError(
+        "not a dataset", where=location.uri, remedy=f"{operation.name} needs a table; Overwrite creates one"
+    )
+
+
+def _seconds(timeout: timedelta | None) -> float | None:
+    if timeout is None:
+        return None
+    if timeout <= timedelta(0):
+        raise InvalidInputError("commit_timeout", expected="a time above zero", found=timeout)
+    return timeout.total_seconds()

@@ -1,0 +1,147 @@
+"""Settings of a table, and metadata of the table, its schema and its fields."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+
+from lance_duck.arguments import checked_calls
+from lance_duck.commit.operations import UpdateConfig, UpdateMap
+from lance_duck.errors import InvalidInputError
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.change import CommitMethods
+from lance_duck.wire.schema import PRIMARY_KEY, Field
+from lance_duck.wire.schema_write import is_primary_key
+
+Updates = Mapping[str, str | None]
+
+
+@checked_calls
+class ConfigChanges(CommitMethods):
+    """Changes of settings and metadata, for a handle on a table.
+
+    All take the new values by key: None removes a key, and `replace` all keys that are not named. They are committed as
+    a version of their own.
+    """
+
+    def update_config(
+        self,
+        values: Updates,
+        *,
+        replace: bool = False,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """Change settings of the table; return all of them.
+
+        Raises:
+            InvalidInputError: A key or a value is no text.
+            CommitConflictError: Another change of the same keys came first.
+        """
+        update = _update_map(values, replace=replace)
+        self._change(lambda _: UpdateConfig(config_updates=update), commit_message, transaction_properties)
+        return dict(self._snapshot.config)
+
+    def delete_config_keys(self, keys: Iterable[str]) -> None:
+        """Remove settings of the table; those that there are not are passed over."""
+        self.update_config(dict.fromkeys(keys))
+
+    def update_metadata(
+        self,
+        values: Updates,
+        *,
+        replace: bool = False,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """Change metadata of the table; return all of it. Raises as `update_config`."""
+        update = _update_map(values, replace=replace)
+        self._change(lambda _: UpdateConfig(table_metadata_updates=update), commit_message, transaction_properties)
+        return dict(self._snapshot.metadata)
+
+    def update_schema_metadata(
+        self,
+        values: Updates,
+        *,
+        replace: bool = False,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """Change metadata of the schema; return all of it. Raises as `update_config`."""
+        update = _update_map(values, replace=replace)
+        self._change(lambda _: UpdateConfig(schema_metadata_updates=update), commit_message, transaction_properties)
+        return dict(self._snapshot.schema.metadata)
+
+    def update_field_metadata(
+        self,
+        field_updates: Mapping[str, Updates],
+        *,
+        replace: bool = False,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Change metadata of fields, by their paths ("a.b.c").
+
+        The unenforced primary key is declared so: lance-schema:unenforced-primary-key = "true", or with
+        lance-schema:unenforced-primary-key:position = "1", "2", … the fields of it in order; once for all.
+
+        Raises:
+            InvalidInputError: There is no such field, it cannot be a primary key, or the table has one already.
+        """
+        updates = {path: _update_map(values, replace=replace) for path, values in field_updates.items()}
+
+        def make(snapshot: Snapshot) -> UpdateConfig:
+            fields = {path: snapshot.schema.by_path(path) for path in updates}
+            _check_primary_key(snapshot, [(fields[path], update) for path, update in updates.items()])
+            return UpdateConfig(field_metadata_updates={fields[path].id: update for path, update in updates.items()})
+
+        self._change(make, commit_message, transaction_properties)
+
+    def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
+        """Give the schema other metadata; `update_schema_metadata` with `replace` is its newer name."""
+        _deprecated("replace_schema_metadata", "update_schema_metadata(metadata, replace=True)")
+        self.update_schema_metadata(new_metadata, replace=True)
+
+    def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
+        """Give a field other metadata; `update_field_metadata` with `replace` is its newer name."""
+        _deprecated("replace_field_metadata", "update_field_metadata({field: metadata}, replace=True)")
+        self.update_field_metadata({field_name: new_metadata}, replace=True)
+
+
+def _update_map(values: Updates, *, replace: bool) -> UpdateMap:
+    if not isinstance(values, Mapping):
+        raise InvalidInputError("not texts by key", expected="a mapping", found=type(values).__name__)
+    for key, value in values.items():
+        if not isinstance(key, str) or not (value is None or isinstance(value, str)):
+            raise InvalidInputError("not a text", where=repr(key), expected="a text, or None", found=repr(value))
+    return UpdateMap({k: v for k, v in values.items() if v is not None} if replace else dict(values), replace)
+
+
+def _check_primary_key(snapshot: Snapshot, updates: Iterable[tuple[Field, UpdateMap]]) -> None:
+    """Refuse to change a primary key that is set, or to set one on a field that cannot be it."""
+    is_set = any(is_primary_key(field) for field in snapshot.schema.walk())
+    for field, update in updates:
+        named = [key for key in update.updates if key.startswith(PRIMARY_KEY)]
+        if is_set and (named or (update.replace and is_primary_key(field))):
+            raise InvalidInputError(
+                "the primary key of a table cannot be changed once it is set", where=f"field {field.name!r}"
+            )
+        if any(update.updates[key] is not None for key in named):
+            _check_can_be_key(snapshot, field)
+
+
+def _check_can_be_key(snapshot: Snapshot, field: Field) -> None:
+    above: Field | None = field
+    while above is not None:
+        if above.nullable or field.children:
+            raise InvalidInputError(
+                "field cannot be a primary key",
+                where=f"field {field.name!r}",
+                expected="neither nullable, nor in something nullable, nor nested",
+                remedy="alter_columns makes a column without nulls non-nullable",
+            )
+        above = snapshot.schema.by_id(above.parent_id) if above.parent_id >= 0 else None
+
+
+def _deprecated(name: str, instead: str) -> None:
+    warnings.warn(f"{name} is deprecated; use {instead}", DeprecationWarning, stacklevel=4)

@@ -1,0 +1,160 @@
+"""What happened to rows between two versions of a table with stable row ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.arguments import checked_calls
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.public.lance_operation import Transaction
+from lance_duck.verbs.public.operation_convert import from_transaction
+from lance_duck.wire.fragment import Fragment
+
+_IDS = pa.schema([pa.field(ROW_ID, pa.uint64())])
+
+
+@checked_calls
+class Lineage(Handle):
+    """Comparisons of versions, for a handle on one of them."""
+
+    def delta(
+        self, compared_against: int | None = None, *, begin_version: int | None = None, end_version: int | None = None
+    ) -> DatasetDelta:
+        """Compare two versions.
+
+        Args:
+            compared_against: The older version; the newer one is that of this handle.
+            begin_version: The older version, whose own changes are not counted; with `end_version`.
+            end_version: The newer version.
+
+        Raises:
+            InvalidInputError: Neither or both ways are used, or the versions are the wrong way round.
+        """
+        if compared_against is not None:
+            if begin_version is not None or end_version is not None:
+                raise InvalidInputError(
+                    "delta", expected="either compared_against, or begin_version and end_version", found="both"
+                )
+            begin_version, end_version = compared_against, self._snapshot.version
+        if begin_version is None or end_version is None:
+            raise InvalidInputError("delta", expected="compared_against, or both begin_version and end_version")
+        if begin_version > end_version:
+            raise InvalidInputError(
+                "delta", expected="a begin version that is not newer", found=f"{begin_version} and {end_version}"
+            )
+        return DatasetDelta(self._snapshot, begin_version, end_version)
+
+
+@checked_calls
+class DatasetDelta:
+    """What changed from a version to a newer one of the same branch; nothing is read before it is asked for.
+
+    A row that was inserted and then updated counts as inserted, one that was inserted and then deleted not at all.
+
+    Args:
+        snapshot: Any version of the branch.
+        begin: The older version; 0 for the time before the table.
+        end: The newer version.
+    """
+
+    def __init__(self, snapshot: Snapshot, begin: int, end: int) -> None:
+        self._snapshot = snapshot
+        self._begin = begin
+        self._end = end
+
+    def list_transactions(self) -> list[Transaction | None]:
+        """Return what each version changed, oldest first; None for one that was not kept.
+
+        Raises:
+            NotFoundError: A version was cleaned up.
+        """
+        found = (self._snapshot.checkout(n).transaction() for n in range(self._begin + 1, self._end + 1))
+        return [None if transaction is None else from_transaction(transaction) for transaction in found]
+
+    def get_inserted_rows(self) -> pa.RecordBatchReader:
+        """Return rows that the newer version added, with `_rowid` and row versions.
+
+        Raises:
+            InvalidInputError: The table has no stable row ids.
+            NotFoundError: The version does not exist.
+        """
+        return self._rows(f"{CREATED_AT} > {self._begin}")
+
+    def get_updated_rows(self) -> pa.RecordBatchReader:
+        """Return rows of both versions that changed, as the newer has them; see `get_inserted_rows`."""
+        return self._rows(f"{CREATED_AT} <= {self._begin} AND {LAST_UPDATED_AT} > {self._begin}")
+
+    def get_deleted_row_ids(self) -> pa.RecordBatchReader:
+        """Return stable ids of the rows of the older version that are gone in the newer, as column `_rowid`.
+
+        Raises:
+            InvalidInputError: The table has no stable row ids.
+            NotFoundError: A version does not exist.
+        """
+        ids = (pa.record_batch([pa.array(gone)], _IDS) for gone in self._gone())
+        return pa.RecordBatchReader.from_batches(_IDS, ids)
+
+    def get_deleted_rows(self) -> pa.RecordBatchReader:
+        """Return rows of the older version that are gone in the newer, as they were; columns as `get_inserted_rows`."""
+        table = TableScan(self._older)
+        projection = table.projection(_columns(self._older))
+        rows = (table.taker.by_row_id(gone, projection) for gone in self._gone())
+        return pa.RecordBatchReader.from_batches(projection.schema, rows)
+
+    @cached_property
+    def _older(self) -> Snapshot:
+        return _stable(self._snapshot.checkout(self._begin))
+
+    @cached_property
+    def _newer(self) -> Snapshot:
+        return _stable(self._snapshot.checkout(self._end))
+
+    def _rows(self, condition: str) -> pa.RecordBatchReader:
+        table = TableScan(self._newer)
+        return table.reader(table.plan(ScanOptions(columns=_columns(self._newer), filter=condition)))
+
+    def _gone(self) -> Iterator[NDArray[np.uint64]]:
+        """Yield ids that are gone, fragment by fragment; none of them is empty."""
+        if self._begin == 0:
+            return
+        older, newer = self._older, self._newer
+        kept = {fragment.id: fragment for fragment in newer.fragments}
+        index = newer.row_id_index
+        assert index is not None
+        for fragment in older.fragments:
+            now = kept.get(fragment.id)
+            if now is not None and now.deletion_file == fragment.deletion_file and now.row_ids == fragment.row_ids:
+                continue
+            ids = _live_ids(older, fragment)
+            gone = ids[~index.addresses(ids)[1]]
+            if len(gone):
+                yield gone
+
+
+def _columns(snapshot: Snapshot) -> list[str]:
+    return [*snapshot.schema.names, ROW_ID, CREATED_AT, LAST_UPDATED_AT]
+
+
+def _live_ids(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.uint64]:
+    ids = snapshot.row_ids(fragment)
+    deletions = snapshot.deletion_vector(fragment)
+    assert ids is not None
+    return ids.slice(0, len(ids)) if deletions is None else ids.take(deletions.live_offsets(0, len(ids)))
+
+
+def _stable(snapshot: Snapshot) -> Snapshot:
+    if not snapshot.has_stable_row_ids:
+        raise InvalidInputError(
+            "the table has no stable row ids", where=snapshot.uri, remedy="create it with enable_stable_row_ids=True"
+        )
+    return snapshot

@@ -1,0 +1,229 @@
+"""Versions come back, branch off, and tables go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+from uuid import uuid4
+
+from lance_duck.arguments import checked_calls
+from lance_duck.commit import Restore, UpdateBases, commit, run_again
+from lance_duck.errors import AlreadyExistsError, FormatError, NotFoundError
+from lance_duck.snapshot import Location, Snapshot, Version, open_snapshot, refs
+from lance_duck.snapshot.publish import forget_table
+from lance_duck.snapshot.versions import all_versions, latest_version, load_manifest
+from lance_duck.store import local_path
+from lance_duck.verbs.change import CommitMethods
+from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.public.bases import new_bases
+from lance_duck.verbs.versions.clone import clone
+from lance_duck.wire import paths
+from lance_duck.wire.paths import ManifestName
+
+
+@checked_calls
+class VersionChanges(CommitMethods):
+    """Changes of what the versions of a table are, for a handle on one."""
+
+    def restore(
+        self, *, commit_message: str | None = None, transaction_properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Make the table what it is in the version of this handle, as a new version."""
+        operation = Restore(self._snapshot.version)
+        said = properties_of(commit_message, transaction_properties)
+        newest = self._snapshot.checkout()
+        self._move_to(run_again(newest, lambda snapshot: commit(snapshot, operation, properties=said)))
+
+    def add_bases(self, new_bases: Sequence[Any], transaction_properties: Mapping[str, str] | None = None) -> Self:
+        """Add base paths: other places for data files, that writes choose by `target_bases`.
+
+        Args:
+            new_bases: `DatasetBasePath`s.
+            transaction_properties: What `read_transaction` shows.
+
+        Returns:
+            The handle.
+
+        Raises:
+            InvalidInputError: A path, name or id is taken.
+        """
+        self._change(lambda snapshot: _update_bases(snapshot, new_bases), None, transaction_properties)
+        return self
+
+    def create_branch(
+        self,
+        branch: str,
+        reference: Version | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Begin a branch: a line of versions of its own, which shares the files of the version it begins with.
+
+        Args:
+            branch: A name that no branch has.
+            reference: Version to begin with: a number, a tag or (branch, number or tag or None for its latest); None:
+                that of this handle.
+            storage_options: Settings of the object store, in place of those of the handle.
+
+        Returns:
+            A handle on the branch.
+
+        Raises:
+            AlreadyExistsError: There is a branch of this name.
+            NotFoundError: There is no such version.
+            InvalidInputError: The name cannot be one.
+        """
+        return self._on(start_branch(self._snapshot, branch, reference, storage_options))
+
+    def shallow_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: Version | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Make a table that begins as a version of this one, with the files where they are.
+
+        Args:
+            target_path: Where the table will be.
+            reference: The version, as for `create_branch`.
+            storage_options: Settings of the object store of the new table; None: those of this one.
+
+        Returns:
+            A handle on the new table.
+
+        Raises:
+            AlreadyExistsError: There is a table.
+            NotFoundError: There is no such version.
+        """
+        made = copy_version(self._snapshot, target_path, reference, storage_options, shallow=True)
+        return self._on(made, os.fspath(target_path))
+
+    def deep_clone(
+        self,
+        target_path: str | os.PathLike[str],
+        reference: Version | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Make a table that begins as a version of this one, with copies of its files; see `shallow_clone`."""
+        made = copy_version(self._snapshot, target_path, reference, storage_options, shallow=False)
+        return self._on(made, os.fspath(target_path))
+
+    @staticmethod
+    def drop(
+        base_uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Delete a table with all its versions, branches and whatever else lies below it.
+
+        Raises:
+            NotFoundError: There is no table, unless `ignore_not_found` says that this is fine. A directory that has
+                no manifest that can be read is none, and is left alone.
+        """
+        drop_table(base_uri, storage_options, ignore_not_found)
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Rename the manifests of all versions so that the newest is found without listing all.
+
+        Nobody else may change the table meanwhile. When it is stopped, it can be run again.
+        """
+        store = self._snapshot.store
+        for name in all_versions(store):
+            if name.naming == 1:
+                store.copy(name.path, ManifestName(name.version, 2).path)
+                store.sync()
+                store.delete([name.path])
+        location = self._snapshot.location
+        self._move_to(open_snapshot(location.uri, self._snapshot.version, storage_options=location.storage_options))
+
+
+def start_branch(
+    snapshot: Snapshot,
+    name: str,
+    reference: Version | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Begin a branch; see `LanceDataset.create_branch`."""
+    refs.check_branch_name(name)
+    source = snapshot if reference is None else snapshot.checkout(reference)
+    root = source.location.root
+    if storage_options is not None:
+        root = Location(root.uri, dict(storage_options))
+    store = root.store()
+    known = refs.list_branches(store)
+    if name in known:
+        raise AlreadyExistsError(f"there is a branch {name!r} already", where=root.uri)
+    parent = known.get(source.branch) if source.branch is not None else None
+    try:
+        made = clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
+    except AlreadyExistsError:
+        raise AlreadyExistsError(
+            f"there is half a branch {name!r}",
+            where=root.uri,
+            remedy="another writer is about to begin it, or was stopped: branches.delete() removes what is there",
+        ) from None
+    before = [] if parent is None else parent.branch_identifier
+    identifier = [*before, (source.version, uuid4().hex)]
+    about = refs.Branch(source.branch, identifier, source.version, int(time.time()), source.manifest.size)
+    refs.write_branch(store, name, about, new=True)
+    return made
+
+
+def copy_version(
+    snapshot: Snapshot,
+    target: str | os.PathLike[str],
+    reference: Version | None,
+    storage_options: Mapping[str, str] | None,
+    *,
+    shallow: bool,
+) -> Snapshot:
+    """Clone a version; see `LanceDataset.shallow_clone`."""
+    source = snapshot if reference is None else snapshot.checkout(reference)
+    options = snapshot.location.storage_options if storage_options is None else storage_options
+    return clone(source, Location.of(target, options), shallow=shallow)
+
+
+def drop_table(
+    uri: str | os.PathLike[str],
+    storage_options: Mapping[str, str] | None = None,
+    ignore_not_found: bool | None = None,
+) -> None:
+    """Delete a table with all its versions, branches and whatever else lies below it.
+
+    Raises:
+        NotFoundError: There is no table, unless that is to be ignored; a directory without a manifest that can be read
+            is none, and is left alone.
+    """
+    location = Location.of(uri, storage_options)
+    store = location.store()
+    is_empty = next(iter(store.walk()), None) is None
+    if is_empty and ignore_not_found:
+        return
+    try:
+        load_manifest(store, latest_version(store).path)
+    except (NotFoundError, FormatError) as error:
+        raise NotFoundError(
+            "not a dataset, nothing was dropped",
+            where=store.uri,
+            expected=f"a directory with manifests in {paths.VERSIONS}",
+            remedy="check the path",
+        ) from error
+    # The manifests go last: what is stopped half-way is still a table that can be dropped.
+    names = [entry.path for entry in store.walk()]
+    branches = refs.list_branches(store)
+    store.delete([name for name in names if not name.startswith(paths.VERSIONS)])
+    store.delete([name for name in names if name.startswith(paths.VERSIONS)])
+    for branch in (None, *branches):
+        forget_table(location.at(refs.branch_uri(location.uri, branch)).store())
+    path = local_path(store.uri)
+    if path is not None:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _update_bases(snapshot: Snapshot, given: Sequence[Any]) -> UpdateBases:
+    wanted = [getattr(one, "id", None) for one in given]
+    found = new_bases(given, snapshot.base_paths, "new_bases")
+    return UpdateBases(tuple(replace(base, id=i or 0) for base, i in zip(found, wanted, strict=True)))

@@ -1,0 +1,1 @@
+"""write_dataset: data become a table, or rows of one; written first (`staged`), committed afterwards."""

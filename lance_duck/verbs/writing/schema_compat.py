@@ -1,0 +1,80 @@
+"""Whether rows fit the columns of a table: before they are written, and when they are committed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lance_duck.errors import IncompatibleError, InvalidInputError
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.schema import Field, Schema
+
+
+def fitting(schema: Schema, found: pa.Schema) -> Schema:
+    """Return the columns of a table that data have; members of structs likewise.
+
+    Raises:
+        InvalidInputError: The data have other columns, or lack some that may not be null.
+    """
+    unknown = [name for name in found.names if name not in schema.names]
+    missing = [field.name for field in schema.fields if field.name not in found.names and not field.nullable]
+    if unknown or missing:
+        what = f"columns {', '.join(map(repr, unknown))} are not in the table" if unknown else ""
+        lack = f"columns {', '.join(map(repr, missing))} are missing and cannot be null" if missing else ""
+        raise InvalidInputError(
+            " and ".join(filter(None, (what, lack))), where="data", expected=", ".join(schema.names) or "none"
+        )
+    present = {field.name: field for field in found}
+    kept = tuple(_prune(field, present[field.name].type) for field in schema.fields if field.name in present)
+    return replace(schema, fields=kept)
+
+
+def _prune(field: Field, kind: pa.DataType) -> Field:
+    if field.logical_type != "struct" or field.is_packed or field.blob_version or not pa.types.is_struct(kind):
+        return field
+    members = {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
+    children = tuple(
+        _prune(child, members[child.name]) if child.name in members else child
+        for child in field.children
+        if child.name in members or not child.nullable
+    )
+    return replace(field, children=children) if children else field
+
+
+def check_still_fits(written: Schema, snapshot: Snapshot) -> None:
+    """Refuse to add rows to a version whose columns are not those that they were written for.
+
+    Columns that are gone are passed over, as long as others are left.
+
+    Raises:
+        IncompatibleError: A column is another one now, or one that may not be null is new, or none is left.
+    """
+    now, have = _by_id(snapshot.schema), _by_id(written)
+    taken = dict(now.values())
+    for field_id, (path, field) in have.items():
+        other = now[field_id][1] if field_id in now else taken.get(path)
+        if other is not None and not (other.id == field_id and _holds(other, field)):
+            raise IncompatibleError(
+                f"column {'.'.join(path)!r} is another one by now", where=snapshot.uri, remedy="write again"
+            )
+    for field_id, (path, field) in now.items():
+        if field_id not in have and not field.nullable and (field.parent_id < 0 or field.parent_id in have):
+            raise IncompatibleError(
+                f"column {'.'.join(path)!r}, which cannot be null, is new", where=snapshot.uri, remedy="write again"
+            )
+    if have and not have.keys() & now.keys():
+        raise IncompatibleError("no column is left that rows were written for", where=snapshot.uri)
+
+
+def _holds(now: Field, written: Field) -> bool:
+    return now.logical_type == written.logical_type and (now.nullable or not written.nullable)
+
+
+def _by_id(schema: Schema) -> dict[int, tuple[tuple[str, ...], Field]]:
+    """Return fields with the names that lead to them, by id."""
+    found: dict[int, tuple[tuple[str, ...], Field]] = {}
+    for field in schema.walk():
+        above = found[field.parent_id][0] if field.parent_id in found else ()
+        found[field.id] = (*above, field.name), field
+    return found

@@ -1,0 +1,148 @@
+"""What `write_dataset` is asked for, apart from data and place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, runtime_checkable
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.file.write.blob_options import BlobOptions
+from lance_duck.snapshot import Location
+from lance_duck.store import open_source
+from lance_duck.verbs.change import transaction_properties
+from lance_duck.verbs.public.fragment_metadata import FragmentMetadata, metadata_of
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.manifest import BasePath
+from lance_duck.write.options import Base, WriteOptions, WriteProgress
+
+_UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 3600, "m": 60, "s": 1}
+
+
+@runtime_checkable
+class FragmentProgress(Protocol):
+    """An observer of writes; see `FragmentWriteProgress`."""
+
+    def begin(self, fragment: FragmentMetadata) -> None:
+        """Observe that a file was begun."""
+
+    def complete(self, fragment: FragmentMetadata) -> None:
+        """Observe that a file is complete."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteSettings:
+    """Arguments of `write_dataset`, by its names, see there; and the number by which `progress` knows fragments."""
+
+    max_rows_per_file: int = WriteOptions.max_rows_per_file
+    max_rows_per_group: int | None = WriteOptions.max_rows_per_group
+    max_bytes_per_file: int = WriteOptions.max_bytes_per_file
+    data_cache_bytes: int | None = None
+    max_page_bytes: int | None = None
+    progress: Callable[[WriteProgress], None] | FragmentProgress | bool | None = None
+    fragment_id: int = 0
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    data_storage_version: str | None = None
+    enable_v2_manifest_paths: bool = True
+    enable_stable_row_ids: bool = False
+    auto_cleanup_options: Mapping[str, int] | None = None
+    commit_message: str | None = None
+    transaction_properties: Mapping[str, str] | None = None
+    initial_bases: Sequence[Any] | None = None
+    target_bases: Sequence[str] | None = None
+    target_all_bases: bool | None = None
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None
+    external_blob_mode: str = "reference"
+    allow_external_blob_outside_bases: bool = False
+    blob_pack_file_size_threshold: int | None = None
+
+    @property
+    def properties(self) -> dict[str, str] | None:
+        """What the transaction says of itself."""
+        return transaction_properties(self.commit_message, self.transaction_properties)
+
+    @property
+    def _rows_per_group(self) -> int:
+        return WriteOptions.max_rows_per_group if self.max_rows_per_group is None else self.max_rows_per_group
+
+    def blobs(self, location: Location, bases: Mapping[int, BasePath]) -> BlobOptions:
+        """Return what becomes of blobs, in a table with these base paths."""
+        return BlobOptions(
+            self.external_blob_mode,
+            bool(self.allow_external_blob_outside_bases),
+            {i: location.base_uri(base) for i, base in bases.items() if not base.is_dataset_root},
+            self.blob_pack_file_size_threshold,
+            lambda uri: open_source(uri, location.options_for(uri)),
+        )
+
+    def options(self, version: str | None, bases: Sequence[Base | None], blobs: BlobOptions) -> WriteOptions:
+        """Return how the files are written, in a version where the caller did not choose one."""
+        return WriteOptions(
+            max_rows_per_file=self.max_rows_per_file,
+            max_rows_per_group=self._rows_per_group,
+            max_bytes_per_file=self.max_bytes_per_file,
+            data_storage_version=self.data_storage_version or version,
+            bases=bases,
+            blobs=blobs,
+            data_cache_bytes=self.data_cache_bytes,
+            max_page_bytes=self.max_page_bytes,
+            progress=_progress(self.progress),
+            committed_here=True,
+            watch=_Watch(self.progress, self.fragment_id) if isinstance(self.progress, FragmentProgress) else None,
+        )
+
+
+def auto_cleanup_config(settings: WriteSettings) -> dict[str, str]:
+    """Return settings of a new table that ask for its automatic cleanup. Raises InvalidInputError."""
+    given = settings.auto_cleanup_options
+    if given is None:
+        return {}
+    try:
+        interval, seconds = int(given["interval"]), int(given["older_than_seconds"])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InvalidInputError(
+            "auto_cleanup_options", expected="interval and older_than_seconds", found=repr(given)
+        ) from error
+    return {"lance.auto_cleanup.interval": str(interval), "lance.auto_cleanup.older_than": _duration(seconds)}
+
+
+def _duration(seconds: int) -> str:
+    """Return text for a time span, as in "2days 1h 1m 1s"."""
+    parts = []
+    for name, size in _UNITS.items():
+        count, seconds = divmod(seconds, size)
+        if count:
+            plural = "s" if count > 1 and len(name) > 1 else ""
+            parts.append(f"{count}{name}{plural}")
+    return " ".join(parts) or "0s"
+
+
+def _progress(given: Any) -> Callable[[WriteProgress], None] | None:
+    if given is None or given is False or isinstance(given, FragmentProgress):
+        return None
+    if given is True:
+        return _print_progress
+    if not callable(given):
+        raise InvalidInputError("progress", expected="True, a function or a FragmentWriteProgress", found=repr(given))
+    found: Callable[[WriteProgress], None] = given
+    return found
+
+
+class _Watch:
+    """Tells an observer of fragments in the form that users know."""
+
+    def __init__(self, observer: FragmentProgress, fragment_id: int) -> None:
+        self._observer = observer
+        self._id = fragment_id
+
+    def begin(self, fragment: Fragment) -> None:
+        self._observer.begin(replace(metadata_of(fragment), id=self._id))
+
+    def complete(self, fragment: Fragment) -> None:
+        self._observer.complete(replace(metadata_of(fragment), id=self._id))
+
+
+def _print_progress(progress: WriteProgress) -> None:
+    text = f"\r{progress.rows:,} rows, {progress.bytes:,} bytes, {progress.files:,} files "
+    print(text, end="", file=sys.stderr, flush=True)

@@ -1,0 +1,290 @@
+"""Rows that are written first, and committed afterwards: in one process, or in many and by another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import pyarrow as pa
+
+from lance_duck.commit import commit, create_table, run_again
+from lance_duck.commit.committer import Amend, Guard
+from lance_duck.commit.operations import Append, Overwrite
+from lance_duck.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidInputError,
+    StoreError,
+    UnsupportedError,
+)
+from lance_duck.scan.projection import HIDDEN
+from lance_duck.snapshot import Location, Snapshot
+from lance_duck.verbs.columns.new_columns import without_pandas
+from lance_duck.verbs.public.bases import target_bases
+from lance_duck.verbs.writing.schema_compat import check_still_fits, fitting
+from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
+from lance_duck.wire import flags
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.manifest import BasePath
+from lance_duck.wire.schema import Schema
+from lance_duck.wire.schema_write import schema_from_arrow
+from lance_duck.write.files import discard_fragments, write_fragments
+from lance_duck.write.options import Base, storage_version
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Fragments that are written and not committed; `sync` is called before another process commits them.
+
+    Attributes:
+        schema: What they were written with: of a table that exists the columns that the data have.
+        fragments: The fragments, without numbers.
+        location: The table.
+        bases: Where the files are.
+        initial: Base paths of a new table.
+        transaction: The one that is to commit them; None: any.
+    """
+
+    schema: Schema
+    fragments: tuple[Fragment, ...]
+    location: Location
+    bases: tuple[Base | None, ...] = ()
+    initial: tuple[BasePath, ...] = ()
+    transaction: UUID | None = None
+
+    def sync(self) -> None:
+        """Make the files safe on the disk; they are deleted where that fails."""
+        try:
+            self.location.store().sync()
+        except StoreError:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Delete the files. Never raises."""
+        discard_fragments(self.location.store(), self.fragments, self.bases)
+
+    def commit(self, do: Callable[[str | None], Snapshot]) -> Snapshot:
+        """Commit under the name of a transaction; delete the files if that is known to have failed."""
+        try:
+            return do(None if self.transaction is None else str(self.transaction))
+        except (CommitConflictError, InvalidInputError, AlreadyExistsError, UnsupportedError):
+            self.discard()
+            raise
+
+
+@dataclass(frozen=True)
+class Staging:
+    """How rows are written before they are committed; it pickles, to be done at many places.
+
+    Attributes:
+        schema: What they are written with: of a table that exists the columns that the data have.
+        location: The table.
+        bases: Base paths that it has.
+        settings: As for `write_dataset`.
+        version: Version of the files, unless the settings say one.
+        is_new: Whether the columns are those of a new table, or of one that is replaced.
+        transaction: The one that will commit the rows: the names of the files begin with its name.
+        committed_here: Whether this process commits them, so that names need not be flushed before.
+    """
+
+    schema: Schema
+    location: Location
+    bases: Mapping[int, BasePath]
+    settings: WriteSettings
+    version: str | None
+    is_new: bool = False
+    transaction: UUID | None = None
+    committed_here: bool = True
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Staged:
+        """Write rows.
+
+        Raises:
+            InvalidInputError: The data do not fit the table.
+        """
+        targets = target_bases(self.location, self.bases, self.settings.target_bases, self.settings.target_all_bases)
+        options = self.settings.options(self.version, targets, self.settings.blobs(self.location, self.bases))
+        options = replace(options, transaction=self.transaction, committed_here=self.committed_here)
+        fragments = write_fragments(self.location.store(), self.schema, batches, options)
+        return self.staged(fragments, targets)
+
+    def staged(self, fragments: Iterable[Fragment], bases: Iterable[Base | None] = ()) -> Staged:
+        """Return what was written, here or elsewhere."""
+        initial = tuple(self.bases.values()) if self.is_new else ()
+        return Staged(self.schema, tuple(fragments), self.location, tuple(bases), initial, self.transaction)
+
+
+def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: WriteSettings) -> Staged:
+    """Write rows for a table that there is; columns may be missing where they may be null.
+
+    Raises:
+        InvalidInputError: The data do not fit the table.
+    """
+    return staging_append(reader.schema, snapshot, settings).write(reader)
+
+
+def staging_append(found: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> Staging:
+    """Return how rows of some schema are written for a table that there is; see `stage_append`."""
+    schema = fitting(snapshot.schema, without_pandas(found))
+    return Staging(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
+
+
+def stage_new(
+    reader: pa.RecordBatchReader,
+    location: Location,
+    bases: Mapping[int, BasePath],
+    settings: WriteSettings,
+    replaced: Snapshot | None = None,
+) -> Staged:
+    """Write rows for a new schema.
+
+    Raises:
+        InvalidInputError: A name comes twice or is reserved.
+        UnsupportedError: A type that cannot be stored.
+    """
+    return staging_new(reader.schema, location, bases, settings, replaced).write(reader)
+
+
+def staging_new(
+    found: pa.Schema,
+    location: Location,
+    bases: Mapping[int, BasePath],
+    settings: WriteSettings,
+    replaced: Snapshot | None = None,
+) -> Staging:
+    """Return how rows are written for a new schema; see `stage_new`."""
+    version = settings.data_storage_version or (None if replaced is None else replaced.data_storage_version)
+    first = 0
+    if replaced is not None and replaced.manifest.writer_flags & flags.KEPT_FIELD_IDS:
+        first = replaced.manifest.proto.max_allocated_field_id + 1
+    schema = schema_from_arrow(without_pandas(found), storage_version(version), first)
+    reserved = [name for name in schema.names if name in HIDDEN]
+    if reserved:
+        raise InvalidInputError(f"column {reserved[0]!r} has a reserved name", where="schema", remedy="rename it")
+    return Staging(schema, location, dict(bases), settings, version, replaced is None)
+
+
+def commit_created(
+    staged: Staged,
+    settings: WriteSettings,
+    other: Callable[[], Snapshot | None] | None = None,
+    config: Mapping[str, str] | None = None,
+    *,
+    guard: Guard | None = None,
+    amend: Amend | None = None,
+) -> Snapshot:
+    """Make a table of what was written.
+
+    Args:
+        staged: What was written.
+        settings: Of the table.
+        other: Where another one was faster: the table that the rows go to instead, or None.
+        config: More settings that the table begins with.
+        guard: As for `commit_added`, where the rows go to another table.
+        amend: Likewise.
+
+    Raises:
+        AlreadyExistsError: There is a table.
+    """
+    begun = {**auto_cleanup_config(settings), **(config or {})}
+    operation = Overwrite(staged.schema, staged.fragments, begun, staged.initial)
+
+    def create(uuid: str | None) -> Snapshot:
+        try:
+            return create_table(
+                staged.location,
+                operation,
+                data_storage_version=storage_version(settings.data_storage_version),
+                stable_row_ids=settings.enable_stable_row_ids,
+                v2_manifest_paths=settings.enable_v2_manifest_paths,
+                properties=settings.properties,
+                transaction_uuid=uuid,
+            )
+        except AlreadyExistsError:
+            found = None if other is None else other()
+            if found is None:
+                raise
+            return _add(staged, found, settings, uuid, guard, amend)
+
+    return staged.commit(create)
+
+
+def commit_added(
+    staged: Staged,
+    current: Snapshot,
+    settings: WriteSettings,
+    *,
+    guard: Guard | None = None,
+    amend: Amend | None = None,
+) -> Snapshot:
+    """Add what was written to a table.
+
+    Args:
+        staged: What was written.
+        current: Version that it was written for.
+        settings: As for `write_dataset`.
+        guard: Called with each version that the rows are put on top of; raises what must end the attempt.
+        amend: See `commit`.
+
+    Raises:
+        IncompatibleError: The columns are others by now.
+    """
+    return staged.commit(lambda uuid: _add(staged, current, settings, uuid, guard, amend))
+
+
+def commit_replaced(
+    staged: Staged,
+    current: Snapshot,
+    settings: WriteSettings,
+    *,
+    guard: Guard | None = None,
+    amend: Amend | None = None,
+) -> Snapshot:
+    """Put what was written in place of all rows and columns of a table; see `commit_added`."""
+    operation = Overwrite(staged.schema, staged.fragments)
+
+    def replace_rows(uuid: str | None) -> Snapshot:
+        def attempt(snapshot: Snapshot) -> Snapshot:
+            if guard is not None:
+                guard(snapshot)
+            return commit(
+                snapshot,
+                operation,
+                guard=guard,
+                amend=amend,
+                properties=settings.properties,
+                transaction_uuid=uuid,
+            )
+
+        return run_again(current, attempt)
+
+    return staged.commit(replace_rows)
+
+
+def _add(
+    staged: Staged,
+    current: Snapshot,
+    settings: WriteSettings,
+    uuid: str | None,
+    guard: Guard | None = None,
+    amend: Amend | None = None,
+) -> Snapshot:
+    def check(newest: Snapshot) -> None:
+        check_still_fits(staged.schema, newest)
+        if guard is not None:
+            guard(newest)
+
+    def attempt(snapshot: Snapshot) -> Snapshot:
+        check(snapshot)
+        return commit(
+            snapshot,
+            Append(staged.fragments),
+            guard=check,
+            amend=amend,
+            properties=settings.properties,
+            transaction_uuid=uuid,
+        )
+
+    return run_again(current, attempt)

@@ -1,0 +1,127 @@
+"""Data become a table, or rows of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.arguments import unknown_value
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from lance_duck.snapshot import Location, Snapshot, open_snapshot
+from lance_duck.verbs.public.bases import new_bases, snapshot_bases, with_base_options
+from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
+from lance_duck.verbs.writing.staged import (
+    Staged,
+    commit_added,
+    commit_created,
+    commit_replaced,
+    stage_append,
+    stage_new,
+)
+from lance_duck.wire import flags
+from lance_duck.write.inputs import to_reader
+
+MODES: Final = ("create", "append", "overwrite")
+
+
+def write_table(
+    data: Any,
+    target: str | os.PathLike[str] | Snapshot,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    settings: WriteSettings | None = None,
+) -> Snapshot:
+    """Write data to a new table, or to one that there is; see `write_dataset`.
+
+    Args:
+        data: Whatever `to_reader` takes.
+        target: Where the table is, or a version of it.
+        schema: Of data that do not know theirs.
+        mode: One of `MODES`.
+        settings: Everything else.
+
+    Returns:
+        The new version.
+    """
+    settings = settings or WriteSettings()
+    if mode not in MODES:
+        raise unknown_value("unknown mode", mode, MODES, "mode")
+    current = current_version(target, settings)
+    if current is not None and mode == "create":
+        raise AlreadyExistsError(
+            "dataset already exists",
+            where=current.uri,
+            remedy='mode="append" adds rows, mode="overwrite" replaces them',
+        )
+    if current is not None and settings.initial_bases:
+        raise InvalidInputError(
+            f"Cannot register new bases in {mode.capitalize()} mode", where="initial_bases", remedy="see add_bases"
+        )
+    if current is not None and settings.enable_stable_row_ids and not current.has_stable_row_ids:
+        raise InvalidInputError(
+            "the table has no stable row ids",
+            where="enable_stable_row_ids",
+            expected="False, as a table has them from its first version on, or never",
+            remedy="write a new table with enable_stable_row_ids=True",
+        )
+    auto_cleanup_config(settings), settings.properties
+    reader = to_reader(data, schema)
+    _check_metadata(reader.schema)
+    if current is None:
+        return _create(reader, target, settings, mode)
+    flags.check_writable(current.manifest.writer_flags, current.uri)
+    if mode == "append":
+        return commit_added(stage_append(reader, current, settings), current, settings)
+    staged = stage_new(reader, current.location, current.base_paths, settings, current)
+    return commit_replaced(staged, current, settings)
+
+
+def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, mode: str) -> Snapshot:
+    bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
+    location = new_location(target, with_base_options(settings.storage_options, settings.base_store_params, bases))
+    staged = stage_new(reader, location, bases, settings)
+    return commit_created(staged, settings, lambda: _joined(target, settings, mode, staged, bool(bases)))
+
+
+def _joined(target: Any, settings: WriteSettings, mode: str, staged: Staged, has_bases: bool) -> Snapshot | None:
+    """Return the table that another writer has just created, if the rows fit there."""
+    found = current_version(target, settings) if mode == "append" and not has_bases else None
+    return found if found is not None and found.schema.fields == staged.schema.fields else None
+
+
+def new_location(target: Any, storage_options: Mapping[str, str]) -> Location:
+    """Return where a table will be.
+
+    Raises:
+        InvalidInputError: The target is no path or URI.
+    """
+    if not isinstance(target, str | os.PathLike) or not os.fspath(target):
+        raise InvalidInputError("no place for a table", where="uri", expected="a path or URI", found=repr(target))
+    return Location.of(target, storage_options)
+
+
+def current_version(target: Any, settings: WriteSettings) -> Snapshot | None:
+    """Return the newest version of the table that is written to; None when there is none."""
+    if isinstance(target, Snapshot):
+        return target.checkout()
+    new_location(target, {})
+    try:
+        found = open_snapshot(target, storage_options=settings.storage_options)
+    except NotFoundError:
+        return None
+    options = with_base_options(settings.storage_options, settings.base_store_params, snapshot_bases(found))
+    return open_snapshot(target, storage_options=options) if settings.base_store_params else found
+
+
+def _check_metadata(schema: pa.Schema) -> None:
+    for metadata in [schema.metadata, *(field.metadata for field in schema)]:
+        for key, value in (metadata or {}).items():
+            try:
+                key.decode(), value.decode()
+            except UnicodeDecodeError:
+                raise InvalidInputError(
+                    f"metadata {key!r} is not valid utf8", where="schema", remedy="encode it, for example as base64"
+                ) from None

@@ -1,0 +1,72 @@
+"""The bytes of a manifest file; `wire.manifest` has their grammar.
+
+[IndexSection]   only when there are indices
+[Transaction]    inline copy of the transaction that made the version
+Manifest
+footer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from lance_duck.wire.manifest import FOOTER, LENGTH, MAGIC
+from lance_duck.wire.pb import table_pb2, transaction_pb2
+
+WRITER = "lance_duck"
+
+_MAJOR, _MINOR = 0, 2
+
+
+def manifest_file(
+    manifest: table_pb2.Manifest,
+    transaction: transaction_pb2.Transaction | None,
+    indices: Iterable[table_pb2.IndexMetadata] = (),
+) -> bytes:
+    """Return the whole file of a version.
+
+    Args:
+        manifest: Its message; the positions of the sections are set in it.
+        transaction: What made the version; None: the manifest names a transaction file only.
+        indices: Index segments of the version.
+    """
+    parts: list[bytes] = []
+    section = table_pb2.IndexSection(indices=indices)
+    for name in ("index_section", "transaction_section", "transaction_section_deprecated"):
+        manifest.ClearField(name)
+    if section.indices:
+        manifest.index_section = _append(parts, section.SerializeToString())
+    if transaction is not None:
+        manifest.transaction_section = _append(parts, transaction.SerializeToString())
+    position = _append(parts, manifest.SerializeToString())
+    parts.append(FOOTER.pack(position, _MAJOR, _MINOR, MAGIC))
+    return b"".join(parts)
+
+
+def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
+    """Set who writes a version, and when."""
+    manifest.writer_version.Clear()
+    manifest.writer_version.library = WRITER
+    manifest.writer_version.version = writer_version()
+    seconds = int(moment.astimezone(UTC).timestamp())
+    manifest.timestamp.seconds = seconds
+    manifest.timestamp.nanos = moment.microsecond * 1000
+
+
+@cache
+def writer_version() -> str:
+    """Return version of this package, as manifests name it."""
+    try:
+        return version("lance-duck")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def _append(parts: list[bytes], section: bytes) -> int:
+    position = sum(map(len, parts))
+    parts.append(LENGTH.pack(len(section)))
+    parts.append(section)
+    return position

@@ -1,0 +1,245 @@
+"""Arrow schemas as schemas of a table, and these as messages: the way back of `wire.schema`.
+
+Fields get their ids depth first. In the messages, beside what `wire.schema` reads:
+
+    encoding            1 values of one width, lists and maps · 2 strings, binary, JSON · 3 dictionary (with an empty
+                        `dictionary` message) · 0 struct and null
+    extension_name      repeated from the metadata
+    unenforced_*        primary and clustering key, from the metadata lance-schema:unenforced-…
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.wire.c_schema import metadata_pairs
+from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME, logical_from_arrow
+from lance_duck.wire.pb import file_pb2
+from lance_duck.wire.schema import (
+    BLOB_KEY,
+    BLOB_V2,
+    CLUSTERING_KEY_POSITION,
+    JSON,
+    PRIMARY_KEY,
+    PRIMARY_KEY_POSITION,
+    Field,
+    Schema,
+)
+
+_JSON_NAMES = (JSON, "arrow.json")
+_TRUE = ("true", "1", "yes")
+_TEXTS = ("string", "large_string", "binary", "large_binary", "json")
+_MAX_DEPTH = 64
+
+
+def schema_from_arrow(
+    arrow: pa.Schema,
+    version: str = "2.2",
+    first_id: int = 0,
+    existing: Schema | None = None,
+    *,
+    old_blobs: bool = False,
+) -> Schema:
+    """Build the schema of a table whose columns are those of an Arrow schema.
+
+    Views become plain strings and binary, JSON of any spelling becomes `lance.json`, and in 2.2 a binary column with
+    metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
+
+    Args:
+        arrow: The columns.
+        version: Version of the data files that will hold them: "2.0", "2.1" or "2.2".
+        first_id: Lowest id that may be given out.
+        existing: Fields that are found in it by their names keep their ids; others get ids above all of its own.
+        old_blobs: Leave blobs what they are in 2.2 too, as files have them that belong to no table.
+
+    Raises:
+        UnsupportedError: A type that Lance, or this version of its files, does not have; names column and type.
+        InvalidInputError: A name comes twice, or a column has a dot in its name, or a key cannot be one.
+    """
+    above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0
+    builder = _FieldBuilder(version, max(first_id, above), old_blobs)
+    known = existing.fields if existing is not None else ()
+    for name in arrow.names:
+        if "." in name:
+            raise InvalidInputError(
+                "dot in the name of a column", where=repr(name), remedy="rename it, or nest it in a struct"
+            )
+    fields = tuple(builder.fields(list(arrow), -1, known, ()))
+    for top in fields:
+        _check_keys(top, nullable=False)
+    return Schema(fields, _text(arrow.metadata))
+
+
+def schema_to_proto(schema: Schema) -> list[file_pb2.Field]:
+    """Return messages of all fields, depth first, as manifests and file descriptors have them."""
+    return [field_to_proto(f) for f in schema.walk()]
+
+
+def metadata_to_proto(metadata: Mapping[str, str]) -> dict[str, bytes]:
+    """Return metadata of a schema or a field as messages have it."""
+    return {key: metadata[key].encode() for key in sorted(metadata)}
+
+
+def field_to_proto(f: Field) -> file_pb2.Field:
+    """Return message of a field, without those below it."""
+    proto = file_pb2.Field(
+        name=f.name, id=f.id, parent_id=f.parent_id, logical_type=f.logical_type, nullable=f.nullable
+    )
+    proto.encoding = _encoding(f.logical_type)
+    if proto.encoding == file_pb2.DICTIONARY:
+        proto.dictionary.SetInParent()
+    proto.extension_name = f.extension_name or ""
+    for key, value in metadata_to_proto(f.metadata).items():
+        proto.metadata[key] = value
+    position, clustering = _position(f, PRIMARY_KEY_POSITION), _position(f, CLUSTERING_KEY_POSITION)
+    proto.unenforced_primary_key = is_primary_key(f)
+    proto.unenforced_primary_key_position = position or 0
+    proto.unenforced_clustering_key_position = clustering or 0
+    return proto
+
+
+def is_primary_key(f: Field) -> bool:
+    """Return whether the field is declared a part of the unenforced primary key."""
+    return f.metadata.get(PRIMARY_KEY, "").lower() in _TRUE or _position(f, PRIMARY_KEY_POSITION) is not None
+
+
+def primary_key(schema: Schema) -> tuple[Field, ...]:
+    """Return fields of the unenforced primary key: by their positions, those without one last, by their ids."""
+    found = [f for f in schema.walk() if is_primary_key(f)]
+    return tuple(sorted(found, key=lambda f: (not _position(f, PRIMARY_KEY_POSITION), _place(f), f.id)))
+
+
+def clustering_key(schema: Schema) -> tuple[Field, ...]:
+    """Return fields of the unenforced clustering key, by their positions."""
+    found = [(key_position(f, clustering=True), f) for f in schema.walk()]
+    return tuple(f for _, f in sorted(((p, f) for p, f in found if p is not None), key=lambda pair: pair[0]))
+
+
+def key_position(f: Field, *, clustering: bool) -> int | None:
+    """Return place of a field in the clustering key, or in the primary key; None: it has none."""
+    return _position(f, CLUSTERING_KEY_POSITION if clustering else PRIMARY_KEY_POSITION)
+
+
+class _FieldBuilder:
+    """Gives out ids, depth first."""
+
+    def __init__(self, version: str, first_id: int, old_blobs: bool) -> None:
+        self._version = version
+        self._new_blobs = version >= "2.2" and not old_blobs
+        self._next = first_id
+
+    def fields(
+        self, arrow: Iterable[pa.Field], parent: int, known: Iterable[Field], path: tuple[str, ...]
+    ) -> Iterator[Field]:
+        seen: set[str] = set()
+        old = {f.name: f for f in known}
+        for child in arrow:
+            if child.name in seen:
+                raise InvalidInputError("name comes twice", where=f"column {'.'.join((*path, child.name))!r}")
+            seen.add(child.name)
+            yield self.field(child, parent, old.get(child.name), (*path, child.name))
+
+    def field(self, arrow: pa.Field, parent: int, old: Field | None, path: tuple[str, ...]) -> Field:
+        where = f"column {'.'.join(path)!r}"
+        if len(path) > _MAX_DEPTH:
+            raise UnsupportedError("schema nested too deep", where=where, expected=f"at most {_MAX_DEPTH} levels")
+        storage, metadata = self._storage(arrow, where)
+        field_id = self._id(old)
+        if metadata.get(EXTENSION_NAME) in _JSON_NAMES:
+            metadata |= {EXTENSION_NAME: JSON, EXTENSION_METADATA: metadata.get(EXTENSION_METADATA, "")}
+            logical = "json"
+        else:
+            logical = logical_from_arrow(storage, where)
+        children = tuple(self.fields(_children(storage, logical, where), field_id, old.children if old else (), path))
+        _check_version(logical, storage, self._version, where)
+        return Field(field_id, arrow.name, parent, logical, arrow.nullable, _frozen(metadata), children)
+
+    def _id(self, old: Field | None) -> int:
+        if old is not None:
+            return old.id
+        self._next += 1
+        return self._next - 1
+
+    def _storage(self, arrow: pa.Field, where: str) -> tuple[pa.DataType, dict[str, str]]:
+        """Return storage type and metadata, with extension types spelled out and blobs of version 2."""
+        metadata = dict(_text(arrow.metadata))
+        storage = arrow.type
+        while isinstance(storage, pa.BaseExtensionType):
+            metadata |= dict(metadata_pairs(storage))
+            storage = storage.storage_type
+        is_v2 = metadata.get(EXTENSION_NAME) == BLOB_V2
+        if is_v2 and self._version < "2.2":
+            raise UnsupportedError(
+                f"{BLOB_V2} in data files of version {self._version}", where=where, remedy="write version 2.2"
+            )
+        is_bytes = pa.types.is_binary(storage) or pa.types.is_large_binary(storage) or pa.types.is_binary_view(storage)
+        if is_bytes and metadata.get(BLOB_KEY, "").lower() == "true" and self._new_blobs:
+            del metadata[BLOB_KEY]
+            metadata[EXTENSION_NAME] = BLOB_V2
+            storage = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
+        return storage, metadata
+
+
+def _children(storage: pa.DataType, logical: str, where: str) -> list[pa.Field]:
+    if logical == "map":
+        if storage.keys_sorted:
+            raise UnsupportedError("map with sorted keys", where=where, remedy="cast it to a plain map")
+        entries = pa.struct([storage.key_field, storage.item_field])
+        return [pa.field("entries", entries, nullable=False)]
+    if logical == "struct":
+        return [storage.field(i) for i in range(storage.num_fields)]
+    if logical in ("list", "large_list", "list.struct", "large_list.struct"):
+        return [storage.value_field]
+    if logical.startswith("fixed_size_list:struct:"):
+        return [storage.value_field]
+    return []
+
+
+def _check_version(logical: str, storage: pa.DataType, version: str, where: str) -> None:
+    needs = {"map": "2.2"}.get(logical, "2.2" if logical.startswith("fixed_size_list:struct:") else "2.0")
+    if version < needs and not (version == "2.0" and logical != "map"):
+        raise UnsupportedError(
+            f"type {storage} in data files of version {version}", where=where, remedy=f"write version {needs}"
+        )
+
+
+def _check_keys(f: Field, *, nullable: bool) -> None:
+    nullable = nullable or f.nullable
+    if is_primary_key(f) and (nullable or f.children):
+        raise InvalidInputError(
+            "column cannot be a primary key", where=repr(f.name), expected="neither nullable nor nested"
+        )
+    for child in f.children:
+        _check_keys(child, nullable=nullable)
+
+
+def _encoding(logical: str) -> file_pb2.Encoding:
+    if logical in _TEXTS:
+        return file_pb2.VAR_BINARY
+    if logical.startswith("dict:"):
+        return file_pb2.DICTIONARY
+    return file_pb2.NONE if logical in ("struct", "null") else file_pb2.PLAIN
+
+
+def _position(f: Field, key: str) -> int | None:
+    text = f.metadata.get(key, "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) < 1 << 32 else None
+
+
+def _place(f: Field) -> int:
+    return _position(f, PRIMARY_KEY_POSITION) or 0
+
+
+def _text(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, str]:
+    """Return metadata of Arrow as text."""
+    if not metadata:
+        return MappingProxyType({})
+    return _frozen({key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()})
+
+
+def _frozen(metadata: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType({key: metadata[key] for key in sorted(metadata)})

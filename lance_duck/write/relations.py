@@ -1,0 +1,230 @@
+"""DuckDB relations as streams of batches that hold the values of the relation, and no others.
+
+DuckDB's way to Arrow changes some values without a word: UHUGEINT wraps, TIME WITH TIME ZONE loses its zone, BIT and
+BIGNUM become bytes of DuckDB's own. So the types of the relation are looked at before it is run:
+
+    UUID                       arrow.uuid
+    HUGEINT, UHUGEINT          decimal128(38, 0); a value of more digits is refused
+    TIME, TIME_NS              as they are; 24:00:00 is refused, for Arrow has no such time
+    INTERVAL, TIME WITH TIME ZONE, BIT, BIGNUM, UNION, VARIANT      refused, at any depth
+
+All others are in Arrow what they are in DuckDB, or what the writer refuses by its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.write.uuids import uuids_from_texts
+
+Convert = Callable[[pa.Array], pa.Array]
+
+_CHANGED: Final = frozenset({"time with time zone", "bit", "bignum", "varint", "variant"})
+"""Types whose values DuckDB's way to Arrow changes."""
+_REFUSED: Final = _CHANGED | {"interval", "union"}
+"""These, and types that Lance does not have."""
+_MOST: Final = 10**38 - 1
+_WIDE: Final = pa.decimal128(38, 0)
+_DAY: Final = {"us": 86_400_000_000, "ns": 86_400_000_000_000}
+_MASK: Final = (1 << 64) - 1
+
+
+def relation_reader(relation: Any, rows_at_once: int) -> pa.RecordBatchReader:
+    """Run a DuckDB relation, and give its rows as they are read.
+
+    Args:
+        relation: A `DuckDBPyRelation`.
+        rows_at_once: Rows of a batch.
+
+    Raises:
+        UnsupportedError: A column is of a type that Lance tables cannot hold. The stream raises InvalidInputError for
+            a value that they cannot.
+    """
+    _refuse_types(relation, _REFUSED, "Lance")
+    method = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
+    reader: pa.RecordBatchReader = method(rows_at_once)
+    converts = [
+        _convert(type_, field.type, f"column {field.name!r} of type {type_}")
+        for type_, field in zip(relation.types, reader.schema, strict=True)
+    ]
+    if not any(converts):
+        return reader
+    empty = [
+        pa.nulls(0, field.type) if convert is None else convert(pa.nulls(0, field.type))
+        for field, convert in zip(reader.schema, converts, strict=True)
+    ]
+    fields = [field.with_type(array.type) for field, array in zip(reader.schema, empty, strict=True)]
+    schema = pa.schema(fields, reader.schema.metadata)
+    return pa.RecordBatchReader.from_batches(schema, _converted(reader, schema, converts))
+
+
+def relation_table(relation: Any) -> pa.Table:
+    """Run a DuckDB relation whose values need not go into a table: intervals, unions and 24:00:00 are left as they are.
+
+    Raises:
+        UnsupportedError: A column is of a type that Arrow does not have.
+        InvalidInputError: A whole number of more than 38 digits.
+    """
+    _refuse_types(relation, _CHANGED, "Arrow")
+    table: pa.Table = relation.to_arrow_table()
+    for place, (type_, field) in enumerate(zip(relation.types, table.schema, strict=True)):
+        convert = _convert(type_, field.type, f"column {field.name!r} of type {type_}", of_table=False)
+        if convert is not None:
+            chunks = [convert(chunk) for chunk in table.column(place).chunks]
+            column = pa.chunked_array(chunks or [convert(pa.nulls(0, field.type))])
+            table = table.set_column(place, field.with_type(column.type), column)
+    return table
+
+
+def _refuse_types(relation: Any, refused: Collection[str], who: str) -> None:
+    for name, whole in zip(relation.columns, relation.types, strict=True):
+        pending = [whole]
+        while pending:
+            type_ = pending.pop()
+            is_geometry_inside = type_.id == "geometry" and type_ is not whole
+            if type_.id in refused or (is_geometry_inside and not _exports_geometries_inside()):
+                inside = "" if str(type_) == str(whole) else f" in {whole}"
+                raise UnsupportedError(
+                    f"{who} has no type for {type_}{inside}",
+                    where=f"column {name!r}",
+                    remedy="cast it in the query, to VARCHAR for example",
+                )
+            pending += _children(type_)
+
+
+@cache
+def _exports_geometries_inside() -> bool:
+    """Return whether DuckDB exports geometries inside of nested types; before 1.5.4 it may end the process instead."""
+    return tuple(int(part) for part in version("duckdb").split(".")[:3] if part.isdecimal()) >= (1, 5, 4)
+
+
+def _children(type_: Any) -> list[Any]:
+    """Return the types that a type is made of: those of fields, items, keys and values."""
+    nested = type_.id in ("struct", "tuple", "list", "array", "map")
+    return [child for _, child in type_.children if hasattr(child, "id")] if nested else []
+
+
+def _converted(
+    reader: pa.RecordBatchReader, schema: pa.Schema, converts: list[Convert | None]
+) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in reader:
+            arrays = [
+                array if convert is None else convert(array)
+                for array, convert in zip(batch.columns, converts, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    finally:
+        reader.close()  # DuckDB's connection runs nothing else before
+
+
+def _convert(type_: Any, found: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
+    """Return how arrays of a column become what is written; None: they are that already.
+
+    Args:
+        type_: In DuckDB.
+        found: In Arrow.
+        where: For messages.
+        of_table: They are values of a table.
+    """
+    if type_.id == "uuid":
+        return None if isinstance(found, pa.BaseExtensionType) else uuids_from_texts
+    if type_.id in ("hugeint", "uhugeint"):
+        is_signed = type_.id == "hugeint"
+        return lambda array: _whole_numbers(array, where, is_signed=is_signed)
+    if type_.id in ("time", "time_ns"):
+        return (lambda array: _times(array, where)) if of_table else None
+    children = zip(_children(type_), _below(found), strict=False)
+    inner = [_convert(child, below, where, of_table=of_table) for child, below in children]
+    return (lambda array: _rebuilt(array, inner)) if any(inner) else None
+
+
+def _below(type_: pa.DataType) -> list[pa.DataType]:
+    if pa.types.is_struct(type_):
+        return [type_.field(i).type for i in range(type_.num_fields)]
+    if pa.types.is_map(type_):
+        return [type_.key_type, type_.item_type]
+    return [type_.value_type] if hasattr(type_, "value_field") else []
+
+
+def _rebuilt(array: pa.Array, inner: list[Convert | None]) -> pa.Array:
+    """Return a nested array with other values below."""
+    type_ = array.type
+    if array.offset:  # which batches of DuckDB do not have
+        array = array.take(pa.array(range(len(array))))
+
+    def below(place: int, values: pa.Array) -> pa.Array:
+        convert = inner[place]
+        return values if convert is None else convert(values)
+
+    validity = array.buffers()[0]
+    if pa.types.is_struct(type_):
+        children = [below(i, array.field(i)) for i in range(type_.num_fields)]
+        fields = [type_.field(i).with_type(child.type) for i, child in enumerate(children)]
+        return pa.Array.from_buffers(pa.struct(fields), len(array), [validity], array.null_count, children=children)
+    if pa.types.is_map(type_):
+        keys, items = below(0, array.keys), below(1, array.items)
+        fields = [type_.key_field.with_type(keys.type), type_.item_field.with_type(items.type)]
+        entries = pa.StructArray.from_arrays([keys, items], fields=fields)
+        made = pa.map_(*fields, keys_sorted=type_.keys_sorted)
+        return pa.Array.from_buffers(made, len(array), array.buffers()[:2], array.null_count, children=[entries])
+    values = below(0, array.values)
+    item = type_.value_field.with_type(values.type)
+    if pa.types.is_fixed_size_list(type_):
+        made = pa.list_(item, type_.list_size)
+        return pa.Array.from_buffers(made, len(array), [validity], array.null_count, children=[values])
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        made = pa.list_(item) if pa.types.is_list(type_) else pa.large_list(item)
+        return pa.Array.from_buffers(made, len(array), array.buffers()[:2], array.null_count, children=[values])
+    made = pa.list_view(item) if pa.types.is_list_view(type_) else pa.large_list_view(item)
+    return pa.Array.from_buffers(made, len(array), array.buffers()[:3], array.null_count, children=[values])
+
+
+def _whole_numbers(array: pa.Array, where: str, *, is_signed: bool) -> pa.Array:
+    """Return 128 bits of DuckDB's as a decimal."""
+    storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+    validity, data = storage.buffers()
+    words = (
+        np.frombuffer(data, np.uint64)[2 * storage.offset :][: 2 * len(storage)]
+        if len(storage)
+        else np.empty(0, np.uint64)
+    )
+    low, high = words[0::2], words[1::2]
+    is_negative = (high >> np.uint64(63)).astype(bool) & is_signed
+    beyond = ~is_negative & _is_above(high, low, _MOST)
+    beyond |= is_negative & _is_above(~high, ~low, _MOST - 1)  # ~x is -x - 1
+    beyond &= storage.is_valid().to_numpy(zero_copy_only=False)
+    if beyond.any():
+        row = int(beyond.argmax())
+        value = int(high[row]) << 64 | int(low[row])
+        raise InvalidInputError(
+            "number of more than 38 digits",
+            where=where,
+            found=value - (1 << 128) if is_negative[row] else value,
+            remedy="cast it in the query, to VARCHAR or DOUBLE for example",
+        )
+    return pa.Array.from_buffers(_WIDE, len(storage), [validity, data], storage.null_count, storage.offset)
+
+
+def _is_above(high: NDArray[Any], low: NDArray[Any], most: int) -> NDArray[Any]:
+    above, same = np.uint64(most >> 64), np.uint64(most & _MASK)
+    found: NDArray[Any] = (high > above) | ((high == above) & (low > same))
+    return found
+
+
+def _times(array: pa.Array, where: str) -> pa.Array:
+    ticks = array.cast(pa.int64())
+    late = np.asarray(ticks.fill_null(0)) >= _DAY[array.type.unit]
+    if late.any():
+        raise InvalidInputError(
+            "time of day that Arrow has not", where=where, expected="before 24:00:00", found="24:00:00"
+        )
+    return array

@@ -1,0 +1,155 @@
+"""write_dataset: what makes a table, or adds rows to one."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.arguments import checked_call, refuse_unsupported
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import InvalidInputError
+from lance_duck.maintenance.auto_cleanup import auto_cleanup
+from lance_duck.progress import FragmentWriteProgress
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.writing.settings import WriteSettings
+from lance_duck.verbs.writing.write_table import write_table
+from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
+
+
+@checked_call
+def write_dataset(
+    data_obj: Any,
+    uri: str | os.PathLike[str] | LanceDataset | None = None,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = ROWS_PER_FILE,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int = BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: Callable[[WriteProgress], None] | FragmentWriteProgress | bool | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    initial_bases: Sequence[Any] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
+    **refused: Any,
+) -> LanceDataset:
+    """Write data to a table, and return it at its new version.
+
+    Args:
+        data_obj: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, batches with their schema, a
+            pandas or polars frame, a DuckDB relation, a list of dicts, a dict of arrays, or anything with
+            `__arrow_c_stream__`.
+        uri: Path or URI of the table, or a handle on it.
+        schema: Of data that do not know theirs.
+        mode: "create" makes a table and fails where there is one. "append" adds rows, to the columns of the same
+            names, or makes the table. "overwrite" replaces rows and schema by a new version, or makes the table;
+            settings and older versions stay.
+        max_rows_per_file: Rows of a data file at most, which are those of a fragment.
+        max_rows_per_group: Without effect beyond being checked: files of format 2 have no row groups.
+        max_bytes_per_file: Size after which a file is ended.
+        data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns.
+        max_page_bytes: Bytes of values of a page at most.
+        progress: Called with `WriteProgress` now and then; True prints it. Or an observer, told of each fragment.
+        storage_options: Settings of the object store.
+        data_storage_version: "2.2", which is the default and "stable", "2.1" or "2.0". A table that there is keeps its
+            own unless told otherwise.
+        use_legacy_format: Deprecated; False is "stable".
+        enable_v2_manifest_paths: Name manifests so that the newest is found without listing all. Without effect on a
+            table that exists: see `LanceDataset.migrate_manifest_paths_v2`.
+        enable_stable_row_ids: Let rows keep their `_rowid` when they move; of a new table. True is refused for a table
+            that exists without them.
+        auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, kept as settings of a new table.
+            Without effect on a table that exists: see `LanceDataset.optimize.enable_auto_cleanup`.
+        commit_message: What `read_transaction` shows.
+        transaction_properties: Likewise.
+        initial_bases: `DatasetBasePath`s of a new table: other places for its data files.
+        target_bases: Names or paths of base paths that the files go to, one after the other.
+        target_all_bases: True: to the root of the table and all base paths; False: to all base paths.
+        base_store_params: Settings of the object stores of base paths, by path.
+        external_blob_mode: "reference" keeps the URIs of external blobs, "ingest" copies their bytes into the table.
+        allow_external_blob_outside_bases: Let references lead anywhere, not only into base paths of the table that are
+            no roots of tables.
+        blob_pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
+        refused: Arguments of pylance that are not supported: commit_lock (see the setting "manifest_store"), session,
+            namespace_client, table_id.
+
+    Raises:
+        AlreadyExistsError: The table exists, and the mode is "create".
+        InvalidInputError: Data that do not fit the table, or arguments that make no sense.
+        UnsupportedError: A type or a version that is not written, or an argument that is not supported.
+        CommitConflictError: The table was changed meanwhile so that the rows do not fit any more.
+        StoreError: The disk or the object store failed. Whatever fails, there is no new version.
+    """
+    refuse_unsupported(write_dataset, refused, _REMEDIES)
+    settings = WriteSettings(
+        max_rows_per_file=max_rows_per_file,
+        max_rows_per_group=max_rows_per_group,
+        max_bytes_per_file=max_bytes_per_file,
+        data_cache_bytes=data_cache_bytes,
+        max_page_bytes=max_page_bytes,
+        progress=progress,
+        storage_options=storage_options,
+        data_storage_version=chosen_version(data_storage_version, use_legacy_format),
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        enable_stable_row_ids=enable_stable_row_ids,
+        auto_cleanup_options=auto_cleanup_options,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties,
+        initial_bases=initial_bases,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
+        base_store_params=base_store_params,
+        external_blob_mode=external_blob_mode,
+        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+        blob_pack_file_size_threshold=blob_pack_file_size_threshold,
+    )
+    target = _target(uri)
+    snapshot = write_table(data_obj, target, schema, mode, settings)
+    auto_cleanup(snapshot)
+    return LanceDataset._on(snapshot, uri.uri if isinstance(uri, LanceDataset) else os.fspath(target))
+
+
+def chosen_version(data_storage_version: str | None, use_legacy_format: bool | None) -> str | None:
+    """Return the version of data files that two arguments ask for."""
+    if use_legacy_format is None:
+        return data_storage_version
+    warnings.warn("use_legacy_format is deprecated; use data_storage_version", DeprecationWarning, stacklevel=4)
+    return "legacy" if use_legacy_format else "stable"
+
+
+_REMEDIES: Final = MappingProxyType(
+    {
+        "commit_lock": 'name a store that decides who was first: storage_options={"manifest_store": …}',
+        "namespace_client": None,
+        "table_id": None,
+        "session": None,
+    }
+)
+
+
+def _target(uri: Any) -> Any:
+    if uri is None:
+        raise InvalidInputError("no place for a table", where="uri", expected="a path, a URI or a LanceDataset")
+    found: Snapshot | Any = uri._snapshot if isinstance(uri, LanceDataset) else uri
+    return found
+
+
+__all__ = ["write_dataset"]

@@ -1,0 +1,300 @@
+"""The command `lance-duck`: its commands and their arguments. What a command does is imported when it runs.
+
+To import lance_duck takes seconds, which nobody should wait for who asks for help; hence this module lies beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from enum import StrEnum
+from functools import wraps
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Final, NoReturn, ParamSpec
+
+_P = ParamSpec("_P")
+_NEEDS: Final = "the command line needs typer and rich; pip install 'lance-duck[cli]'"
+
+try:
+    import typer
+except ModuleNotFoundError as missing:
+    if missing.name != "typer":
+        raise
+    sys.exit(f"lance-duck: {_NEEDS}")
+
+app = typer.Typer(
+    name="lance-duck",
+    help="Lance tables on the command line, and SQL over them in DuckDB.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Folder or address of a Lance table.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the index.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON: one object a line.")]
+VersionOption = Annotated[int | None, typer.Option("--version", help="Read this version.")]
+TagOption = Annotated[str | None, typer.Option("--tag", help="Read the version that has this tag.")]
+AsofOption = Annotated[datetime | None, typer.Option("--asof", help="Read the newest version at this local time.")]
+MaxRowsOption = Annotated[int, typer.Option("--max-rows", min=1, help="Rows to show on a terminal; a pipe gets all.")]
+
+
+class Mode(StrEnum):
+    """What happens to rows that are there already."""
+
+    create = "create"
+    append = "append"
+    overwrite = "overwrite"
+
+
+def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
+    """Let a command be done by the function of its name in a module of `lance_duck.cli`; its own body is empty."""
+
+    def decorate(command: Callable[_P, None]) -> Callable[_P, None]:
+        @wraps(command)
+        def run(*args: _P.args, **options: _P.kwargs) -> None:
+            getattr(import_module(f"lance_duck.cli.{module}"), command.__name__)(*args, **options)
+
+        return run
+
+    return decorate
+
+
+def main() -> None:
+    """Run the command line: exit code 0, 1 for an error (on stderr), 2 for wrong usage, 130 when it is interrupted."""
+    try:
+        with _ended_by_ctrl_c(sys.argv[1:2] == ["sql"]):
+            app()
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of the pipe has left; without this the interpreter complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except ModuleNotFoundError as missing:
+        _fail(_NEEDS if missing.name == "rich" else str(missing))
+    except Exception as error:  # DuckDB's errors too, with the help that it gives in more lines
+        _fail(_told(error))
+
+
+@contextmanager
+def _ended_by_ctrl_c(wanted: bool) -> Iterator[None]:
+    """Let Ctrl-C end the process at once: DuckDB does not look up while it streams, and a query changes nothing."""
+    before = signal.getsignal(signal.SIGINT)
+    if wanted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _told(error: Exception) -> str:
+    """What an error says, without secrets, without empty lines and without what follows of tracebacks."""
+    said = import_module("lance_duck.redact").shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
+    lines = [line.rstrip() for line in said.splitlines() if line.strip()]
+    return "\n".join(lines) or type(error).__name__
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"lance-duck: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def _version() -> str:
+    try:
+        return version("lance-duck")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+@app.callback(invoke_without_command=True)
+def about(version: Annotated[bool, typer.Option("--version", help="Show the version and leave.")] = False) -> None:
+    """Lance tables on the command line, and SQL over them in DuckDB."""
+    if version:
+        print(f"lance-duck {_version()}")
+        raise typer.Exit
+
+
+@app.command()
+@done_by("look")
+def info(
+    table: TableArgument,
+    version: VersionOption = None,
+    tag: TagOption = None,
+    asof: AsofOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What the table is: version, rows, files, size, columns, tags."""
+
+
+@app.command()
+@done_by("look")
+def schema(
+    table: TableArgument,
+    version: VersionOption = None,
+    tag: TagOption = None,
+    asof: AsofOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Columns with their types."""
+
+
+@app.command()
+@done_by("look")
+def head(
+    table: TableArgument,
+    count: Annotated[int, typer.Option("--rows", "-n", min=0, help="Number of rows.")] = 10,
+    version: VersionOption = None,
+    tag: TagOption = None,
+    asof: AsofOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The first rows."""
+
+
+@app.command()
+@done_by("look")
+def sql(
+    place: Annotated[str, typer.Argument(metavar="PLACE", help="A folder of Lance tables, or one table.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="SQL; '-' reads it from standard input.")],
+    version: VersionOption = None,
+    tag: TagOption = None,
+    asof: AsofOption = None,
+    as_json: JsonOption = False,
+    max_rows: MaxRowsOption = 100,
+) -> None:
+    """Run SQL; tables have the names of their folders, without .lance."""
+
+
+@app.command()
+@done_by("look")
+def versions(table: TableArgument, as_json: JsonOption = False) -> None:
+    """Versions that can be read, with their tags."""
+
+
+@app.command()
+@done_by("look")
+def files(
+    table: TableArgument,
+    version: VersionOption = None,
+    tag: TagOption = None,
+    asof: AsofOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Data files by fragment, and deletion files."""
+
+
+@app.command()
+@done_by("change")
+def write(
+    table: TableArgument,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL.")],
+    mode: Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")] = (
+        Mode.create
+    ),
+    data_storage_version: Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")] = None,
+    max_rows_per_file: Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Rows of a file.")] = 1 << 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Write rows to a table."""
+
+
+@app.command()
+@done_by("change")
+def compact(
+    table: TableArgument,
+    target_rows: Annotated[int | None, typer.Option("--target-rows", min=1, help="Join smaller fragments.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Join small fragments and leave out deleted rows."""
+
+
+@app.command()
+@done_by("change")
+def cleanup(
+    table: TableArgument,
+    older_than: Annotated[
+        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Age to keep.")
+    ] = None,
+    retain: Annotated[int | None, typer.Option("--retain", min=1, help="Newest versions to keep.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, remove nothing.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove old versions (14 days, unless told otherwise) and the files that only they refer to."""
+
+
+@app.command()
+@done_by("change")
+def validate(
+    table: TableArgument, version: VersionOption = None, tag: TagOption = None, as_json: JsonOption = False
+) -> None:
+    """Read everything and list what is wrong; exit code 1 when something is."""
+
+
+@app.command()
+@done_by("indexes")
+def indices(
+    table: TableArgument,
+    version: VersionOption = None,
+    tag: TagOption = None,
+    asof: AsofOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Indexes, and how many rows each covers."""
+
+
+@app.command()
+@done_by("indexes")
+def index(
+    table: TableArgument,
+    column: Annotated[str, typer.Argument(metavar="COLUMN", help="Column, or a.b for a field of a struct.")],
+    kind: Annotated[
+        str, typer.Option(help="btree, bitmap, label_list, zonemap or bloomfilter; of vectors ivf_pq and the like.")
+    ] = ("btree"),
+    name: Annotated[str | None, typer.Option(help="Name; made from the column unless given.")] = None,
+    replace: Annotated[bool, typer.Option(help="Take the place of an index of this name.")] = True,
+    metric: Annotated[str, typer.Option(help="Of vectors: l2, cosine, dot or hamming.")] = "l2",
+    partitions: Annotated[int | None, typer.Option(min=1, help="Of vectors: partitions; chosen unless given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Index a column."""
+
+
+@app.command("drop-index")
+@done_by("indexes")
+def drop_index(table: TableArgument, name: NameArgument, as_json: JsonOption = False) -> None:
+    """Remove an index."""
+
+
+@app.command()
+@done_by("indexes")
+def optimize(
+    table: TableArgument,
+    names: Annotated[list[str] | None, typer.Option("--index", metavar="NAME", help="Only this; again for more.")] = (
+        None
+    ),
+    merge: Annotated[
+        int | None, typer.Option(min=0, metavar="COUNT", help="Merge the newest so many segments, too.")
+    ] = None,
+    retrain: Annotated[bool, typer.Option("--retrain", help="Build anew, of all rows.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Have indexes cover new rows."""
+
+
+@app.command("warm-up")
+@done_by("prepare")
+def warm_up(as_json: JsonOption = False) -> None:
+    """Compile kernels ahead of their first use, as when an image is built; takes about a minute."""
+
+
+if __name__ == "__main__":
+    main()

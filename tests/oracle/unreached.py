@@ -1,0 +1,34 @@
+"""What pylance loses: segments that list fragments of which they do not have all rows, told in the plainest way."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+import lance_duck as ld
+from lance_duck.index.btree.layout import DATA, IDS
+from lance_duck.index.opened import segment_files
+from lance_duck.rows import roaring_values
+
+
+def over_listed(dataset: ld.LanceDataset) -> dict[str, list[int]]:
+    """Fragments that B-trees of addresses list without having an entry for each living row, by name of the index.
+
+    In tables with stable row ids only.
+    """
+    snapshot = dataset._snapshot
+    if not snapshot.has_stable_row_ids:
+        return {}
+    living: dict[int, set[int]] = {i: set() for i in snapshot.fragments.ids()}
+    for address in dataset.to_table(columns=["_rowaddr"], use_scalar_index=False)["_rowaddr"].to_pylist():
+        living[address >> 32].add(address)
+    found: dict[str, list[int]] = {}
+    for segment in snapshot.indices:
+        if not (segment.details_type or "").endswith("BTreeIndexDetails") or segment.version == 0:
+            continue
+        (rows,) = segment_files(snapshot, segment).open(DATA).read([IDS])
+        named = set(rows.cast(pa.uint64()).to_pylist())
+        listed = roaring_values(segment.fragment_bitmap or b"", "here", 1 << 24).tolist()
+        lost = [i for i in listed if i in living and not living[i] <= named]
+        if lost:
+            found.setdefault(segment.name, []).extend(lost)
+    return found

@@ -1,0 +1,37 @@
+"""Spark where nobody told it which Python to run, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_workers_run_the_python_of_the_driver_unless_the_user_chose_another(tmp_path: Path) -> None:
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.symlink_to(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "VIRTUAL_"))}
+    environment |= {"PATH": f"{other.parent}:/usr/bin:/bin", "SPARK_LOCAL_IP": "127.0.0.1"}
+    run = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("deactivated.py")), str(tmp_path), str(other)],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    found = json.loads(run.stdout.splitlines()[-1])
+    refusals = found.pop("refusals")
+    assert found == {"spark's": "python3", "read": 25, "sql": 25, "index": 25, "stream": 25}
+    assert len(refusals) == 4
+    for said in refusals:
+        assert said.startswith("Spark's workers run a Python without this package")
+        assert str(other) in said
+        assert "PYSPARK_PYTHON" in said
+    assert "replaced a" not in run.stderr
+    assert "FutureWarning" not in run.stderr

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.duck.rules.spelling import paths_in, rewrite
+
+TABLES = {("t",), ("lance", "t"), ("odd name",), ("ü",)}
+
+
+def is_table(parts: tuple[str, ...]) -> bool:
+    return tuple(part.lower() for part in parts) in TABLES
+
+
+REWRITTEN = [
+    ("SELECT * FROM 'a/x.lance'", "SELECT * FROM lance_scan('a/x.lance') AS \"x\""),
+    ("FROM 's3://b/x.lance/' LIMIT 1", "FROM lance_scan('s3://b/x.lance/') AS \"x\" LIMIT 1"),
+    (
+        "FROM 'a.lance' AS z JOIN 'b.lance' y ON z.i = y.i WHERE s = 'c.lance'",
+        "FROM lance_scan('a.lance') AS z JOIN lance_scan('b.lance') y ON z.i = y.i WHERE s = 'c.lance'",
+    ),
+    (
+        "SELECT a IS DISTINCT FROM 'x.lance' FROM 'y.lance'",
+        "SELECT a IS DISTINCT FROM 'x.lance' FROM lance_scan('y.lance') AS \"y\"",
+    ),
+    (
+        "SELECT 'é', * FROM 'x.lance' WHERE é = 'ü.lance'",
+        "SELECT 'é', * FROM lance_scan('x.lance') AS \"x\" WHERE é = 'ü.lance'",
+    ),
+    (
+        "SELECT (SELECT 1 FROM 'x.lance') /* FROM 'z.lance' */, $$ FROM 'q.lance' $$ -- FROM 'r.lance'",
+        "SELECT (SELECT 1 FROM lance_scan('x.lance') AS \"x\") /* FROM 'z.lance' */, $$ FROM 'q.lance' $$ "
+        "-- FROM 'r.lance'",
+    ),
+    ("COPY (FROM 'x.lance') TO 'y.csv'", "COPY (FROM lance_scan('x.lance') AS \"x\") TO 'y.csv'"),
+    ("FROM 'it''s.lance'", "FROM lance_scan('it''s.lance') AS \"it's\""),
+    ("FROM t AT (VERSION => 3)", "FROM lance_scan('t', version := (3)) AS \"t\""),
+    ("from t at(version=>1+?) where i", "from lance_scan('t', version := (1+?)) AS \"t\" where i"),
+    ("FROM t AS z AT (VERSION => 3)", "FROM lance_scan('t', version := (3)) AS z"),
+    ("FROM t z AT (VERSION => 3)", "FROM lance_scan('t', version := (3)) AS z"),
+    ("FROM t AT (VERSION => 3) AS z", "FROM lance_scan('t', version := (3)) AS z"),
+    (
+        "FROM T AT (TIMESTAMP => TIMESTAMP '2025-01-01') JOIN t b USING (i)",
+        "FROM lance_scan('T', asof := (TIMESTAMP '2025-01-01')) AS \"T\" JOIN t b USING (i)",
+    ),
+    ("FROM lance.t AT (VERSION => 3)", "FROM lance_scan('t', version := (3)) AS \"t\""),
+    (
+        'FROM "odd name" AT (VERSION => 2), ü AT (VERSION => 1)',
+        "FROM lance_scan('odd name', version := (2)) AS \"odd name\", lance_scan('ü', version := (1)) AS \"ü\"",
+    ),
+    ("FROM 'x.lance' AT (VERSION => 2)", "FROM lance_scan('x.lance', version := (2)) AS \"x\""),
+    ("FROM 'x.lance' q AT (VERSION => 2)", "FROM lance_scan('x.lance', version := (2)) AS q"),
+    (
+        "SELECT * FROM (t AT (VERSION => 1) JOIN 'x.lance' USING (i))",
+        "SELECT * FROM (lance_scan('t', version := (1)) AS \"t\" JOIN lance_scan('x.lance') AS \"x\" USING (i))",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), REWRITTEN)
+def test_paths_and_time_travel_become_lance_scan(before: str, after: str) -> None:
+    assert rewrite(before, is_table) == after
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'x.lance' FROM t -- FROM 'y.lance'\n",
+        "SELECT trim(LEADING 'a' FROM 'x.lance')",
+        "SELECT extract(year FROM 'x.lance')",
+        "SELECT a IS NOT DISTINCT FROM 'x.lance'",
+        "COPY t FROM 'x.lance'",
+        "DELETE FROM 'x.lance'",
+        "INSERT INTO 'x.lance' VALUES (1)",
+        "FROM other AT (VERSION => 3)",
+        "FROM elsewhere.t AT (VERSION => 3)",
+        "WITH t AS (SELECT 1) FROM t AT (VERSION => 3)",
+        "WITH t AS MATERIALIZED (SELECT 1) FROM t AT (VERSION => 3)",
+        "SELECT at(version => 1)",
+        "SELECT 'from t at (version => 3)'",
+        "FROM t AT (VERSION => 3",
+        "FROM 'x.lance",
+        "SELECT 1",
+    ],
+)
+def test_everything_else_keeps_its_bytes(sql: str) -> None:
+    assert rewrite(sql, is_table) == sql
+
+
+def test_paths_are_found_in_plain_strings_only() -> None:
+    sql = "DESCRIBE 'a/x.lance'; SELECT 'b.lance/', \"c.lance\", $$d.lance$$ -- 'e.lance'"
+    assert paths_in(sql) == ["a/x.lance", "b.lance/"]

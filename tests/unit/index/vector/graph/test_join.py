@@ -1,0 +1,114 @@
+"""Graphs made of near neighbours find as much as others, whatever the vectors are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faiss
+import numpy as np
+import pytest
+
+from lance_duck.index.vector.graph.hnsw import Graph, build_graph, flat_storage, index_of
+from lance_duck.index.vector.graph.join import join_graph
+from lance_duck.index.vector.graph.near import near
+from lance_duck.index.vector.graph.rows import graph_rows, read_graph
+
+DIM = 16
+
+
+def blobs(count: int, seed: int = 0) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    centers = np.random.default_rng(9).normal(size=(40, DIM))
+    return (centers[random.integers(40, size=count)] + 0.6 * random.normal(size=(count, DIM))).astype(np.float32)
+
+
+def recall(graph: Graph, vectors: np.ndarray, queries: np.ndarray, ef: int) -> float:
+    storage = flat_storage(DIM, "l2")
+    storage.add(vectors)
+    parameters: Any = faiss.SearchParametersHNSW(efSearch=ef)
+    found = index_of(storage, graph).search(queries, 10, params=parameters)[1]
+    truth = storage.search(queries, 10)[1]
+    return float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.tolist(), truth.tolist(), strict=True)]))
+
+
+def joined(vectors: np.ndarray, m: int = 16, ef_construction: int = 100, max_level: int = 7) -> Graph:
+    graph = join_graph(vectors, m, ef_construction, max_level)
+    assert graph is not None
+    return graph
+
+
+def test_as_much_is_found_as_in_a_graph_of_single_steps() -> None:
+    vectors, queries = blobs(3000), blobs(100, 1)
+    steps = build_graph(vectors, "l2", m=16, ef_construction=100)
+    graph = joined(vectors)
+    for ef in (10, 40):
+        assert recall(graph, vectors, queries, ef) >= recall(steps, vectors, queries, ef) - 0.03
+
+
+def test_rows_hold_what_lance_expects() -> None:
+    vectors = blobs(3000)
+    graph = joined(vectors)
+    rows = graph_rows(graph, vectors, "l2", m=16)
+    again = read_graph(rows.metadata, *rows.rows.columns[:2], 3000, where="")
+    np.testing.assert_array_equal(again.levels, graph.levels)
+    assert [int((graph.levels > level).sum()) for level in range(3)] == [3000, 187, 11]
+    lists = rows.rows.column(1).to_pylist()
+    ids = rows.rows.column(0).to_pylist()
+    assert max(len(found) for found in lists[:3000]) == 32
+    assert max(len(found) for found in lists[3000:]) <= 16
+    assert all(number not in found and len(set(found)) == len(found) for number, found in zip(ids, lists, strict=True))
+    assert graph.levels[graph.entry_point] == graph.levels.max()
+
+
+def test_the_same_vectors_give_the_same_graph() -> None:
+    vectors = blobs(2500)
+    np.testing.assert_array_equal(joined(vectors).neighbors, joined(vectors).neighbors)
+
+
+def test_levels_are_as_many_as_allowed() -> None:
+    assert joined(blobs(500), max_level=2).levels.max() == 2
+    assert joined(blobs(500), max_level=1).levels.max() == 1
+
+
+def test_far_from_the_origin_as_much_is_found() -> None:
+    vectors, queries = blobs(3000) + 1000, blobs(100, 1) + 1000
+    assert recall(joined(vectors), vectors, queries, 40) > 0.95
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [np.zeros((3000, DIM), np.float32), np.full((3000, DIM), 3e38, np.float32)],
+    ids=["equal", "large"],
+)
+def test_no_graph_comes_of_vectors_that_say_too_little(vectors: np.ndarray) -> None:
+    graph = join_graph(vectors, 16, 40, 7)
+    assert graph is None or recall(graph, vectors, vectors[:3], 40) >= 0
+
+
+def test_islands_of_equal_vectors_are_noticed() -> None:
+    points = blobs(60)
+    vectors = points[np.random.default_rng(3).integers(60, size=3000)]
+    graph = join_graph(vectors, 8, 40, 7)
+    if graph is not None:
+        storage = flat_storage(DIM, "l2")
+        storage.add(vectors)
+        far = index_of(storage, graph).search(points, 1)[0]
+        assert (far == 0).mean() > 0.9
+
+
+@pytest.mark.parametrize(("count", "k"), [(2, 3), (300, 5), (3000, 5)])
+def test_near_neighbours_are_the_nearest(count: int, k: int) -> None:
+    vectors = blobs(count)
+    far, numbers = near(vectors, k)
+    assert far.shape == numbers.shape == (count, k)
+    assert (numbers != np.arange(count)[:, None]).all()
+    there = min(k, count - 1)
+    assert (np.diff(far[:, :there], axis=1) >= 0).all()
+    assert np.isinf(far[:, there:]).all()
+    assert (numbers[:, :there] >= 0).mean() > 0.99
+    assert (numbers[:, there:] == -1).all()
+    exact = flat_storage(DIM, "l2")
+    exact.add(vectors)
+    truth = exact.search(vectors, there + 1)[1][:, 1:]
+    same = [len(set(a) & set(b)) for a, b in zip(numbers.tolist(), truth.tolist(), strict=True)]
+    assert sum(same) >= 0.9 * truth.size

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from unit.index.vector.written import Written
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.metric import distances
+from lance_duck.index.vector.search.contract import Probe
+from lance_duck.index.vector.search.hamming import HammingIndex
+from lance_duck.index.vector.storage.files import VectorFiles
+
+RNG = np.random.default_rng(0)
+CODES = RNG.integers(0, 256, (200, 4)).astype(np.uint8)
+ASKED = RNG.integers(0, 256, (3, 4)).astype(np.float32)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> HammingIndex:
+    centroids = RNG.integers(0, 256, (4, 4)).astype(np.uint8)
+    written = Written(CODES, [50, 0, 100, 50], centroids, "FLAT", "hamming", {"dim": 4})
+    return HammingIndex(VectorFiles(written.write(tmp_path)))
+
+
+def test_the_nearest_are_those_with_fewest_different_bits(index: HammingIndex) -> None:
+    hits = index.search(ASKED, 7, None, Probe())
+    all_ = distances("hamming", ASKED, CODES)
+    np.testing.assert_array_equal(hits.distances, np.sort(all_, axis=1)[:, :7])
+    np.testing.assert_array_equal(np.take_along_axis(all_, hits.positions, axis=1), hits.distances)
+
+
+def test_looking_goes_on_until_enough_are_found(index: HammingIndex) -> None:
+    allowed = np.arange(200) % 40 == 3
+    hits = index.search(ASKED, 9, allowed, Probe(nprobes=1))
+    assert ((hits.positions >= 0).sum(axis=1) == 5).all()
+    few = index.search(ASKED, 200, None, Probe(nprobes=1, max_nprobes=1))
+    assert ((few.positions >= 0).sum(axis=1) < 200).all()
+
+
+def test_bounds_leave_out_what_is_nearer_or_farther(index: HammingIndex) -> None:
+    hits = index.search(ASKED, 200, None, Probe(lower=10, upper=14))
+    all_ = np.sort(distances("hamming", ASKED, CODES), axis=1)
+    for row, far in zip(hits.distances, all_, strict=True):
+        np.testing.assert_array_equal(row[np.isfinite(row)], far[(far >= 10) & (far < 14)])
+
+
+def test_queries_that_are_no_bytes_are_refused(index: HammingIndex) -> None:
+    for wrong in (ASKED + np.float32(0.5), ASKED[:, :3], ASKED[0]):
+        with pytest.raises(InvalidInputError):
+            index.search(wrong, 1, None, Probe())
+
+
+def test_what_it_says_of_itself(index: HammingIndex) -> None:
+    before = index.nbytes
+    index.prewarm()
+    assert index.nbytes >= before + CODES.nbytes
+    assert index.statistics()["metric_type"] == "hamming"

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from unit.index.vector.written import Made, clustered, made
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.search.contract import Hits, Probe
+from lance_duck.index.vector.search.ivf import IvfIndex
+from lance_duck.index.vector.storage.files import VectorFiles
+
+ALL = Probe(nprobes=1000)
+CASES = [
+    pytest.param(storage, metric, bits, id=f"{storage}{bits if storage == 'PQ' else ''}-{metric}")
+    for storage, bits in (("FLAT", 8), ("SQ", 8), ("PQ", 8), ("PQ", 4))
+    for metric in ("l2", "cosine", "dot")
+]
+
+
+def queries(count: int = 7, dim: int = 16) -> np.ndarray:
+    vectors, _ = clustered(count, dim, seed=0)
+    return vectors + np.float32(0.1)
+
+
+def reference(case: Made, asked: np.ndarray) -> np.ndarray:
+    """Distances to what the codes stand for; for cosine half the squared distance of normalised vectors."""
+    metric = case.written.metric
+    if metric == "dot":
+        return (1 - asked.astype(np.float64) @ case.decoded.T.astype(np.float64)).astype(np.float32)
+    if metric == "cosine":
+        asked = normalized(asked)
+    found = ((asked[:, None].astype(np.float64) - case.decoded[None]) ** 2).sum(axis=2)
+    return (found / 2 if metric == "cosine" else found).astype(np.float32)
+
+
+def nearest(case: Made, asked: np.ndarray, k: int, allowed: np.ndarray | None = None) -> np.ndarray:
+    found = reference(case, asked)
+    if allowed is not None:
+        found = np.where(allowed, found, np.inf)
+    return np.sort(found, axis=1)[:, :k]
+
+
+def check(case: Made, asked: np.ndarray, hits: Hits, k: int, allowed: np.ndarray | None = None) -> None:
+    """The hits are the nearest, with the distances of just these positions."""
+    np.testing.assert_allclose(hits.distances, nearest(case, asked, k, allowed), rtol=1e-4, atol=2e-4)
+    found = reference(case, asked)
+    there = hits.positions >= 0
+    at = np.take_along_axis(found, np.where(there, hits.positions, 0), axis=1)
+    np.testing.assert_allclose(hits.distances[there], at[there], rtol=1e-4, atol=2e-4)
+    for row in hits.positions:
+        assert len(set(row[row >= 0].tolist())) == int((row >= 0).sum())
+
+
+@pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
+def test_all_partitions_hold_the_nearest_of_all(storage: str, metric: str, bits: int, tmp_path: Path) -> None:
+    case = made(storage, metric, bits=bits)
+    index = IvfIndex(case.open(tmp_path))
+    asked = queries()
+    check(case, asked, index.search(asked, 10, None, ALL), 10)
+    one = index.search(asked[2:3], 10, None, ALL)
+    check(case, asked[2:3], one, 10)
+    np.testing.assert_array_equal(index.rows(), case.written.rows)
+    assert index.is_exact == (storage == "FLAT")
+
+
+@pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
+def test_only_what_is_allowed_is_found_and_all_of_it(storage: str, metric: str, bits: int, tmp_path: Path) -> None:
+    case = made(storage, metric, bits=bits)
+    index = IvfIndex(case.open(tmp_path))
+    asked = queries()
+    for share in (0.5, 0.05, 0.01):
+        allowed = np.random.default_rng(3).random(index.num_rows) < share
+        check(case, asked, index.search(asked, 10, allowed, ALL), 10, allowed)
+        few = index.search(asked, 10, allowed, Probe(nprobes=1))
+        assert ((few.positions >= 0).sum(axis=1) == min(10, allowed.sum())).all()
+        assert allowed[few.positions[few.positions >= 0]].all()
+        assert (few.distances[few.positions < 0] == np.inf).all()
+
+
+def test_nothing_is_found_where_nothing_is_allowed(tmp_path: Path) -> None:
+    index = IvfIndex(made("FLAT").open(tmp_path))
+    hits = index.search(queries(2), 3, np.zeros(600, np.bool_), Probe())
+    assert (hits.positions == -1).all()
+    assert (hits.distances == np.inf).all()
+
+
+@pytest.mark.parametrize("k", [599, 600, 1000])
+def test_k_may_be_all_vectors_and_more(k: int, tmp_path: Path) -> None:
+    case = made("FLAT")
+    hits = IvfIndex(case.open(tmp_path)).search(queries(2), k, None, Probe(nprobes=1))
+    assert hits.positions.shape == hits.distances.shape == (2, k)
+    assert (hits.positions >= 0).sum() == 2 * min(k, 600)
+    np.testing.assert_allclose(hits.distances[:, :599], nearest(case, queries(2), 599), rtol=1e-4)
+
+
+def test_no_more_partitions_are_probed_than_may_be(tmp_path: Path) -> None:
+    case = made("FLAT")
+    index = IvfIndex(case.open(tmp_path))
+    hits = index.search(queries(3), 600, None, Probe(nprobes=1, max_nprobes=2))
+    ends = np.cumsum(case.written.lengths)
+    for row in hits.positions:
+        parts = np.unique(np.searchsorted(ends, row[row >= 0], side="right"))
+        assert len(parts) == 2
+        assert (row >= 0).sum() == sum(case.written.lengths[p] for p in parts)
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_bounds_leave_out_what_is_nearer_or_farther(metric: str, tmp_path: Path) -> None:
+    case = made("FLAT", metric)
+    index = IvfIndex(case.open(tmp_path))
+    asked = queries(4)
+    found = np.sort(reference(case, asked), axis=1)
+    lower, upper = float(np.median(found[:, 20])), float(np.median(found[:, 60]))
+    hits = index.search(asked, 10, None, Probe(nprobes=1, lower=lower, upper=upper))
+    for row, all_ in zip(hits.distances, found, strict=True):
+        inside = all_[(all_ >= np.float32(lower)) & (all_ < np.float32(upper))][:10]
+        assert (row[np.isfinite(row)] >= np.float32(lower)).all()
+        assert (row[np.isfinite(row)] < np.float32(upper)).all()
+        assert abs(np.isfinite(row).sum() - len(inside)) <= 1  # rounding at a bound
+        np.testing.assert_allclose(row[1:8], inside[1:8], rtol=1e-3, atol=1e-3) if len(inside) > 9 else None
+
+
+def test_lists_beyond_the_limit_make_room_for_others(tmp_path: Path) -> None:
+    case = made("FLAT")
+    index = IvfIndex(case.open(tmp_path), limit=10_000)
+    asked = queries(20)
+    for turn in range(3):
+        for i in range(len(asked)):
+            check(case, asked[i : i + 1], index.search(asked[i : i + 1], 5, None, ALL), 5)
+            index.search(asked[i : i + 1], 5, None, Probe(nprobes=1, max_nprobes=1))
+            assert index.nbytes < 10_000 + 600 * (4 * 16 + 16) + 10_000, turn
+    check(case, asked, index.search(asked, 5, None, ALL), 5)
+
+
+def test_several_threads_may_search(tmp_path: Path) -> None:
+    case = made("FLAT")
+    index = IvfIndex(case.open(tmp_path), limit=12_000)
+    asked = queries(40)
+    wrong: list[Exception | AssertionError] = []
+
+    def run(first: int) -> None:
+        try:
+            for i in range(first, 40, 4):
+                check(case, asked[i : i + 1], index.search(asked[i : i + 1], 5, None, ALL), 5)
+        except (Exception, AssertionError) as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_segment_without_rows_answers_nothing(tmp_path: Path) -> None:
+    case = made("FLAT")
+    case.written.codes = case.written.codes[:0]
+    case.written.rows = case.written.rows[:0]
+    case.written.lengths = [0] * len(case.written.lengths)
+    index = IvfIndex(case.open(tmp_path))
+    hits = index.search(queries(2), 3, None, Probe())
+    assert hits.positions.tolist() == [[-1] * 3] * 2
+    assert len(index.rows()) == 0
+
+
+def test_queries_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    index = IvfIndex(made("FLAT").open(tmp_path))
+    with pytest.raises(InvalidInputError, match="dimension"):
+        index.search(np.zeros((1, 15), np.float32), 1, None, Probe())
+    with pytest.raises(InvalidInputError, match="k: "):
+        index.search(np.zeros((1, 16), np.float32), 0, None, Probe())
+    with pytest.raises(InvalidInputError, match="allowed"):
+        index.search(np.zeros((1, 16), np.float32), 1, np.ones(3, np.bool_), Probe())
+
+
+def test_no_query_finds_nothing(tmp_path: Path) -> None:
+    hits = IvfIndex(made("FLAT").open(tmp_path)).search(np.empty((0, 16), np.float32), 4, None, Probe())
+    assert hits.positions.shape == (0, 4)
+
+
+def test_figures_are_those_of_the_segment(tmp_path: Path) -> None:
+    case = made("PQ")
+    files: VectorFiles = case.open(tmp_path)
+    found = IvfIndex(files).statistics()
+    assert found["index_type"] == "IVF_PQ"
+    assert found["metric_type"] == "l2"
+    assert found["num_partitions"] == 9
+    assert [p["size"] for p in found["partitions"]] == case.written.lengths
+    assert found["loss"] == 1.5
+    assert found["sub_index"]["nbits"] == 8
+    assert found["sub_index"]["index_type"] == "PQ"
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_tables_that_are_made_on_the_way_change_nothing(metric: str, bits: int, tmp_path: Path) -> None:
+    case = made("PQ", metric, bits=bits)
+    index = IvfIndex(case.open(tmp_path))
+    asked = queries(150)
+    before = index.search(asked[:10], 5, None, ALL)
+    small = index.nbytes
+    check(case, asked, index.search(asked, 5, None, ALL), 5)
+    assert (index.nbytes > small) == (metric != "dot")
+    np.testing.assert_allclose(index.search(asked[:10], 5, None, ALL).distances, before.distances, rtol=1e-4, atol=2e-4)
+
+
+def test_lists_with_tables_make_room_for_others(tmp_path: Path) -> None:
+    case = made("PQ")
+    index = IvfIndex(case.open(tmp_path), limit=3000)
+    asked = queries(150)
+    for i in range(0, 150, 10):
+        index.search(asked[i : i + 10], 5, None, Probe(nprobes=1, max_nprobes=1))
+        check(case, asked[i : i + 10], index.search(asked[i : i + 10], 5, None, ALL), 5)

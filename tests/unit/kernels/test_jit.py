@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core import types
+
+from lance_duck.kernels.cache import KernelCache
+from lance_duck.kernels.jit import Kernel, kernel, subroutine, summing_kernel
+
+
+def uncached(compiled: Any) -> Any:
+    """The same kernel, which is not taken from disk."""
+    compiled._cache = KernelCache(compiled.py_func, ())
+    return compiled
+
+
+def test_a_kernel_that_calls_another_counts_no_references() -> None:
+    inner = uncached(kernel(lambda a, i: a[i] + 1))
+    outer = uncached(kernel(lambda a: inner(a, 0) + inner(a, 1)))
+    assert outer(np.arange(2)) == 3
+    assert not any("NRT" in code for code in outer.inspect_llvm().values())
+
+
+def test_constants_are_compiled_as_other_numbers_are() -> None:
+    inner = uncached(subroutine(lambda a, i: a[i]))
+    outer = uncached(kernel(lambda a, i: inner(a, 0) + inner(a, 1) + inner(a, i)))
+    assert outer(np.array([1, 10, 100]), 2) == 111
+    assert inner.signatures == [(types.Array(types.int64, 1, "C"), types.int64)]
+
+
+def test_python_cannot_call_a_subroutine() -> None:
+    inner: Any = subroutine(lambda x: x + 1)
+    outer: Any = kernel(lambda x: inner(x))
+    assert outer(1) == 2
+    with pytest.raises(TypeError, match="is a subroutine of kernels"):
+        inner(1)
+
+
+def test_all_kinds_of_kernels_are_kept_on_disk() -> None:
+    for compiled in (kernel(lambda x: x), summing_kernel(lambda x: x), subroutine(lambda x: x)):
+        assert isinstance(compiled, Kernel)
+        assert isinstance(compiled._cache, KernelCache)
+
+
+def test_a_kernel_has_no_wrapper_that_nobody_calls() -> None:
+    inner = uncached(subroutine(lambda x: x + 1))
+    outer = uncached(kernel(lambda x: inner(x)))
+    assert outer(1) == 2
+    assert "cfunc" not in "".join(outer.inspect_llvm().values())
+    assert "cpython" in "".join(outer.inspect_llvm().values())
+    assert "cpython" not in "".join(inner.inspect_llvm().values())
+
+
+def test_kernels_run_where_no_folder_can_be_written_to(tmp_path: Path) -> None:
+    script = """
+import numpy as np
+from lance_duck.kernels import cache
+from lance_duck.kernels import jit
+cache.cache_folders = lambda: (cache.Path("/proc/nowhere"),)
+assert jit.kernel(lambda a: a[0] + 1)(np.arange(3)) == 1
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=120)

@@ -1,0 +1,161 @@
+"""DuckDB scans a table in memory through the protocol: whatever it pushes down, the answer is that of its own table."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pytest
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.duckdb.pushed import ByCaller, predicate_from_pushed
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE, ScanSource
+from lance_duck.scan.predicate.evaluate import mask
+from lance_duck.scan.predicate.tree import Predicate
+
+NAN = float("nan")
+
+
+class InMemory(pads.Dataset, ScanSource):
+    """A table in memory that notes what it is asked for."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.obj = self
+        self.asked: list[tuple[list[str], Predicate | None]] = []
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    def count_rows(self) -> int:
+        return self.table.num_rows
+
+    def duckdb_reader(
+        self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
+    ) -> pa.RecordBatchReader:
+        self.asked.append((schema.names, predicate))
+        return pa.RecordBatchReader.from_batches(schema, self._batches(schema, predicate))
+
+    def _batches(self, schema: pa.Schema, predicate: Predicate | None) -> Iterator[pa.RecordBatch]:
+        for batch in self.table.to_batches(2):
+            if predicate is not None:
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                batch = batch.filter(mask(predicate, columns, batch.num_rows))
+            yield pa.record_batch([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
+
+    def _for_people(self, **_: Any) -> Any:
+        raise AssertionError("DuckDB looks the scanner up on the class")
+
+    scanner = ByCaller(_for_people, ScanSource.pushed_scanner)
+
+
+def days(unit: str, zone: str | None = None) -> pa.Array:
+    found = [None if i == 2 else datetime.datetime(2020, 1, i + 1) for i in range(5)]
+    return pa.array(found, pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
+
+
+def decimals(precision: int) -> pa.Array:
+    return pa.array([Decimal("1.25"), Decimal("-3.50"), None, 0, Decimal("99.99")], pa.decimal128(precision, 2))
+
+
+TABLE = pa.table(
+    {
+        "i": pa.array([1, 2, None, 4, 5], pa.int32()),
+        "f": [1.0, NAN, None, -0.0, float("inf")],
+        "f4": pa.array([1.5, NAN, None, -0.0, float("-inf")], pa.float32()),
+        "s": ["a", "b", None, "d", ""],
+        "b": [True, False, None, True, False],
+        "d": decimals(4),
+        "d30": decimals(30),
+        "dt": days("us").cast(pa.date32()),
+        "ts": days("us"),
+        "tsms": days("ms"),
+        "tz": days("ms", "UTC"),
+        "ns": days("ns"),
+        "st": [
+            {"x": 1, "y": {"z": "q"}},
+            {"x": 2, "y": None},
+            None,
+            {"x": None, "y": {"z": "r"}},
+            {"x": 5, "y": {"z": None}},
+        ],
+        "dic": pa.array(["a", "b", None, "a", "c"]).dictionary_encode(),
+        "bl": [b"a", b"\xff", None, b"", b"c"],
+        "t": pa.array([None if i == 2 else datetime.time(1, 2, i) for i in range(5)], pa.time32("s")),
+        "u8": pa.array([1, 255, None, 0, 7], pa.uint64()),
+    }
+)
+
+FILTERS = """
+i = 2; i > 1 AND i < 5; i IN (1, 4, 77); i NOT IN (1, 4); i IS NULL; i IS NOT NULL; NOT (i < 3); i = 1 OR s = 'd'
+f > 1; f >= 1; f <> 1; f = 'nan'; f < 'nan'; f IN (1, 'nan'); f = 0; f > '-inf'; f = 'inf'; f > 0 OR s = 'b'
+NOT (f > 1); f >= 'nan'; f > 'nan'; f BETWEEN 0 AND 'inf'
+f4 > 1.5; f4 = 1.5; f4 IN (1.5, 'nan'); f4 >= -0.0; f4 < 0
+s = 'a'; s > 'a'; s IN ('a', ''); s NOT IN ('a', 'x'); s LIKE 'a%'
+b; b = true; NOT b; b = false
+d = 1.25; d > 0; d BETWEEN 0 AND 5; d IN (1.25, 99.99); d30 > 1.25; d = 1.251
+dt > DATE '2020-01-02'; dt = DATE '2020-01-02'; dt < 'infinity'
+ts >= TIMESTAMP '2020-01-02'; ts < 'infinity'::TIMESTAMP; year(ts) = 2020 AND i < 3; tsms > TIMESTAMP_MS '2020-01-02'
+tz > TIMESTAMPTZ '2020-01-02 00:00:00+00'; tz = 'infinity'
+tz >= TIMESTAMPTZ '2020-01-01 23:59:59.999+00'; tz <> TIMESTAMPTZ '2020-01-02 00:00:00+00'
+ns > TIMESTAMP '2020-01-02'; ns = TIMESTAMP_NS '2020-01-02'
+st.x = 1; st.y.z = 'q'; st.y IS NULL; st.y.z IS NULL; st IS NULL; st.x > 1 AND st.y.z IS NOT NULL
+dic = 'a'; dic IN ('a', 'c'); dic <> 'a'; dic IS NULL
+bl = ''::BLOB; bl > 'a'::BLOB; t > TIME '01:02:01'; t > TIME '01:02:01.5'; t = TIME '01:02:01.5'; t <= TIME '01:02:01.5'
+u8 > 200; u8 = 255; i + 1 = 3; i = 2.5; i IS DISTINCT FROM 2; i IN (1, NULL); i NOT IN (1, NULL); (i < 3) IS NULL
+(f > 0 OR s = 'b') AND NOT (i = 1 AND b); i <> 2 OR f IS NULL
+"""
+
+
+@pytest.fixture
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        plain = TABLE  # noqa: F841
+        connection.execute("CREATE TABLE own AS FROM plain")
+        yield connection
+
+
+@pytest.mark.parametrize("where", [w.strip() for line in FILTERS.splitlines() for w in line.split(";") if w.strip()])
+def test_filters_keep_the_rows_that_duckdb_itself_keeps(connection: duckdb.DuckDBPyConnection, where: str) -> None:
+    source = InMemory(TABLE)  # noqa: F841
+    expected = connection.execute(f"SELECT i, s, f::VARCHAR FROM own WHERE {where}").fetchall()
+    assert connection.execute(f"SELECT i, s, f::VARCHAR FROM source WHERE {where}").fetchall() == expected
+    assert connection.execute(f"SELECT count(*) FROM source WHERE {where}").fetchall() == [(len(expected),)]
+
+
+@pytest.mark.skipif(not SPEAKS_SOURCE, reason="needs duckdb 2.0")
+def test_only_the_columns_of_the_result_are_asked_for(connection: duckdb.DuckDBPyConnection) -> None:
+    source = InMemory(TABLE)
+    connection.execute("SELECT s, i FROM source WHERE f > 0 AND st.x = 1").fetchall()
+    ((names, predicate),) = source.asked
+    assert (names, str(predicate)) == (["s", "i"], "(f > 0.0 AND st.x = 1)")
+
+
+@pytest.mark.skipif(not SPEAKS_SOURCE, reason="needs duckdb 2.0")
+def test_the_optimizer_knows_how_many_rows_there_are(connection: duckdb.DuckDBPyConnection) -> None:
+    source = InMemory(TABLE)  # noqa: F841
+    assert "~5 rows" in connection.execute("EXPLAIN FROM source").fetchall()[0][1]
+
+
+def test_a_long_chain_of_or_is_translated(connection: duckdb.DuckDBPyConnection) -> None:
+    source = InMemory(TABLE)  # noqa: F841
+    where = " OR ".join(f"(i = {i} AND s <> '{i}')" for i in range(400))
+    assert connection.execute(f"SELECT count(*) FROM source WHERE {where}").fetchall() == [(4,)]
+
+
+def test_an_expression_that_duckdb_does_not_push_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="not understood"):
+        predicate_from_pushed(pc.starts_with(pc.field("s"), "a"), TABLE.schema)
+
+
+def test_a_nan_in_a_pushed_expression_has_duckdbs_meaning() -> None:
+    predicate = predicate_from_pushed(pc.field("f") > 1.0, TABLE.schema)
+    assert mask(predicate, {"f": TABLE["f"].combine_chunks()}, 5).to_pylist() == [False, True, False, False, True]

@@ -1,0 +1,99 @@
+"""Errors of SQL text speak of what the user wrote, in every verb that takes SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError, UnknownColumnError
+
+ROWS = pa.table({"id": [1, 2], "fare": [1.0, 2.0], "city": ["Kyoto", "Oslo"], "s": [{"a": 1}, {"a": 2}]})
+NEW = pa.table({"id": [1], "fare": [5.0]})
+
+Verb = Callable[[ld.LanceDataset, str], object]
+VERBS: dict[str, Verb] = {
+    "filter": lambda table, text: table.to_table(filter=text),
+    "count": lambda table, text: table.count_rows(text),
+    "columns": lambda table, text: table.to_table(columns={"z": text}),
+    "delete": lambda table, text: table.delete(text),
+    "update": lambda table, text: table.update({"fare": text}),
+    "where": lambda table, text: table.update({"fare": "0"}, where=text),
+    "add_columns": lambda table, text: table.add_columns({"z": text}),
+    "merge": lambda table, text: table.merge_insert("id").when_matched_update_all(text).execute(NEW),
+    "by source": lambda table, text: table.merge_insert("id").when_not_matched_by_source_delete(text).execute(NEW),
+}
+ADDED = ("WHERE", "FROM", "SELECT", "CAST", "__lance", " AS answer", "LINE 1", "\n")
+"""Words of SQL that is put around a text."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ld.LanceDataset:
+    return ld.write_dataset(ROWS, tmp_path / "t.lance", storage_options={"fsync": "false"})
+
+
+@pytest.fixture(params=VERBS)
+def verb(request: pytest.FixtureRequest) -> Verb:
+    return VERBS[request.param]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id >", "syntax error at the end: something is missing"),
+        ("(1) >", "syntax error at the end: something is missing"),
+        ("id >\n", "syntax error at the end: something is missing"),
+        ("sum(1) > 0", "aggregates are not allowed here"),
+        ("(1", "a '(' that is not closed"),
+        ("1)", "a ')' that closes nothing"),
+        ("", "an empty text"),
+    ],
+)
+def test_an_error_says_what_is_wrong_with_the_text_of_the_user(
+    verb: Verb, text: str, said: str, table: ld.LanceDataset
+) -> None:
+    with pytest.raises(InvalidInputError) as raised:
+        verb(table, text)
+    message = str(raised.value)
+    assert said in message
+    assert repr(text) in message
+    assert not [word for word in ADDED if word in message]
+
+
+@pytest.mark.parametrize("verb", ["filter", "delete", "where", "by source"], indirect=True)
+def test_a_value_that_cannot_be_converted_is_told_with_the_text(verb: Verb, table: ld.LanceDataset) -> None:
+    with pytest.raises(InvalidInputError, match="Could not convert string 'Kyoto' to INT32") as raised:
+        verb(table, "city::INT > 3")
+    assert str(raised.value).startswith("'city::INT > 3': ")
+
+
+@pytest.mark.parametrize("verb", ["filter", "columns", "delete", "update", "where", "add_columns"], indirect=True)
+def test_an_unknown_column_names_the_nearest(verb: Verb, table: ld.LanceDataset) -> None:
+    with pytest.raises(UnknownColumnError, match=r"no column 'cty': expected one of id, .*did you mean 'city'\?"):
+        verb(table, "cty = 'Oslo'")
+
+
+def test_a_column_inside_of_a_struct_is_suggested_with_its_path(table: ld.LanceDataset) -> None:
+    with pytest.raises(UnknownColumnError, match=r"did you mean 's\.a'\?"):
+        table.to_table(filter="a = 1")
+    with pytest.raises(UnknownColumnError, match=r"did you mean 'source\.fare' or 'target\.fare'\?"):
+        VERBS["merge"](table, "fare > 1")
+
+
+def test_text_in_double_quotes_is_noticed(table: ld.LanceDataset) -> None:
+    with pytest.raises(UnknownColumnError, match="text goes in single quotes"):
+        table.to_table(filter='city = "Kyoto"')
+
+
+def test_subqueries_are_spoken_of_likewise(table: ld.LanceDataset) -> None:
+    with pytest.raises(InvalidInputError) as raised:
+        table.delete("id IN (SELECT nope FROM target)")
+    assert '"nope" not found!' in str(raised.value)
+    assert "FROM clause" not in str(raised.value)
+    with pytest.raises(InvalidInputError, match="aggregates are not allowed here"):
+        table.update({"fare": "sum((SELECT 1))"})
+    with pytest.raises(InvalidInputError, match="syntax error at the end"):
+        table.delete("id IN (SELECT id FROM target) AND")

@@ -1,0 +1,413 @@
+"""Arguments of public functions: unknown names, wrong types, and parameters that have no effect."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+import lance_duck.file
+import lance_duck.fragment
+import lance_duck.optimize
+import lance_duck.spark
+from lance_duck.arguments import checked_call, did_you_mean, nearest_name
+from lance_duck.errors import (
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    NotIndexableError,
+    UnknownColumnError,
+    UnsupportedError,
+    WrongTypeError,
+)
+from lance_duck.maintenance.options import CompactionOptions
+from lance_duck.scan.options import ScanOptions
+
+HASTY = {"fsync": "false"}
+MODULES = (ld, lance_duck.spark, lance_duck.file, lance_duck.fragment, lance_duck.optimize)
+NOT_OURS = {"LanceOperation", "Transaction", "ExternalManifestStore"}
+"""Data and protocols: no functions that users call with options."""
+WITHOUT_EFFECT = {
+    "LanceDataset.create_index": {
+        *("index_cache_size", "shuffle_partition_batches", "shuffle_partition_concurrency"),
+        *("storage_options", "filter_nan"),
+    },
+    "LanceDataset.explain_cleanup_old_versions": {"delete_rate_limit"},
+    "LanceDataset.read_blobs": {"io_buffer_size", "preserve_order"},
+    "LanceDataset.read_blob_ranges": {"io_buffer_size", "preserve_order"},
+    "LanceFileReader.read_range": {"batch_readahead"},
+    "LanceFileReader.take_rows": {"batch_readahead"},
+    "dataset": {
+        *("block_size", "index_cache_size", "metadata_cache_size_bytes", "index_cache_size_bytes", "read_params"),
+    },
+    "write_fragments": {"enable_stable_row_ids"},
+}
+"""Parameters that no code reads; their documentation says so, and why."""
+REFUSED = {"LanceDataset.merge_index_metadata", "SparkMerge.analyze_plan", "SparkMerge.execute_uncommitted"}
+"""Methods of pylance that are refused, whatever their arguments."""
+CHECKED_ONLY = {
+    ScanOptions: {
+        *("batch_readahead", "fragment_readahead", "io_buffer_size", "scan_in_order", "use_stats"),
+        *("late_materialization", "cache_metadata"),
+    },
+    CompactionOptions: {"max_rows_per_group", "io_buffer_size", "binary_copy_read_batch_bytes"},
+}
+"""Options that are part of a dataclass, and without effect likewise."""
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Functions and methods that users call, each once, by name."""
+    seen: set[object] = set()
+    for module in MODULES:
+        for name in getattr(module, "__all__", None) or _defined(module):
+            for label, function in _functions(name, getattr(module, name)):
+                plain = inspect.unwrap(function)
+                if plain not in seen and "lance_duck" in plain.__module__:
+                    seen.add(plain)
+                    yield label, function
+
+
+def _defined(module: ModuleType) -> list[str]:
+    found = vars(module).items()
+    return [n for n, each in found if n[0] != "_" and getattr(each, "__module__", "") == module.__name__]
+
+
+def _functions(name: str, found: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    if inspect.isfunction(found):
+        yield name, found
+    if not inspect.isclass(found) or name in NOT_OURS or issubclass(found, BaseException):
+        return
+    for method in dir(found):
+        member = inspect.getattr_static(found, method)
+        member = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        if inspect.isfunction(member) and not method.startswith("_"):
+            yield f"{name}.{method}", member
+
+
+FUNCTIONS = dict(public_functions())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ld.LanceDataset:
+    rows = pa.table({"id": [1, 2, 3], "fare": [1.0, 2.0, 3.0], "v": pa.array([[0.0, i] for i in range(3)], VECTOR)})
+    return ld.write_dataset(rows, tmp_path / "t.lance", storage_options=HASTY)
+
+
+VECTOR = pa.list_(pa.float32(), 2)
+
+
+def test_every_public_function_is_walked() -> None:
+    assert {"dataset", "write_dataset", "connect", "knn_join", "LanceDataset.update", "LanceFragment.scanner"} <= set(
+        FUNCTIONS
+    )
+    assert len(FUNCTIONS) > 150
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_parameter_that_is_not_read_is_documented_as_without_effect(name: str) -> None:
+    function = inspect.unwrap(FUNCTIONS[name])
+    body = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0].body  # type: ignore[attr-defined]
+    read = {node.id for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    parameters = {p for p in inspect.signature(function).parameters if p not in ("self", "cls") and p[0] != "_"}
+    idle = set() if name in REFUSED else parameters - read
+    assert idle == WITHOUT_EFFECT.get(name, set())
+    for parameter in idle:
+        assert re.search(rf"^ +{parameter}: Without effect", function.__doc__ or "", re.MULTILINE)
+
+
+@pytest.mark.parametrize("options", CHECKED_ONLY)
+def test_an_option_without_effect_says_so(options: type) -> None:
+    documented = re.findall(r"^ +(\w+): (?:Checked, and w|W)ithout effect", options.__doc__ or "", re.MULTILINE)
+    assert set(documented) == CHECKED_ONLY[options]
+
+
+CALLED_WITH = [
+    name
+    for name, function in FUNCTIONS.items()
+    if not any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+    and "." not in name
+    and inspect.signature(function).parameters
+]
+
+
+@pytest.mark.parametrize("name", [name for name in CALLED_WITH if name not in ("ensure_java", "stable_version")])
+def test_an_unknown_keyword_is_an_error_of_ours_and_a_type_error(name: str) -> None:
+    first = next(iter(inspect.signature(FUNCTIONS[name]).parameters))
+    with pytest.raises(WrongTypeError, match=f"unknown argument '{first}s'; did you mean '{first}'") as raised:
+        FUNCTIONS[name](**{f"{first}s": 1})
+    assert isinstance(raised.value, TypeError)
+    assert isinstance(raised.value, LanceDuckError)
+
+
+def append() -> ld.Transaction:
+    return ld.Transaction(1, ld.LanceOperation.Append([]))
+
+
+METHODS = sorted(name.partition(".")[2] for name in FUNCTIONS if name.startswith("LanceDataset."))
+SEEN_BY_DUCKDB = {"accepts", "rows", "stream", "pushed_scanner", "duckdb_reader", "index_estimate", "indexed_columns"}
+OF_PYARROW = {"join", "join_asof", "sort_by", "merge_index_metadata"}
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in SEEN_BY_DUCKDB | OF_PYARROW])
+def test_every_method_refuses_an_unknown_keyword(name: str, table: ld.LanceDataset) -> None:
+    given = {"column": "v", "q": [0.0, 0.0], "index_type": "BTREE", "base_uri": "x", "operation": None, "dest": "x"}
+    given |= {"num_rows": 1, "indices": [0], "transactions": [append()], "data": [], "name": "i"}
+    parameters = inspect.signature(getattr(table, name)).parameters
+    if name == "create_index":
+        given["index_type"] = "IVF_FLAT"
+    chosen = {key: value for key, value in given.items() if key in parameters}
+    with pytest.raises(WrongTypeError, match=r"unknown .*surely_not_known"):
+        getattr(table, name)(**chosen, surely_not_known=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda t: t.to_table(colums=["id"]), WrongTypeError, "scan: unknown option 'colums'; did you mean 'columns'"),
+        (lambda t: t.scanner(filtre="id"), WrongTypeError, "unknown option 'filtre'; did you mean 'filter'"),
+        (lambda t: t.get_fragments()[0].to_table(colums=[]), WrongTypeError, "did you mean 'columns'"),
+        (lambda t: t.update({"fare": "1"}, were="id = 1"), WrongTypeError, "update: .*did you mean 'where'"),
+        (lambda t: t.insert(t, mod="append"), WrongTypeError, "insert: unknown argument 'mod'; did you mean 'mode'"),
+        (lambda t: t.to_table(["idd"]), UnknownColumnError, "no column 'idd': expected one of id, fare, .*'id'"),
+        (lambda t: t.update({"fair": "1"}), UnknownColumnError, "no column 'fair'.*did you mean 'fare'"),
+        (lambda t: t.drop_columns(["fair"]), InvalidInputError, "did you mean 'fare'"),
+        (lambda t: t.create_scalar_index("idd", "BTREE"), UnknownColumnError, "did you mean 'id'"),
+        (lambda t: t.create_scalar_index("id", "BTRE"), NotIndexableError, "did you mean 'BTREE'"),
+        (lambda t: t.create_index("v", "IVF_PG"), NotIndexableError, "did you mean 'IVF_PQ'"),
+        (lambda t: t.create_index("v", "IVF_PQ", num_partition=2), WrongTypeError, "did you mean 'num_partitions'"),
+        (lambda t: t.create_scalar_index("id", "ZONEMAP", rows_per_zones=2), WrongTypeError, "'rows_per_zone'"),
+        (lambda t: t.create_index("v", "IVF_FLAT", metric="cosin"), InvalidInputError, "did you mean 'cosine'"),
+        (lambda t: t.create_index("v", "IVF_FLAT", accelerator="cuda"), UnsupportedError, "accelerator"),
+        (lambda t: t.head(pa.scalar(1)), WrongTypeError, "head"),
+        (lambda t: t.create_scalar_index("id", "BTREE", name="\ud800"), InvalidInputError, "name of an index"),
+        (lambda t: t.search([0, 0], metrik="l2"), WrongTypeError, "did you mean 'metric'"),
+        (lambda t: t.to_table(nearest={"column": "v", "q": [0, 0], "nprobs": 3}), WrongTypeError, "'nprobes'"),
+        (lambda t: t.to_table(nearest={"column": "w", "q": [0, 0]}), UnknownColumnError, "expected one of id"),
+        (lambda t: t.optimize.compact_files(target_rows=3), WrongTypeError, "target_rows_per_fragment"),
+        (lambda t: t.merge_insert("id").write_mode("rewrite_row"), InvalidInputError, "did you mean 'rewrite_rows'"),
+        (lambda t: ld.write_dataset(t, t, mode="appnd"), InvalidInputError, "did you mean 'append'"),
+        (lambda t: ld.write_dataset(t, t, max_row_per_file=3), WrongTypeError, "did you mean 'max_rows_per_file'"),
+        (lambda t: ld.dataset(t.uri, versoin=3), WrongTypeError, "did you mean 'version'"),
+        (lambda t: ld.dataset(t.uri, session=object()), UnsupportedError, "session is not supported"),
+        (lambda t: t.drop_index("nope"), NotFoundError, "no index 'nope'"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(
+    call: Callable[[ld.LanceDataset], object], error: type[Exception], message: str, table: ld.LanceDataset
+) -> None:
+    with pytest.raises(error, match=message):
+        call(table)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda t: t.cleanup_old_versions(older_than=5),
+            r"older_than: expected a timedelta, found 5; timedelta\(days=5\)",
+        ),
+        (lambda t: t.cleanup_old_versions(timedelta(1), "x"), "retain_versions: expected whole numbers"),
+        (lambda t: ld.dataset(t.uri, storage_options=5), "storage_options: expected a dict of texts, found int"),
+        (lambda t: ld.dataset(t.uri, storage_options={"fsync": None}), "storage option 'fsync': expected text"),
+        (lambda _: ld.dataset(None), "uri: expected a path or URI, found None of type NoneType"),
+        (lambda _: ld.dataset(b"x"), "uri: expected a path or URI, found b'x' of type bytes"),
+        (lambda _: ld.dataset(), "dataset: missing 1 required positional argument: 'uri'"),
+        (lambda t: t.slice("a", 3), "slice: start: expected int, found 'a' of type str"),
+        (lambda t: t.checkout_version(), "missing 1 required positional argument: 'version'"),
+        (lambda t: t.restore(3), "takes 1 positional argument but 2 were given"),
+        (lambda t: t.sample("x"), "num_rows: expected int, found 'x' of type str"),
+        (lambda t: t.take([1.5]), "bad row positions: expected whole numbers, found 1.5 of type float"),
+        (lambda t: t.take(["a"]), "found 'a' of type str"),
+        (lambda t: t.take([None]), "found None of type NoneType"),
+        (lambda t: t.take([True]), "found True of type bool"),
+        (lambda t: t.take("12"), "expected a list of whole numbers, found str"),
+        (lambda t: t.take(5), "expected a list of whole numbers, found int"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_named(
+    call: Callable[[ld.LanceDataset], object], message: str, table: ld.LanceDataset
+) -> None:
+    with pytest.raises(WrongTypeError, match=message):
+        call(table)
+
+
+@pytest.mark.parametrize("uri", ["a\0b", "", "a\ud800"])
+def test_a_path_that_can_be_none_is_refused(uri: str) -> None:
+    for call in (ld.dataset, ld.connect, lambda place: ld.write_dataset(pa.table({"a": [1]}), place)):
+        with pytest.raises(InvalidInputError):
+            call(uri)
+
+
+@pytest.mark.parametrize("place", ["a\0b", "a\ud800"])
+def test_a_path_of_a_database_that_can_be_none_is_refused(place: str) -> None:
+    with pytest.raises(InvalidInputError):
+        ld.connect(database=place)
+
+
+@pytest.mark.parametrize("place", ["", ":memory:"])
+def test_a_database_without_a_path_is_in_memory(place: str) -> None:
+    with ld.connect(database=place) as con:
+        assert con.execute("SELECT path FROM duckdb_databases() WHERE database_name = 'memory'").fetchall() == [(None,)]
+
+
+def test_storage_options_are_texts_that_can_be_encoded(tmp_path: Path) -> None:
+    for options in ({"region": "\ud800"}, {"\ud800": "x"}):
+        with pytest.raises(InvalidInputError, match="expected text, found a lone surrogate"):
+            ld.dataset(tmp_path, storage_options=options)
+
+
+def test_a_path_that_is_no_utf_8_is_a_path(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.lance")
+    ld.write_dataset(pa.table({"a": [1]}), path, storage_options=HASTY)
+    assert ld.dataset(path).count_rows() == 1
+    ld.write_dataset(pa.table({"a": [2]}), tmp_path / "t.lance", storage_options=HASTY)
+    with ld.connect(tmp_path) as con:
+        assert con.execute("SELECT a FROM t").fetchall() == [(2,)]
+    with ld.connect({"t": path}) as con:
+        assert con.execute("SELECT a FROM t").fetchall() == [(1,)]
+    with pytest.raises(InvalidInputError, match=r"name 't\\udcff' of a table, which SQL cannot spell"):
+        ld.connect({"t\udcff": path})
+
+
+@pytest.mark.parametrize("number", [-1, 3, 2**63, 2**64 - 1, 2**64, -(2**63), 2**100])
+def test_a_position_beyond_the_rows_is_reported_as_it_was_given(number: int, table: ld.LanceDataset) -> None:
+    fragment = table.get_fragments()[0]
+    for take in (table.take, fragment.take, fragment.open_session().take):
+        with pytest.raises(InvalidInputError, match=f"found {number}$"):
+            take([0, number])
+
+
+def test_row_ids_and_addresses_are_never_negative(table: ld.LanceDataset) -> None:
+    with pytest.raises(InvalidInputError, match="bad row addresses: expected no negative number, found -1"):
+        table.take_rows([-1])
+
+
+def test_a_search_without_k_gives_as_many_rows_as_limit_asks_for(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(30), "v": pa.array([[0.0, i] for i in range(30)], VECTOR)})
+    table = ld.write_dataset(rows, tmp_path / "t.lance", storage_options=HASTY)
+    nearest = {"column": "v", "q": [0.0, 0.0]}
+
+    def ids(**options: Any) -> list[int]:
+        found: list[int] = table.to_table(["id"], nearest=nearest, **options).column("id").to_pylist()
+        return found
+
+    assert ids() == list(range(10))
+    assert ids(limit=12) == list(range(12))
+    assert ids(limit=12, offset=3) == list(range(3, 15))
+    assert ids(limit=4) == list(range(4))
+    assert ids(limit=0) == []
+    assert table.search([0.0, 0.0], limit=12).num_rows == 12
+    assert table.search([0.0, 0.0], k=5, limit=12).num_rows == 5
+    assert table.search([0.0, 0.0]).num_rows == 10
+
+
+def test_unknown_storage_options_are_refused_on_a_local_disk(tmp_path: Path) -> None:
+    rows, place = pa.table({"a": [1]}), tmp_path / "t.lance"
+    with pytest.raises(InvalidInputError, match="unknown storage option 'fsnyc'; did you mean 'fsync'"):
+        ld.write_dataset(rows, place, storage_options={"fsnyc": "false"})
+    ld.write_dataset(rows, place, storage_options=HASTY)
+    for option in ("aws_region", "AWS_ENDPOINT", "account_name", "google_service_account", "timeout", "allow_http"):
+        assert ld.dataset(place, storage_options={option: "1s"}).count_rows() == 1
+    with pytest.raises(InvalidInputError, match="unknown storage option 'aws_regoin'; did you mean 'aws_region'"):
+        ld.dataset(place, storage_options={"aws_regoin": "eu-central-1"})
+
+
+def test_row_groups_of_no_rows_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="max_rows_per_group: expected a number from 1"):
+        ld.write_dataset(pa.table({"a": [1]}), tmp_path / "t.lance", max_rows_per_group=0)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_stable_row_ids_are_refused_for_a_table_without_them(mode: str, table: ld.LanceDataset) -> None:
+    rows = pa.table({"id": [4]})
+    with pytest.raises(InvalidInputError, match="enable_stable_row_ids: the table has no stable row ids"):
+        ld.write_dataset(rows, table, mode=mode, enable_stable_row_ids=True)
+    with pytest.raises(InvalidInputError, match="enable_stable_row_ids"):
+        table.insert(rows, mode=mode, enable_stable_row_ids=True)
+    assert table.latest_version == 1
+
+
+def test_stable_row_ids_may_be_said_again(tmp_path: Path) -> None:
+    place = tmp_path / "t.lance"
+    for _ in range(2):
+        table = ld.write_dataset(
+            pa.table({"id": [4]}), place, mode="append", enable_stable_row_ids=True, storage_options=HASTY
+        )
+    assert table.count_rows() == 2
+
+
+def test_a_merge_can_leave_indexes_alone(table: ld.LanceDataset) -> None:
+    table.create_scalar_index("id", "BTREE")
+    for use_index in (True, False):
+        merge = table.merge_insert("id").when_matched_update_all().use_index(use_index)
+        assert merge.execute(pa.table({"id": [2], "fare": [9.0]}))["num_updated_rows"] == 1
+
+
+def test_options_of_a_take_from_a_fragment_hold(table: ld.LanceDataset) -> None:
+    fragment = table.get_fragments()[0]
+    assert fragment.take([2, 0], ["id"], with_row_id=True).to_pydict() == {"id": [3, 1], "_rowid": [2, 0]}
+    assert fragment.take([0], ["id"], filter="id > 1").to_pydict() == {"id": [2]}
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "nearest"),
+    [
+        ("colums", ["columns", "filter"], "columns"),
+        ("MODE", ["mode"], "mode"),
+        ("zebra", ["columns"], None),
+        ("x", [], None),
+        (5, ["5a"], "5a"),
+    ],
+)
+def test_the_nearest_name_is_found(name: object, names: list[str], nearest: str | None) -> None:
+    assert nearest_name(name, names) == nearest
+    assert did_you_mean(name, names) == (None if nearest is None else f"did you mean {nearest!r}?")
+
+
+@checked_call
+def example(count: int, names: list[str] | None = None, *, options: Mapping[str, int] | None = None) -> int:
+    """Fails where an argument is of a wrong type, and where one is zero."""
+    return len(names or []) // count + sum((options or {}).values())
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "message"),
+    [
+        (("1",), {}, "example: count: expected int, found '1' of type str"),
+        ((1, 5), {}, "names: expected list.str. . None, found 5 of type int"),
+        ((1,), {"options": {"a": "secret"}}, "options: expected Mapping.str, int. . None, found dict$"),
+        ((1,), {"name": []}, "unknown argument 'name'; did you mean 'names'"),
+        ((), {}, "missing 1 required positional argument: 'count'"),
+        ((1, [], 3), {}, "takes from 1 to 2 positional arguments but 3 were given"),
+    ],
+)
+def test_a_call_that_fails_names_the_wrong_argument(
+    args: tuple[Any, ...], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(WrongTypeError, match=message):
+        example(*args, **options)
+
+
+def test_a_call_that_fails_with_right_arguments_keeps_its_error() -> None:
+    assert example(2, ["a", "b"]) == 1
+    with pytest.raises(ZeroDivisionError):
+        example(0)
+
+    @checked_call
+    def broken(_: int) -> int:
+        return len(3)  # type: ignore[arg-type]
+
+    with pytest.raises(TypeError, match="has no len") as raised:
+        broken(1)
+    assert not isinstance(raised.value, LanceDuckError)

@@ -1,0 +1,185 @@
+"""Indexes that are built in parts: runs of fragments, orders that pickle, writers that come in between."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import IndexWarning, NotIndexableError, StoreError
+from lance_duck.verbs.indexes.create import IndexWish
+from lance_duck.verbs.indexes.optimize import OptimizeOptions
+from lance_duck.verbs.indexes.optimize_parts import optimize_in_parts
+from lance_duck.verbs.indexes.parts import PartOrder, create_in_parts, index_wish, runs_of
+from lance_duck.wire.index import IndexMetadata
+
+Writer = Callable[[ld.LanceDataset], Any]
+
+
+def rows(first: int, count: int) -> pa.Table:
+    return pa.table({"id": range(first, first + count), "x": [i % 5 for i in range(count)]})
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable"])
+def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    place = tmp_path / "t.lance"
+    ld.write_dataset(rows(0, 60), place, max_rows_per_file=10, enable_stable_row_ids=request.param).delete("id = 7")
+    return place
+
+
+class Elsewhere:
+    """Other processes; a writer may come when they have built for the first time."""
+
+    def __init__(self, path: Path, writer: Writer | None = None) -> None:
+        self.path = path
+        self.writer = writer
+        self.orders: list[Any] = []
+
+    def parts(self, now: Any, wish: IndexWish, order: PartOrder) -> list[IndexMetadata]:
+        runs = [replace(order, fragments=run) for run in runs_of(now, order.fragments, 3)]
+        return self.build(now, [(each, wish) for each in runs])
+
+    def runs(self, now: Any, fragments: Sequence[int]) -> list[tuple[int, ...]]:
+        return runs_of(now, fragments, 2)
+
+    def build(self, now: Any, orders: Sequence[Any]) -> list[Any]:
+        self.orders += [order for order, _ in orders]
+        done = [self._built(*each) for each in orders]
+        if self.writer is not None:
+            writer, self.writer = self.writer, None
+            writer(ld.dataset(self.path))
+        return done
+
+    def _built(self, order: Any, wish: IndexWish | None) -> Any:
+        order = pickle.loads(pickle.dumps(order))
+        snapshot = ld.dataset(self.path, order.version)._snapshot
+        made = order.build(snapshot, wish.parameters) if isinstance(order, PartOrder) else order.build(snapshot)
+        return pickle.loads(pickle.dumps(made))
+
+
+def created(path: Path, writer: Writer | None = None) -> Elsewhere:
+    workers = Elsewhere(path, writer)
+    snapshot = ld.dataset(path)._snapshot
+    create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), workers.parts)
+    return workers
+
+
+def check(path: Path) -> None:
+    dataset = ld.dataset(path)
+    for value in (0, 2, 4, 99):
+        expected = dataset.to_table(filter=f"x = {value}", use_scalar_index=False)
+        assert dataset.to_table(filter=f"x = {value}") == expected
+    dataset.validate()
+    explained = dataset.explain_cleanup_old_versions(timedelta(0), delete_unverified=True, include_files=True)
+    assert [file.path for file in explained.candidate_files if file.unverified] == []
+
+
+def covered(path: Path) -> list[list[int]]:
+    return [sorted(segment["fragment_ids"]) for segment in ld.dataset(path).list_indices()]
+
+
+def test_runs_are_neighbours_of_as_many_rows(path: Path) -> None:
+    snapshot = ld.dataset(path)._snapshot
+    assert runs_of(snapshot, range(6), 3) == [(0, 1), (2, 3), (4, 5)]
+    assert runs_of(snapshot, [5, 0], 9) == [(0,), (5,)]
+    assert runs_of(snapshot, range(6), 1) == [tuple(range(6))]
+    assert runs_of(snapshot, [], 3) == []
+
+
+def test_parts_become_segments_of_one_index(path: Path) -> None:
+    created(path)
+    assert covered(path) == [[0, 1], [2, 3], [4, 5]]
+    check(path)
+
+
+def test_what_an_append_adds_is_left_open(path: Path) -> None:
+    workers = created(path, lambda dataset: dataset.insert(rows(100, 10)))
+    assert len(workers.orders) == 3
+    assert covered(path) == [[0, 1], [2, 3], [4, 5]]
+    check(path)
+
+
+def test_only_what_a_compaction_wrote_anew_is_built_again(path: Path) -> None:
+    def writer(dataset: ld.LanceDataset) -> None:
+        dataset.optimize.compact_files(target_rows_per_fragment=20, max_source_fragments=2)
+
+    workers = created(path, writer)
+    assert sum(len(order.fragments) for order in workers.orders[3:]) <= 3
+    assert set().union(*covered(path)) == {f.fragment_id for f in ld.dataset(path).get_fragments()}
+    check(path)
+
+
+def test_values_that_changed_meanwhile_are_found(path: Path) -> None:
+    def writer(dataset: ld.LanceDataset) -> None:
+        dataset.update({"x": "99"}, where="id = 33")
+        dataset.optimize.compact_files(target_rows_per_fragment=20)
+
+    created(path, writer)
+    assert ld.dataset(path).to_table(filter="x = 99")["id"].to_pylist() == [33]
+    check(path)
+
+
+def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
+    class Twice(Elsewhere):
+        def build(self, now: Any, orders: Sequence[Any]) -> list[Any]:
+            super().build(now, orders)
+            return super().build(now, orders)
+
+    snapshot = ld.dataset(path)._snapshot
+    create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), Twice(path).parts)
+    assert len(list((path / "_indices").iterdir())) == 3
+    check(path)
+
+
+def test_what_fails_leaves_nothing(path: Path) -> None:
+    class Failing(Elsewhere):
+        def build(self, now: Any, orders: Sequence[Any]) -> list[Any]:
+            super().build(now, orders)
+            raise StoreError("the disk is full")
+
+    snapshot = ld.dataset(path)._snapshot
+    with pytest.raises(StoreError):
+        create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), Failing(path).parts)
+    assert not (path / "_indices").exists()
+    assert ld.dataset(path).version == snapshot.version
+
+
+@pytest.mark.parametrize("merge", [None, 0, 2])
+def test_new_rows_are_covered_in_parts(path: Path, merge: int | None) -> None:
+    created(path)
+    for first in (100, 200, 300, 400):
+        ld.dataset(path).insert(rows(first, 10))
+    workers = Elsewhere(path, lambda dataset: dataset.insert(rows(500, 10)))
+    optimize_in_parts(ld.dataset(path)._snapshot, OptimizeOptions(merge), workers)
+    segments = {None: 2, 0: 5, 2: 3}[merge]
+    assert len(covered(path)) == segments
+    assert len(set().union(*covered(path))) == 10
+    check(path)
+
+
+def test_a_broken_index_is_left_as_it_is(path: Path) -> None:
+    created(path)
+    ld.dataset(path).insert(rows(100, 10))
+    before = covered(path)
+    for file in path.glob("_indices/*/page_data.lance"):
+        file.write_bytes(b"")
+    with pytest.warns(IndexWarning, match="left as it is"):
+        after, segments = optimize_in_parts(ld.dataset(path)._snapshot, OptimizeOptions(), Elsewhere(path))
+    assert segments == []
+    assert covered(path) == before
+    assert after.version == ld.dataset(path).version
+
+
+@pytest.mark.parametrize(("kind", "meant"), [("IVFPQ", "IVF_PQ"), ("hnsw_sq", "IVF_HNSW_SQ"), ("BTRE", "BTREE")])
+def test_a_kind_that_is_misspelled_is_answered_with_one_of_its_family(tmp_path: Path, kind: str, meant: str) -> None:
+    vectors = pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float32(), 2))
+    table = ld.write_dataset(pa.table({"id": range(4), "vec": vectors}), tmp_path / "t.lance")
+    with pytest.raises(NotIndexableError, match=f"did you mean '{meant}'"):
+        index_wish(table._to_change, "id" if meant == "BTREE" else "vec", kind, {})

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from unit.commit.samples import OPERATIONS, index
+
+import lance_duck as ld
+from lance_duck.commit import Update, key_filter, operation_from_proto
+from lance_duck.commit.committer import new_transaction
+from lance_duck.commit.operations import CreateIndex, Operation
+from lance_duck.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    RetryableError,
+    UnsupportedError,
+)
+from lance_duck.verbs.public.lance_operation import Index, LanceOperation, Transaction
+from lance_duck.verbs.public.operation_convert import from_transaction, to_operation
+from lance_duck.wire.transaction import transaction_from_proto
+
+ROWS = pa.table({"a": [1, 2]})
+MORE: dict[str, Operation] = {
+    "Update of keys": Update(inserted_rows=key_filter([0], [pa.array([1])])),
+    "CreateIndex of all": CreateIndex([index("i", 0, covers=None, created_at=1500, base_id=2, covering_fields=[1])]),
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ld.LanceDataset:
+    return ld.write_dataset(ROWS, tmp_path / "t")
+
+
+def append(table: ld.LanceDataset) -> LanceOperation.Append:
+    """Add the rows of the first fragment once more."""
+    return LanceOperation.Append([table.get_fragments()[0].metadata])
+
+
+SHOWN = {name: operation for name, operation in {**OPERATIONS, **MORE}.items() if name != "Overwrite with k1"}
+
+
+@pytest.mark.parametrize("operation", SHOWN.values(), ids=SHOWN)
+def test_an_operation_is_shown_and_taken_back(operation: Operation) -> None:
+    proto = new_transaction(1, operation, {"k": "v"})
+    shown = from_transaction(transaction_from_proto(proto))
+    assert type(shown.operation).__name__ == operation.name
+    assert (shown.read_version, shown.uuid, shown.transaction_properties) == (1, proto.uuid, {"k": "v"})
+    taken = new_transaction(1, to_operation(shown.operation, None), None)
+    assert operation_from_proto(taken, "here") == operation_from_proto(proto, "here")
+
+
+def test_an_operation_creates_a_table_and_changes_it(table: ld.LanceDataset, tmp_path: Path) -> None:
+    fragments = [table.get_fragments()[0].metadata]
+    uri = tmp_path / "t"
+    replaced = ld.LanceDataset.commit(uri, LanceOperation.Overwrite(ROWS.schema, fragments), commit_message="why")
+    assert (replaced.version, replaced.uri, replaced.count_rows()) == (2, str(uri), 2)
+    said = replaced.read_transaction(2)
+    assert said is not None
+    assert (type(said.operation), said.commit_message) == (LanceOperation.Overwrite, "why")
+    after = ld.LanceDataset.commit(replaced, append(replaced), read_version=2)
+    assert (after.version, after.to_table()["a"].to_pylist(), replaced.version) == (3, [1, 2, 1, 2], 2)
+
+
+def test_a_table_is_created_with_what_is_asked_for(table: ld.LanceDataset, tmp_path: Path) -> None:
+    made = ld.LanceDataset.commit(
+        tmp_path / "new",
+        LanceOperation.Overwrite(ROWS.schema, []),
+        enable_stable_row_ids=True,
+        enable_v2_manifest_paths=False,
+        transaction_properties={"k": "v"},
+    )
+    assert (made.has_stable_row_ids, made.count_rows(), made.schema) == (True, 0, ROWS.schema)
+    assert (tmp_path / "new" / "_versions" / "1.manifest").exists()
+
+
+def test_columns_of_an_arrow_schema_are_known_by_their_names(tmp_path: Path) -> None:
+    table = ld.write_dataset(pa.table({"a": [1], "b": [2]}), tmp_path / "t")
+    only_b = pa.schema([("b", pa.int64())])
+    after = ld.LanceDataset.commit(table, LanceOperation.Project(only_b), read_version=1)
+    assert (after.to_table().to_pydict(), after.lance_schema.fields()[0].id()) == ({"b": [2]}, 1)
+
+
+def test_a_transaction_is_committed_once(table: ld.LanceDataset) -> None:
+    transaction = Transaction(1, append(table), transaction_properties={"k": "v"})
+    first = ld.LanceDataset.commit(table, transaction)
+    again = ld.LanceDataset.commit(table, transaction)
+    assert (first.version, again.version, again.latest_version) == (2, 2, 2)
+    assert first.read_transaction(2) == transaction or first.read_transaction(2).uuid == transaction.uuid
+
+
+def test_appends_are_committed_together(table: ld.LanceDataset) -> None:
+    others = [Transaction(1, append(table), transaction_properties={name: "1"}) for name in "xy"]
+    found = ld.LanceDataset.commit_batch(table, others)
+    assert (found["dataset"].version, found["dataset"].count_rows()) == (2, 6)
+    assert found["merged"].transaction_properties == {"x": "1", "y": "1"}
+    with pytest.raises(UnsupportedError, match="found Restore"):
+        ld.LanceDataset.commit_batch(table, [Transaction(1, LanceOperation.Restore(1))])
+    with pytest.raises(InvalidInputError, match="no transactions"):
+        ld.LanceDataset.commit_batch(table, [])
+
+
+def test_without_retries_only_the_version_read_is_followed(table: ld.LanceDataset) -> None:
+    ld.LanceDataset.commit(table, append(table), read_version=1)
+    with pytest.raises(RetryableError, match="may only follow version 1"):
+        ld.LanceDataset.commit(table, append(table), read_version=1, max_retries=0)
+
+
+def test_arguments_that_make_no_sense_are_refused(table: ld.LanceDataset, tmp_path: Path) -> None:
+    commit: Any = ld.LanceDataset.commit
+    one = append(table)
+    with pytest.raises(InvalidInputError, match="no read_version"):
+        commit(table, one)
+    with pytest.raises(UnsupportedError, match="commit_lock is not supported"):
+        commit(table, one, 1, lambda version: None)
+    with pytest.raises(InvalidInputError, match="unknown argument 'odd'"):
+        commit(table, one, 1, odd=1)
+    with pytest.raises(InvalidInputError, match="found int"):
+        commit(5, one, 1)
+    with pytest.raises(InvalidInputError, match="commit_timeout"):
+        commit(table, one, 1, commit_timeout=timedelta(0))
+    with pytest.raises(InvalidInputError, match="expected one of LanceOperation, found str"):
+        commit(table, "Append", 1)
+    with pytest.raises(InvalidInputError, match="expected FragmentMetadata, found int"):
+        commit(table, LanceOperation.Append([1]), 1)
+    with pytest.raises(UnsupportedError, match="newer format"):
+        commit(table, LanceOperation.BaseOperation(), 1)
+    with pytest.raises(InvalidInputError, match="commit_message beside a Transaction"):
+        commit(table, Transaction(1, one), commit_message="no")
+    with pytest.raises(NotFoundError, match="Append needs a table"):
+        commit(tmp_path / "none", one, 1)
+    with pytest.raises(NotFoundError, match="no version 9"):
+        commit(table, one, 9)
+    with pytest.raises(InvalidInputError, match="uuid of an index"):
+        commit(table, LanceOperation.CreateIndex([Index("x", "i", [0], 1, {0}, 0)], []), 1)
+    assert ld.dataset(tmp_path / "t").version == 1
+
+
+def test_a_table_is_not_created_twice(tmp_path: Path) -> None:
+    made = LanceOperation.Overwrite(ROWS.schema, [])
+    ld.LanceDataset.commit(tmp_path / "t", made)
+    assert ld.LanceDataset.commit(tmp_path / "t", made).version == 2
+    with pytest.raises(AlreadyExistsError):
+        ld.write_dataset(ROWS, tmp_path / "t")
