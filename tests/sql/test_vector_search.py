@@ -61,7 +61,7 @@ def nearest(query: np.ndarray, k: int, wanted: np.ndarray | None = None) -> list
 def test_rows_come_nearest_first_with_their_distance(con: ld.Connection) -> None:
     for i in (11, 120, 275):
         found = con.execute(
-            "SELECT id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 7, nprobes := 4)",
+            "SELECT id, _distance FROM lance_vector_search('photos', 'vec', ?, k := 7, nprobes := 4, ef := NULL)",
             [VECTORS[i].tolist()],
         ).fetchall()
         assert found == nearest(VECTORS[i], 7)
@@ -178,13 +178,13 @@ def test_errors_say_what_is_wrong(con: ld.Connection, arguments: str, message: s
 
 
 CALLS = [
-    "SELECT id, _distance FROM lance_vector_search('photos', 'vec', {q}, k := 7, nprobes := 4)",
+    "SELECT id, _distance FROM lance_vector_search('photos', 'vec', {q}, k := 7, nprobes := 4, ef := NULL)",
     "FROM lance_vector_search('photos', 'vec', {q})",
     "SELECT * FROM lance_vector_search('photos', 'vec', {q}::FLOAT[], k => 3) AS f WHERE label = 1 ORDER BY id",
     "SELECT count(*) FROM lance_vector_search('photos', 'vec', {q}, k := 5, filter := 'label = 2 AND id <> 3')",
     "SELECT id FROM lance_vector_search('photos', 'vec', {q}, k := 1, version := 1)",
     "SELECT f FROM lance_vector_search('photos', 'vec', {q}, k := 2, use_index := false) f",
-    "SELECT max(id) FROM lance_vector_search('photos', 'vec', {q}, metric := 'cosine', ef := NULL) GROUP BY label, id ORDER BY 1",
+    "SELECT max(id) m FROM lance_vector_search('photos', 'vec', {q}, metric := 'cosine') GROUP BY label, id ORDER BY m",
     "SELECT a, b FROM (FROM lance_vector_search('photos', 'vec', {q}, k := 2) SELECT id, label) f(a, b)",
     "SELECT id FROM lance_vector_search('photos', 'half', {q}, filter := 'id < 0')",
 ]
