@@ -411,10 +411,10 @@ def _compact(
     properties: Mapping[str, str] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> CompactionMetrics:
-    chosen = compaction_options(options, dataset._snapshot.config)
-    snapshot, done = compact(dataset._snapshot, chosen, properties, progress)
-    dataset._move_to(snapshot)
-    return _metrics(done)
+    settings = compaction_options(options, dataset._snapshot.config)
+    compacted = compact(dataset._snapshot, settings, properties, progress)
+    dataset._move_to(compacted.snapshot)
+    return _metrics(compacted.landed)
 
 
 def _metrics(done: Sequence[Rewritten]) -> CompactionMetrics:

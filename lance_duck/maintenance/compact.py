@@ -1,28 +1,62 @@
-"""Compaction: plan, write the groups anew side by side, commit them together."""
+"""Compaction: a plan of groups, each written anew by any process, committed together or batch by batch.
+
+`compact` writes all groups by threads and commits them once; `compact_in_parts` has other processes write them, commits
+each batch as soon as it is written, and plans anew only the groups that another writer got in the way of.
+
+data/{transaction}-{uuid}.lance    new files of other processes, those of workers that died, too: see `wire.paths`
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from os import cpu_count
-from typing import Any
+from typing import Any, Final
+from uuid import UUID, uuid4
 
 from lance_duck.commit import ReserveFragments, Rewrite, RewriteGroup, commit, run_again
-from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
+from lance_duck.errors import CommitConflictError, InvalidInputError, RetryableError, UnsupportedError
+from lance_duck.index.segment_uuids import sweep_parts
 from lance_duck.maintenance.index_remap import Follow, Followed, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
-from lance_duck.maintenance.rewrite import Rewritten, rewrite
+from lance_duck.maintenance.rewrite import RewriteOrder, Rewritten
 from lance_duck.maintenance.segments import check_deferrable, covered_fragments, kept_fragments
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire import paths
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write import discard_fragments
 
 Progress = Callable[[int, int], Any]
 
-KNOWN = (CommitConflictError, InvalidInputError, UnsupportedError)
+Write = Callable[[Snapshot, Sequence[RewriteOrder]], Sequence[Rewritten]]
+"""Writes the groups of a batch, which are of the version."""
+
+_REFUSALS: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
 """Errors of a commit after which there surely is no new version."""
+
+_RETRIES: Final = 10
+_AHEAD: Final = 2
+
+
+@dataclass
+class Compacted:
+    """What a compaction did.
+
+    Attributes:
+        snapshot: The newest version that it knows: the given one when there was nothing to do.
+        landed: Groups that are committed.
+        commits: Number of commits.
+        again: Groups that were planned anew, because other writers changed their fragments.
+    """
+
+    snapshot: Snapshot
+    landed: list[Rewritten] = field(default_factory=list)
+    commits: int = 0
+    again: int = 0
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
@@ -42,8 +76,8 @@ def compact(
     options: CompactionOptions,
     properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
-) -> tuple[Snapshot, list[Rewritten]]:
-    """Compact a table.
+) -> Compacted:
+    """Compact a table by threads, as one change.
 
     Args:
         snapshot: Version to begin with; where another writer is in the way, the newest is planned anew.
@@ -51,30 +85,38 @@ def compact(
         properties: Kept in the transaction.
         progress: Called with the groups done and all of them.
 
-    Returns:
-        The new version, the given one when there was nothing to do; and what was written.
-
     Raises:
         RetryableError: Other writers were in the way each time.
     """
+    return _Compaction(Compacted(snapshot), options, partial(_write_by_threads, progress), properties).run()
 
-    def attempt(current: Snapshot) -> tuple[Snapshot, list[Rewritten]]:
-        groups = plan_compaction(current, options)
-        if not groups:
-            return current, []
-        done = list(_rewrite_all(current, groups, options, progress))
-        try:
-            prepared = prepare(current, done, options)
-        except BaseException:
-            _discard(current, done)
-            raise
-        try:
-            return prepared.commit(properties), done
-        except KNOWN:
-            _discard(current, done)
-            raise
 
-    return run_again(snapshot, attempt)
+def compact_in_parts(
+    snapshot: Snapshot,
+    options: CompactionOptions,
+    write: Write,
+    *,
+    batch: Callable[[int], int],
+    follow: Follow | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Compacted:
+    """Compact a table by other processes.
+
+    A batch is committed as soon as it is written, while the next one is. After an error batches that were committed
+    stay, and nothing is left of the others.
+
+    Args:
+        snapshot: Version to begin with.
+        options: Targets and limits; a plan that they bound is not extended.
+        write: Writes the groups of a batch; called by several threads.
+        batch: Groups of a batch, given their number.
+        follow: Writes index segments anew; None: they are written here.
+        properties: Kept in the transactions.
+
+    Raises:
+        RetryableError: Other writers were in the way of a group each time.
+    """
+    return _Compaction(Compacted(snapshot), options, write, properties, batch, follow, uuid4()).run()
 
 
 def commit_rewrites(
@@ -129,13 +171,17 @@ class Prepared:
         operation = Rewrite(self.groups, self.followed.rewritten)
         try:
             return commit(self.read, operation, amend=amend_reuse(self.read, self.followed), properties=properties)
-        except KNOWN:
+        except _REFUSALS:
             self.followed.discard(self.read)
             raise
 
 
 def prepare(
-    read: Snapshot, rewrites: Sequence[Rewritten], options: CompactionOptions, follow: Follow | None = None
+    read: Snapshot,
+    rewrites: Sequence[Rewritten],
+    options: CompactionOptions,
+    follow: Follow | None = None,
+    change: UUID | None = None,
 ) -> Prepared:
     """Reserve ids for the new fragments, and let index segments follow.
 
@@ -143,39 +189,149 @@ def prepare(
         read: Version that the old fragments are of.
         rewrites: What was written.
         options: What becomes of indices.
-        follow: Writes their segments; None: here.
+        follow: Writes their segments; None: they are written here.
+        change: In the uuids of segments that are not written here.
     """
     count = sum(len(r.new) for r in rewrites)
     reserved = commit(read, ReserveFragments(count)) if count else read
     first = (reserved.manifest.max_fragment_id or 0) - count + 1
     groups = tuple(_numbered(rewrites, first))
-    return Prepared(read, groups, follow_indexes(read, groups, options, follow))
+    return Prepared(read, groups, follow_indexes(read, groups, options, follow, change))
 
 
-def _discard(snapshot: Snapshot, rewrites: Iterable[Rewritten]) -> None:
-    for rewritten in rewrites:
-        discard_fragments(snapshot.store, rewritten.new)
+@dataclass
+class _Compaction:
+    """One compaction under way.
+
+    Attributes:
+        batch: Groups of a batch, given their number; None: all of them are committed at once, or none is.
+        change: In the names of what other processes write.
+        stays: New fragments that are committed, or perhaps are.
+        segments: Uuids of index segments, likewise.
+        lost: Fragments whose groups alone are planned anew; None: all are.
+    """
+
+    done: Compacted
+    options: CompactionOptions
+    write: Write
+    properties: Mapping[str, str] | None
+    batch: Callable[[int], int] | None = None
+    follow: Follow | None = None
+    change: UUID | None = None
+    stays: list[Fragment] = field(default_factory=list)
+    segments: set[UUID] = field(default_factory=set)
+    lost: set[int] | None = None
+
+    def run(self) -> Compacted:
+        """Plan, write and commit until no group is left."""
+        try:
+            run_again(self.done.snapshot, self._round, _RETRIES)
+        finally:
+            if self.change is not None:
+                self._sweep(self.change)
+        return self.done
+
+    def _round(self, now: Snapshot) -> None:
+        self.done.snapshot = now
+        groups = plan_compaction(now, self.options)
+        if self.lost is not None:
+            groups = [group for group in groups if any(f.id in self.lost for f in group)]
+        batches = self._batches(now, groups) if groups else ()
+        lost = [group for batch in batches for group in self._land(batch)]
+        if not lost:
+            return
+        ids = {f.id for group in lost for f in group.old}
+        self.done.again += len(lost)
+        self.lost = None if self.batch is None else ids
+        raise RetryableError(
+            f"fragments {sorted(ids)} are changed by others time and again",
+            where=now.uri,
+            remedy="compact again when there are fewer changes",
+        )
+
+    def _batches(self, now: Snapshot, groups: Sequence[Sequence[Fragment]]) -> Iterator[Sequence[Rewritten]]:
+        """Yield batches in their order, the next one being written meanwhile."""
+        orders = [RewriteOrder(now.version, tuple(f.id for f in g), self.options, self.change) for g in groups]
+        if self.batch is None:
+            yield self.write(now, orders)
+            return
+        size = max(1, self.batch(len(orders)))
+        with ThreadPoolExecutor(_AHEAD, "lance_duck-compact") as pool:
+            waiting = [pool.submit(self.write, now, orders[i : i + size]) for i in range(0, len(orders), size)]
+            try:
+                while waiting:
+                    yield waiting.pop(0).result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def _land(self, groups: Sequence[Rewritten]) -> list[Rewritten]:
+        """Commit groups; returns those of which fragments are others by now."""
+        now = self.done.snapshot
+        newest = now if now.latest_version() == now.version else now.checkout()
+        try:
+            return run_again(newest, partial(self._commit, groups), _RETRIES)
+        finally:
+            stays = {file.path for fragment in self.stays for file in fragment.files}
+            for group in groups:
+                if not any(file.path in stays for fragment in group.new for file in fragment.files):
+                    discard_fragments(now.store, group.new)
+
+    def _commit(self, groups: Sequence[Rewritten], now: Snapshot) -> list[Rewritten]:
+        unchanged = _unchanged(groups, now)
+        lost = [group for group, holds in zip(groups, unchanged, strict=True) if not holds]
+        if len(lost) == len(groups) or (lost and self.batch is None):
+            return list(groups)
+        landing = [replace(g, read_version=now.version) for g, holds in zip(groups, unchanged, strict=True) if holds]
+        prepared = prepare(now, landing, self.options, self.follow, self.change)
+        try:
+            self.done.snapshot = prepared.commit(self.properties)
+        except _REFUSALS:
+            raise
+        except BaseException:
+            self._keep(prepared)
+            raise
+        self._keep(prepared)
+        self.done.landed += landing
+        self.done.commits += 1
+        return lost
+
+    def _keep(self, prepared: Prepared) -> None:
+        self.stays += [fragment for group in prepared.groups for fragment in group.new_fragments]
+        self.segments |= {metadata.uuid for metadata in prepared.followed.written}
+
+    def _sweep(self, change: UUID) -> None:
+        """Remove what other processes wrote and was not committed. Never raises."""
+        store = self.done.snapshot.store
+        stays = {paths.data_stem(file.path) for fragment in self.stays for file in fragment.files}
+        with suppress(Exception):  # what is left is what cleanup removes
+            written = store.beginning(paths.transaction_data(change))
+            if orphans := [path for path in written if paths.data_stem(path) not in stays]:
+                store.delete(orphans)
+        if self.follow is not None:
+            sweep_parts(self.done.snapshot, change, self.segments)
 
 
-def _numbered(rewrites: Iterable[Rewritten], first: int) -> Iterator[RewriteGroup]:
-    for rewritten in rewrites:
-        new = tuple(replace(f, id=first + i) for i, f in enumerate(rewritten.new))
-        first += len(new)
-        yield RewriteGroup(rewritten.old, new)
+def _unchanged(groups: Sequence[Rewritten], now: Snapshot) -> list[bool]:
+    """Return which groups have fragments that are still what they were when they were read."""
+    if all(group.read_version == now.version for group in groups):
+        return [True] * len(groups)
+    present = set(now.fragments.ids())
+    return [all(f.id in present and now.fragment(f.id) == f for f in group.old) for group in groups]
 
 
-def _rewrite_all(
-    snapshot: Snapshot, groups: Sequence[Sequence[Fragment]], options: CompactionOptions, progress: Progress | None
-) -> Iterator[Rewritten]:
-    """Write all groups; when one fails, what the others wrote is removed."""
-    done: list[Rewritten] = []
-    with ThreadPoolExecutor(options.num_threads or cpu_count() or 1, "lance_duck-compact") as pool:
-        futures = [pool.submit(rewrite, snapshot, group, options) for group in groups]
+def _write_by_threads(
+    progress: Progress | None, snapshot: Snapshot, orders: Sequence[RewriteOrder]
+) -> Sequence[Rewritten]:
+    """Write groups here; when one fails, what the others wrote is removed."""
+    groups: list[Rewritten] = []
+    with ThreadPoolExecutor(orders[0].options.num_threads or cpu_count() or 1, "lance_duck-compact") as pool:
+        futures = [pool.submit(order.write, snapshot) for order in orders]
         try:
             for future in futures:
-                done.append(future.result())
+                groups.append(future.result())
                 if progress is not None:
-                    progress(len(done), len(groups))
+                    progress(len(groups), len(orders))
         except BaseException:
             for future in futures:
                 future.cancel()
@@ -183,7 +339,14 @@ def _rewrite_all(
                 if not future.cancelled() and future.exception() is None:
                     discard_fragments(snapshot.store, future.result().new)
             raise
-    return iter(done)
+    return groups
+
+
+def _numbered(rewrites: Iterable[Rewritten], first: int) -> Iterator[RewriteGroup]:
+    for rewritten in rewrites:
+        new = tuple(replace(f, id=first + i) for i, f in enumerate(rewritten.new))
+        first += len(new)
+        yield RewriteGroup(rewritten.old, new)
 
 
 def _candidates(snapshot: Snapshot) -> Iterator[Candidate]:

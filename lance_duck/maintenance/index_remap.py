@@ -25,6 +25,7 @@ from lance_duck.index.build import discard_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.reuse import reuse_of
 from lance_duck.index.reuse_write import moved_group, reuse_after, reuse_group
+from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.segments import covered_fragments, is_deferrable
 from lance_duck.rows.address_map import AddressMap, FragmentIds
@@ -52,16 +53,12 @@ class Followed:
             discard_segment(snapshot, metadata)
 
 
-Follow = Callable[[Snapshot, Sequence[Segment], Sequence[RewriteGroup]], Sequence["Fate"]]
-"""Writes segments anew, in any process, each as `written_anew` does."""
-
-
 @dataclass(frozen=True)
-class Fate:
+class RemapOutcome:
     """What became of a segment that was to be written anew.
 
     Attributes:
-        new: It; None: it was not written.
+        new: The segment; None if it was not written.
         broken: Why it is left uncovered.
     """
 
@@ -69,8 +66,44 @@ class Fate:
     broken: str | None = None
 
 
+@dataclass(frozen=True)
+class RemapOrder:
+    """A segment to write anew, for rows that moved; pickles.
+
+    Attributes:
+        version: Of the table.
+        segment: Uuid.
+        groups: What moved the rows.
+        change: First half of the uuid of the new segment.
+    """
+
+    version: int
+    segment: UUID
+    groups: tuple[RewriteGroup, ...]
+    change: UUID
+
+    def write(self, snapshot: Snapshot) -> RemapOutcome:
+        """Write the segment with the new addresses of the rows, safe on the disk.
+
+        Raises:
+            StoreError: The disk or the service failed; nothing is left behind.
+        """
+        segment = next(s for index in catalog(snapshot) for s in index.segments if s.uuid == self.segment)
+        outcome = _remapped(snapshot, segment, _address_map(snapshot, self.groups), part_uuid(self.change))
+        snapshot.store.sync()
+        return outcome
+
+
+Follow = Callable[[Sequence[RemapOrder]], Sequence[RemapOutcome]]
+"""Writes segments anew, in any process."""
+
+
 def follow_indexes(
-    snapshot: Snapshot, groups: Sequence[RewriteGroup], options: CompactionOptions, follow: Follow | None = None
+    snapshot: Snapshot,
+    groups: Sequence[RewriteGroup],
+    options: CompactionOptions,
+    follow: Follow | None = None,
+    change: UUID | None = None,
 ) -> Followed:
     """Let index segments follow the rows of fragments that were written anew.
 
@@ -80,31 +113,33 @@ def follow_indexes(
         snapshot: Version that the old fragments are of.
         groups: With the ids of the new fragments.
         options: Which way.
-        follow: Writes segments; None: here, one after the other.
+        follow: Writes segments; None: they are written here, one after the other.
+        change: In the uuids of segments that are not written here.
 
     Raises:
         StoreError: The disk or the service failed; nothing is left behind.
     """
-    found = Followed()
+    followed = Followed()
     if not options.remap_indices:
-        return found
-    mine = [s for s in snapshot.indices if _is_concerned(snapshot, s, groups)]
+        return followed
+    concerned = [s for s in snapshot.indices if _is_concerned(snapshot, s, groups)]
     if options.defer_index_remap:
-        found.rewritten += [_as_it_is(s) for s in mine]
-        found.deferred += groups
-        return found
+        followed.rewritten += [_as_it_is(s) for s in concerned]
+        followed.deferred += groups
+        return followed
+    segments = _remappable(snapshot, concerned)
     try:
-        broken = _rewrite(snapshot, mine, groups, found, follow or _one_by_one)
+        broken = _remap(segments, _outcomes(snapshot, segments, groups, follow, change), followed)
     except BaseException:
-        found.discard(snapshot)
+        followed.discard(snapshot)
         raise
-    done = broken | {UUID(str(r.old_id)) for r in found.rewritten}
-    deferred = [s for s in mine if s.uuid not in done and is_deferrable(s)]
-    found.rewritten += [_as_it_is(s) for s in deferred]
-    found.deferred += [
+    done = broken | {UUID(str(r.old_id)) for r in followed.rewritten}
+    deferred = [s for s in concerned if s.uuid not in done and is_deferrable(s)]
+    followed.rewritten += [_as_it_is(s) for s in deferred]
+    followed.deferred += [
         g for g in groups if any(np.isin(_old(g), covered_fragments(snapshot, s)).any() for s in deferred)
     ]
-    return found
+    return followed
 
 
 def amend_reuse(
@@ -139,75 +174,63 @@ def amend_reuse(
     return amend if groups or any(i.name == FRAGMENT_REUSE for i in read.indices) else None
 
 
-def written_anew(
-    snapshot: Snapshot, segment: Segment, groups: Sequence[RewriteGroup], uuid: UUID | None = None
-) -> Fate:
-    """Write a segment with the new addresses of the rows of fragments that were written anew.
-
-    Raises:
-        StoreError: The disk or the service failed; nothing is left behind.
-    """
-    return _moved(snapshot, segment, _address_map(snapshot, groups), uuid)
-
-
-def _rewrite(
-    snapshot: Snapshot,
-    mine: Sequence[IndexMetadata],
-    groups: Sequence[RewriteGroup],
-    found: Followed,
-    follow: Follow,
-) -> set[UUID]:
-    """Write segments anew; returns those that are broken."""
-    wanted = {s.uuid for s in mine}
-    segments = [
+def _remappable(snapshot: Snapshot, concerned: Iterable[IndexMetadata]) -> list[Segment]:
+    uuids = {s.uuid for s in concerned}
+    return [
         segment
         for segment in (s for index in catalog(snapshot) for s in index.segments)
-        if segment.uuid in wanted
+        if segment.uuid in uuids
         and not segment.by_row_id
         and segment.kind.can_follow()
         # else it shares fragments with another segment, and only one of them answers for them
         and np.array_equal(segment.fragments, _present(snapshot, segment))
     ]
+
+
+def _outcomes(
+    snapshot: Snapshot,
+    segments: Sequence[Segment],
+    groups: Sequence[RewriteGroup],
+    follow: Follow | None,
+    change: UUID | None,
+) -> Iterable[RemapOutcome]:
+    """Return what becomes of segments; here they are written one after the other, as they are asked for."""
+    if follow is None:
+        moved = _address_map(snapshot, groups)
+        return (_remapped(snapshot, segment, moved) for segment in segments)
+    assert change is not None
+    orders = [RemapOrder(snapshot.version, segment.uuid, tuple(groups), change) for segment in segments]
+    return follow(orders) if orders else ()
+
+
+def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], followed: Followed) -> set[UUID]:
+    """Take in segments that were written anew; returns those that are broken."""
     broken = set()
-    for segment, fate in zip(segments, follow(snapshot, segments, groups), strict=True):
-        if fate.broken is not None:
+    for segment, outcome in zip(segments, outcomes, strict=True):
+        if outcome.broken is not None:
             broken.add(segment.uuid)
-            text = f"{segment} is not rewritten, what it covered is scanned: {fate.broken}"
+            text = f"{segment} is not rewritten, what it covered is scanned: {outcome.broken}"
             warnings.warn(text, IndexWarning, stacklevel=2)
-        elif fate.new is not None:
-            found.written.append(fate.new)
-            found.rewritten.append(_in_place_of(segment.metadata, fate.new))
+        elif outcome.new is not None:
+            followed.written.append(outcome.new)
+            followed.rewritten.append(_in_place_of(segment.metadata, outcome.new))
     return broken
-
-
-def _one_by_one(snapshot: Snapshot, segments: Sequence[Segment], groups: Sequence[RewriteGroup]) -> list[Fate]:
-    moved = _address_map(snapshot, groups)
-    fates: list[Fate] = []
-    try:
-        for segment in segments:
-            fates.append(_moved(snapshot, segment, moved))  # noqa: PERF401  those before a failure are removed
-    except BaseException:
-        for fate in fates:
-            if fate.new is not None:
-                discard_segment(snapshot, fate.new)
-        raise
-    return fates
 
 
 def _address_map(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> AddressMap:
     return AddressMap([moved_group(snapshot, g.old_fragments, g.new_fragments) for g in groups])
 
 
-def _moved(snapshot: Snapshot, segment: Segment, moved: AddressMap, uuid: UUID | None = None) -> Fate:
+def _remapped(snapshot: Snapshot, segment: Segment, moved: AddressMap, uuid: UUID | None = None) -> RemapOutcome:
     covers = moved.coverage(segment.fragments).tolist()
     try:
-        return Fate(merge_segments(snapshot, [segment], translate=moved.follow, covers=covers, uuid=uuid))
+        return RemapOutcome(merge_segments(snapshot, [segment], translate=moved.follow, covers=covers, uuid=uuid))
     except StoreError:
         raise
     except LanceDuckError as error:
         if isinstance(error, UnsupportedError) and is_deferrable(segment.metadata):
-            return Fate()  # a layout that is not read
-        return Fate(broken=str(error))
+            return RemapOutcome()  # a layout that is not read
+        return RemapOutcome(broken=str(error))
 
 
 def _is_concerned(snapshot: Snapshot, segment: IndexMetadata, groups: Iterable[RewriteGroup]) -> bool:

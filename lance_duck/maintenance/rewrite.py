@@ -49,6 +49,27 @@ class Rewritten:
         return sum(len(f.files) for f in self.new)
 
 
+@dataclass(frozen=True)
+class RewriteOrder:
+    """A group of fragments to write anew; pickles.
+
+    Attributes:
+        version: Of the table.
+        fragments: Ids.
+        options: Sizes.
+        change: In the names of the files, where many processes write for one change.
+    """
+
+    version: int
+    fragments: tuple[int, ...]
+    options: CompactionOptions
+    change: UUID | None = None
+
+    def write(self, snapshot: Snapshot) -> Rewritten:
+        """Write the group; see `rewrite`."""
+        return rewrite(snapshot, [snapshot.fragment(i) for i in self.fragments], self.options, self.change)
+
+
 def rewrite(
     snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions, transaction: UUID | None = None
 ) -> Rewritten:
@@ -79,17 +100,17 @@ def rewrite(
 
 def _write_options(snapshot: Snapshot, options: CompactionOptions, rows: int) -> WriteOptions:
     version = options.data_storage_version or snapshot.data_storage_version
-    chosen = WriteOptions(max_rows_per_file=rows, data_storage_version=version, blobs=kept_blobs(snapshot))
-    return replace(chosen, max_bytes_per_file=options.max_bytes_per_file) if options.max_bytes_per_file else chosen
+    result = WriteOptions(max_rows_per_file=rows, data_storage_version=version, blobs=kept_blobs(snapshot))
+    return replace(result, max_bytes_per_file=options.max_bytes_per_file) if options.max_bytes_per_file else result
 
 
 def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions) -> Iterator[pa.RecordBatch]:
-    wanted = ScanOptions(
+    scan = ScanOptions(
         fragments=[f.id for f in fragments],
         batch_size=options.batch_size,
         use_threads=options.num_threads != 1,
     )
-    yield from written_batches(TableScan(snapshot), wanted)
+    yield from written_batches(TableScan(snapshot), scan)
 
 
 def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:

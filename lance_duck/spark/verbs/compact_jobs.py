@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from lance_duck.arguments import checked_call
 from lance_duck.errors import InvalidInputError
-from lance_duck.maintenance.compact_parts import Compacted, FollowOrder, RewriteOrder, compact_in_parts
-from lance_duck.maintenance.index_remap import Fate
+from lance_duck.maintenance.compact import Compacted, compact_in_parts
+from lance_duck.maintenance.index_remap import RemapOrder, RemapOutcome
 from lance_duck.maintenance.options import compaction_options
-from lance_duck.maintenance.rewrite import Rewritten
+from lance_duck.maintenance.rewrite import RewriteOrder, Rewritten
 from lance_duck.optimize import CompactionMetrics
 from lance_duck.snapshot import Snapshot
 from lance_duck.spark.jobs.jobs import Progress, run_jobs, slots
@@ -121,22 +121,21 @@ class _CompactionTasks:
         self._progress = progress
         self._written = self._known = 0
 
-    def write(self, orders: Sequence[RewriteOrder]) -> list[Rewritten]:
+    def write(self, _: Snapshot, orders: Sequence[RewriteOrder]) -> list[Rewritten]:
         self._known += len(orders)
-        found: list[Rewritten] = self._run(_rewrite, orders, "compaction")
+        groups: list[Rewritten] = self._run(orders, "compaction")
         self._written += len(orders)
         if self._progress is not None:
             self._progress(self._written, self._known)
-        return found
+        return groups
 
-    def follow(self, orders: Sequence[FollowOrder]) -> list[Fate]:
-        found: list[Fate] = self._run(_follow, orders, "indexes of moved rows")
-        return found
+    def follow(self, orders: Sequence[RemapOrder]) -> list[RemapOutcome]:
+        return self._run(orders, "indexes of moved rows")
 
-    def _run(self, work: Any, orders: Sequence[Any], words: str) -> list[Any]:
+    def _run(self, orders: Sequence[Any], words: str) -> list[Any]:
         return run_jobs(
             self._spark,
-            partial(work, self._place),
+            partial(_write, self._place),
             orders,
             parallelism=self._parallelism,
             scratch=self._scratch,
@@ -166,9 +165,5 @@ def _figures(done: Compacted, seconds: float) -> CompactionFigures:
     )
 
 
-def _rewrite(place: TableRef, order: RewriteOrder) -> Rewritten:
-    return order.write(place.pinned(order.version)._snapshot)
-
-
-def _follow(place: TableRef, order: FollowOrder) -> Fate:
+def _write(place: TableRef, order: RewriteOrder | RemapOrder) -> Rewritten | RemapOutcome:
     return order.write(place.pinned(order.version)._snapshot)

@@ -154,3 +154,18 @@ def test_a_table_whose_rows_are_all_deleted_compacts_to_nothing(path: Path) -> N
     dataset.delete("true")
     dataset.optimize.compact_files()
     assert dataset.to_table().num_rows == 0
+
+
+def test_a_compaction_whose_fragment_changes_meanwhile_still_is_one_change(path: Path) -> None:
+    dataset = written(path)
+    changes: list[int] = []
+
+    def changed(done: int, groups: int) -> None:
+        if not changes:
+            changes.append(ld.dataset(path).delete("id = 3")["num_deleted_rows"])
+
+    metrics = dataset.optimize.compact_files(target_rows_per_fragment=30, progress=changed)
+    assert (metrics.fragments_removed, metrics.fragments_added, changes) == (6, 1, [1])
+    assert [version["version"] for version in dataset.versions()] == list(range(1, 10))  # delete, ids set aside, rewrite
+    assert dataset.to_table()["id"].to_pylist() == [i for i in range(60) if i != 3]
+    assert len(list((path / "data").iterdir())) == 7

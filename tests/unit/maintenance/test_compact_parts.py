@@ -13,8 +13,8 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.errors import RetryableError, StoreError
-from lance_duck.maintenance import compact_parts
-from lance_duck.maintenance.compact_parts import Compacted, compact_in_parts
+from lance_duck.maintenance import compact
+from lance_duck.maintenance.compact import Compacted, compact_in_parts
 from lance_duck.maintenance.options import CompactionOptions
 
 OPTIONS = CompactionOptions(target_rows_per_fragment=18)
@@ -40,9 +40,12 @@ def compacted(path: Path, write: Callable[[Any], Any] | None = None, batch: int 
     def anywhere(orders: Sequence[Any]) -> list[Any]:
         return elsewhere(path, orders)
 
+    def written(_: object, orders: Sequence[Any]) -> list[Any]:
+        return (write or anywhere)(orders)
+
     snapshot = ld.dataset(path)._snapshot
     return compact_in_parts(
-        snapshot, OPTIONS, write or anywhere, batch=lambda groups: batch, **{"follow": anywhere, **more}
+        snapshot, OPTIONS, written, batch=lambda groups: batch, **{"follow": anywhere, **more}
     )
 
 
@@ -96,7 +99,7 @@ def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
 
 
 def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = compact_parts.prepare
+    real = compact.prepare
     came: list[int] = []
 
     def prepare(now: Any, *more: Any) -> Any:
@@ -106,7 +109,7 @@ def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytes
             ld.dataset(path).delete("id = 5")
         return prepared
 
-    monkeypatch.setattr(compact_parts, "prepare", prepare)
+    monkeypatch.setattr(compact, "prepare", prepare)
     before = ids(path)
     done = compacted(path, batch=9)
     assert (done.commits, done.again) == (2, 1)
@@ -116,7 +119,7 @@ def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytes
 
 
 def test_writers_that_come_each_time_are_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact_parts, "_ATTEMPTS", 3)
+    monkeypatch.setattr(compact, "_RETRIES", 2)
 
     def write(orders: Sequence[Any]) -> list[Any]:
         done = elsewhere(path, orders)
