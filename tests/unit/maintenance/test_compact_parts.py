@@ -44,9 +44,7 @@ def compacted(path: Path, write: Callable[[Any], Any] | None = None, batch: int 
         return (write or anywhere)(orders)
 
     snapshot = ld.dataset(path)._snapshot
-    return compact_in_parts(
-        snapshot, OPTIONS, written, batch=lambda groups: batch, **{"follow": anywhere, **more}
-    )
+    return compact_in_parts(snapshot, OPTIONS, written, batch=lambda groups: batch, **{"follow": anywhere, **more})
 
 
 def ids(path: Path, text: str | None = None) -> list[int]:
