@@ -41,7 +41,7 @@ ld.dataset(sys.argv[1], 1).count_rows()
 begin = held()
 table = ld.dataset(sys.argv[1])
 opened = held()
-fragments = list(table._snapshot.fragments)
+fragments = list(table.handle.snapshot.fragments)
 print(opened - begin, held() - opened)
 """
 

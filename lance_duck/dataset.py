@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any, Final, Self
+from weakref import ref
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -35,10 +35,11 @@ from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns.methods import ColumnChanges
+from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.indexes.methods import IndexChanges
 from lance_duck.verbs.public.lance_schema import LanceSchema
 from lance_duck.verbs.row_methods import RowChanges
-from lance_duck.verbs.statistics import LanceStats
+from lance_duck.verbs.statistics import LanceStats, table_html
 from lance_duck.verbs.versions.commits import Commits
 from lance_duck.verbs.versions.config import ConfigChanges
 from lance_duck.verbs.versions.delta import Lineage
@@ -113,10 +114,20 @@ class LanceDataset(
     IndexChanges,
     Commits,
 ):
-    """One version of a Lance table; see `dataset` for the arguments.
+    """One version of a Lance table; a pyarrow Dataset, which pyarrow, pandas, polars, dask and DuckDB take as it is.
 
-    It is a pyarrow Dataset: pyarrow, pandas, polars, dask and DuckDB take it as it is.
+    Args:
+        uri: See `dataset`, like the following.
+        version: Likewise.
+        asof: Likewise.
+        storage_options: Likewise.
+        table: A version of the table that is open already; the arguments above but `uri` then mean nothing.
+
+    Attributes:
+        handle: The version that the dataset is on; changes move it.
     """
+
+    handle: Handle
 
     def __init__(
         self,
@@ -124,85 +135,78 @@ class LanceDataset(
         version: Version | None = None,
         asof: datetime | date | str | None = None,
         storage_options: Mapping[str, str] | None = None,
+        *,
+        table: TableScan | None = None,
     ) -> None:
         if version is not None and asof is not None:
             raise InvalidInputError("both version and asof", where="dataset", expected="one of them")
-        table = TableScan(open_snapshot(uri, version, asof, storage_options))
-        self._adopt(os.fspath(uri), table)
+        if table is None:
+            table = TableScan(open_snapshot(uri, version, asof, storage_options))
+        self.handle = _DatasetHandle(self, os.fspath(uri), table)
+        self._show(table)
 
-    def _adopt(self, uri: str, table: TableScan) -> None:
+    def _show(self, table: TableScan) -> None:
+        """Show pyarrow the rows of a version."""
         pads.UnionDataset.__init__(self, table.snapshot.schema.scan_arrow, [table.as_pieces()])
-        self._uri = uri
-        self._table = table
-
-    @classmethod
-    def _on(cls, snapshot: Snapshot, uri: str | None = None) -> Self:
-        return cls._over(TableScan(snapshot), snapshot.uri if uri is None else uri)
-
-    @classmethod
-    def _over(cls, table: TableScan, uri: str) -> Self:
-        found = cls.__new__(cls)
-        found._adopt(uri, table)
-        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._uri, self._snapshot, self._table.restriction)
+        return _reopen, (self.uri, self.handle.snapshot, self.handle.table.restriction)
 
     # What the version is.
 
     @property
     def uri(self) -> str:
         """Where the table is, as it was given."""
-        return self._uri
+        return self.handle.uri
 
     @property
     def version(self) -> int:
         """Number of the version."""
-        return self._snapshot.version
+        return self.handle.snapshot.version
 
     @property
     def schema(self) -> pa.Schema:
         """The columns, as Arrow types."""
-        return self._snapshot.schema.arrow
+        return self.handle.snapshot.schema.arrow
 
     @property
     def lance_schema(self) -> LanceSchema:
         """Columns with their field ids."""
-        return LanceSchema(self._snapshot.schema)
+        return LanceSchema(self.handle.snapshot.schema)
 
     @property
     def max_field_id(self) -> int:
         """Highest field id in use."""
-        return max((field.id for field in self._snapshot.schema.walk()), default=-1)
+        return max((field.id for field in self.handle.snapshot.schema.walk()), default=-1)
 
     @property
     def data_storage_version(self) -> str:
         """Version of the file format that new data files take."""
-        return self._snapshot.data_storage_version
+        return self.handle.snapshot.data_storage_version
 
     @property
     def has_stable_row_ids(self) -> bool:
         """Whether rows keep their `_rowid` when they move."""
-        return self._snapshot.has_stable_row_ids
+        return self.handle.snapshot.has_stable_row_ids
 
     @property
     def metadata(self) -> dict[str, str]:
         """Metadata of the table."""
-        return dict(self._snapshot.metadata)
+        return dict(self.handle.snapshot.metadata)
 
     @property
     def schema_metadata(self) -> dict[str, str]:
         """Metadata of the schema."""
-        return dict(self._snapshot.schema.metadata)
+        return dict(self.handle.snapshot.schema.metadata)
 
     def config(self) -> dict[str, str]:
         """Return settings of the table."""
-        return dict(self._snapshot.config)
+        return dict(self.handle.snapshot.config)
 
     @property
     def stats(self) -> LanceStats:
         """Sizes of what the version consists of, and figures of its indexes."""
-        return LanceStats(self._snapshot)
+        return LanceStats(self.handle.snapshot)
 
     @property
     def partition_expression(self) -> Any:
@@ -219,13 +223,14 @@ class LanceDataset(
         """
         if version is not None and asof is not None:
             raise InvalidInputError("both version and asof", where="checkout_version", expected="one of them")
-        snapshot = self._snapshot.checkout(version, asof)
-        moved = snapshot.location.uri != self._snapshot.location.uri
-        return self._over(TableScan(snapshot, self._table.restriction), snapshot.uri if moved else self._uri)
+        snapshot = self.handle.snapshot.checkout(version, asof)
+        moved = snapshot.location.uri != self.handle.snapshot.location.uri
+        table = TableScan(snapshot, self.handle.table.restriction)
+        return type(self)(snapshot.uri if moved else self.uri, table=table)
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
-        self._go_to(self._snapshot.checkout())
+        self.handle.checkout(self.handle.snapshot.checkout())
 
     # Rows.
 
@@ -260,7 +265,7 @@ class LanceDataset(
         """
         options |= {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
         chosen = ScanOptions.of({**options, "nearest": nearest, "batch_size": batch_size})
-        return LanceScanner(self._table, chosen, handle=lambda fragment: LanceFragment(self, fragment.id))
+        return LanceScanner(self.handle.table, chosen, handle=lambda fragment: LanceFragment(self, fragment.id))
 
     scanner = ByCaller(scan, ScanSource.pushed_scanner)
 
@@ -275,7 +280,7 @@ class LanceDataset(
         """Read into memory; the arguments are those of `scanner`."""
         if options.get("nearest") is not None:
             chosen = {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
-            return search_table(self._table, options | chosen)
+            return search_table(self.handle.table, options | chosen)
         return self.scan(columns, filter, limit, offset, **options).to_table()
 
     def to_batches(
@@ -307,15 +312,15 @@ class LanceDataset(
             InvalidInputError: What was asked makes no sense for this table.
         """
         refuse_unknown(options, [*NEAREST_ARGUMENTS, *ScanOptions.__dataclass_fields__], "search")
-        chosen = only_vector_column(self._snapshot.schema) if column is None else column
+        chosen = only_vector_column(self.handle.snapshot.schema) if column is None else column
         nearest = {"column": chosen, "q": q, "k": k}
         nearest |= {name: options.pop(name) for name in NEAREST_ARGUMENTS & options.keys()}
         return self.to_table(nearest=nearest, **options)
 
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
         """Return number of rows; without a filter from metadata alone."""
-        if filter is None and not options and self._table.restriction is None:
-            return self._snapshot.count_rows()
+        if filter is None and not options and self.handle.table.restriction is None:
+            return self.handle.snapshot.count_rows()
         return self.scan(columns=[], filter=filter, **options).count_rows()
 
     def head(self, num_rows: int, **options: Any) -> pa.Table:
@@ -334,15 +339,15 @@ class LanceDataset(
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
         """
-        if self._table.restriction is not None or any(value is not None for value in options.values()):
+        if self.handle.table.restriction is not None or any(value is not None for value in options.values()):
             return self.scan(columns, **options).take(indices)
-        projection = self._table.projection(columns)
-        return pa.Table.from_batches([self._table.taker.by_position(indices, projection)])
+        projection = self.handle.table.projection(columns)
+        return pa.Table.from_batches([self.handle.table.taker.by_position(indices, projection)])
 
     def take_rows(self, row_ids: Any, columns: ColumnsLike | None = None) -> pa.Table:
         """Return rows by `_rowid`, in any order, also repeatedly; deleted rows are left out."""
-        projection = self._table.projection(columns)
-        return pa.Table.from_batches([self._table.taker.by_row_id(row_ids, projection)])
+        projection = self.handle.table.projection(columns)
+        return pa.Table.from_batches([self.handle.table.taker.by_row_id(row_ids, projection)])
 
     _take_rows = take_rows
 
@@ -364,26 +369,26 @@ class LanceDataset(
 
     def get_fragments(self, filter: FilterLike | None = None) -> list[LanceFragment]:  # noqa: A002
         """Return handles on the fragments; with a filter, on those that hold rows which pass it."""
-        fragments = self._snapshot.fragments
+        fragments = self.handle.snapshot.fragments
         if filter is None:
             return [LanceFragment(self, fragment_id) for fragment_id in fragments.ids()]
         options = ScanOptions(columns=[], filter=filter)
-        plans = ((fragment, self._table.plan(options, fragment)) for fragment in fragments)
-        return [LanceFragment(self, fragment.id) for fragment, plan in plans if self._table.has_rows(plan)]
+        plans = ((fragment, self.handle.table.plan(options, fragment)) for fragment in fragments)
+        return [LanceFragment(self, fragment.id) for fragment, plan in plans if self.handle.table.has_rows(plan)]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return handle on a fragment; None when there is none with this id."""
-        return LanceFragment(self, fragment_id) if fragment_id in self._snapshot.fragments.ids() else None
+        return LanceFragment(self, fragment_id) if fragment_id in self.handle.snapshot.fragments.ids() else None
 
     def fragment_ids(self) -> list[int]:
         """Return ids of the fragments, in the order of a scan."""
-        return self._snapshot.fragments.ids()
+        return self.handle.snapshot.fragments.ids()
 
     # What pyarrow does with a dataset.
 
     def filter(self, expression: FilterLike) -> Self:
         """Return the dataset with only the rows that pass a filter; nothing is read yet."""
-        return self._over(self._table.restricted(expression), self._uri)
+        return type(self)(self.uri, table=self.handle.table.restricted(expression))
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
         """Return the rows in order, in memory; see `pyarrow.dataset.Dataset.sort_by`."""
@@ -412,58 +417,60 @@ class LanceDataset(
 
     def rows(self) -> int:
         """Return rows of the table, as DuckDB plans joins by; a filter is not counted in."""
-        return self._snapshot.count_rows()
+        return self.handle.snapshot.count_rows()
 
     def accepts(self, predicate: Any) -> bool:
         """Return whether to apply a filter of DuckDB's here: where it can be done exactly, and pays."""
         found = predicate_from_node(predicate, self.schema)
-        return found is not None and self._table.filter_pays(found)
+        return found is not None and self.handle.table.filter_pays(found)
 
     def duckdb_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
     ) -> pa.RecordBatchReader:
         """See `ScanSource.duckdb_reader`."""
-        return self._table.predicate_reader(schema, predicate, any_form=any_form)
+        return self.handle.table.predicate_reader(schema, predicate, any_form=any_form)
 
     def indexed_columns(self) -> frozenset[str]:
         """See `ScanSource.indexed_columns`."""
-        return indexed_columns(self._snapshot)
+        return indexed_columns(self.handle.snapshot)
 
     def index_estimate(self, predicate: Predicate) -> int | None:
         """See `ScanSource.index_estimate`."""
-        return self._table.index_estimate(predicate)
+        return self.handle.table.index_estimate(predicate)
 
     def __repr__(self) -> str:
-        return f"<LanceDataset {shown(self._uri)!r}, version {self.version}>"
+        return f"<LanceDataset {shown(self.handle.uri)!r}, version {self.version}>"
 
     def _repr_html_(self) -> str:
         """Return a description from metadata alone."""
-        return "".join(_html(self._uri, self._snapshot))
+        return "".join(table_html(self.handle.uri, self.handle.snapshot))
 
-    @property
-    def _snapshot(self) -> Snapshot:
-        return self._table.snapshot
 
-    @property
-    def _to_change(self) -> Snapshot:
-        if self._table.restriction is not None:
-            raise InvalidInputError(
-                "this dataset is a part of a table, chosen by a filter", remedy="change the rows of the table itself"
-            )
-        return self._snapshot
+class _DatasetHandle(Handle):
+    """The handle of a dataset, which shows pyarrow each version that the handle goes to.
 
-    def _move_to(self, snapshot: Snapshot) -> None:
-        changed = snapshot.version != self.version
-        self._go_to(snapshot)
-        if changed:
+    It refers to the dataset weakly: in a cycle, what a dataset has read would stay in memory after its last use.
+    """
+
+    def __init__(self, dataset: LanceDataset, uri: str, table: TableScan) -> None:
+        super().__init__(uri, table)
+        self._dataset = ref(dataset)
+
+    def checkout(self, snapshot: Snapshot) -> None:
+        super().checkout(snapshot)
+        dataset = self._dataset()
+        if dataset is not None:
+            dataset._show(self.table)
+
+    def move_to(self, snapshot: Snapshot) -> None:
+        is_new = snapshot.version != self.snapshot.version
+        super().move_to(snapshot)
+        if is_new:
             auto_cleanup(snapshot)
-
-    def _go_to(self, snapshot: Snapshot) -> None:
-        self._adopt(self._uri, TableScan(snapshot, self._table.restriction))
 
 
 def _reopen(uri: str, snapshot: Snapshot, restriction: Any) -> LanceDataset:
-    return LanceDataset._over(TableScan(snapshot, restriction), uri)
+    return LanceDataset(uri, table=TableScan(snapshot, restriction))
 
 
 def _in_memory(what: str, compute: Callable[..., pa.Table], *args: Any, **options: Any) -> pads.InMemoryDataset:
@@ -471,22 +478,3 @@ def _in_memory(what: str, compute: Callable[..., pa.Table], *args: Any, **option
         return pads.InMemoryDataset(compute(*args, **options))
     except (pa.ArrowException, ValueError, KeyError) as error:
         raise InvalidInputError(f"pyarrow cannot do this {what}", found=str(error)) from error
-
-
-def _html(uri: str, snapshot: Snapshot) -> Iterator[str]:
-    counts = snapshot.fragments.row_counts()
-    files = [file for fragment in snapshot.fragments for file in fragment.files]
-    size = sum(file.file_size or 0 for file in files)
-    facts = {
-        "version": f"{snapshot.version} of {snapshot.timestamp:%Y-%m-%d %H:%M:%S} UTC",
-        "rows": "not in the metadata" if counts is None else f"{sum(counts):,}",
-        "fragments": f"{len(snapshot.fragments):,}",
-        "data files": f"{len(files):,}, {size:,} bytes",
-    }
-    yield f"<div><b>LanceDataset</b> {html.escape(shown(uri))}<table><tbody>"
-    for name, value in facts.items():
-        yield f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>"
-    yield "</tbody></table><table><thead><tr><th>column</th><th>type</th></tr></thead><tbody>"
-    for field in snapshot.schema.arrow:
-        yield f"<tr><td>{html.escape(field.name)}</td><td>{html.escape(str(field.type))}</td></tr>"
-    yield "</tbody></table></div>"

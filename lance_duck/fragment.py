@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -30,7 +30,7 @@ from lance_duck.verbs.fragment_changes import (
     stage_fragments,
     update_in_fragment,
 )
-from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.public.bases import known_bases, new_bases
 from lance_duck.verbs.public.files_in_place import fragment_at
 from lance_duck.verbs.public.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
@@ -42,14 +42,6 @@ from lance_duck.write.inputs import to_reader
 from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
 
 MOST_ROWS: Final = (1 << 32) - 1
-
-
-@runtime_checkable
-class HasTable(Protocol):
-    """What a fragment is part of."""
-
-    @property
-    def _table(self) -> TableScan: ...
 
 
 @checked_calls
@@ -64,9 +56,9 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         InvalidInputError: The table has no such fragment.
     """
 
-    def __init__(self, dataset: HasTable, fragment_id: int) -> None:
+    def __init__(self, dataset: TableMethods, fragment_id: int) -> None:
         self._dataset = dataset
-        self._fragment = dataset._table.snapshot.fragment(fragment_id)
+        self._fragment = dataset.handle.snapshot.fragment(fragment_id)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LanceFragment, (self._dataset, self.fragment_id)
@@ -238,7 +230,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return replace(metadata_of(staged.fragments[0]), id=fragment_id or 0)
 
     @staticmethod
-    def create_from_file(filename: str, dataset: Handle, fragment_id: int) -> FragmentMetadata:
+    def create_from_file(filename: str, dataset: TableMethods, fragment_id: int) -> FragmentMetadata:
         """Describe a data file that lies in the folder of a table as a fragment; its columns are known by their names.
 
         Args:
@@ -250,7 +242,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             NotFoundError: There is no such file.
             InvalidInputError: It does not fit the table.
         """
-        return metadata_of(fragment_at(dataset._snapshot, filename, fragment_id))
+        return metadata_of(fragment_at(dataset.handle.snapshot, filename, fragment_id))
 
     def merge_columns(
         self,
@@ -338,7 +330,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @property
     def _scan(self) -> TableScan:
-        return self._dataset._table
+        return self._dataset.handle.table
 
 
 @checked_calls
@@ -362,7 +354,7 @@ class FragmentSession:
 @checked_call
 def write_fragments(
     data: Any,
-    dataset_uri: str | os.PathLike[str] | HasTable,
+    dataset_uri: str | os.PathLike[str] | TableMethods,
     schema: pa.Schema | None = None,
     *,
     return_transaction: bool = False,
@@ -429,7 +421,7 @@ def write_fragments(
         external_blob_mode=external_blob_mode,
         allow_external_blob_outside_bases=allow_external_blob_outside_bases,
     )
-    target = dataset_uri._table.snapshot if isinstance(dataset_uri, HasTable) else dataset_uri
+    target = dataset_uri.handle.snapshot if isinstance(dataset_uri, TableMethods) else dataset_uri
     staged, current = stage_fragments(data, target, schema, mode, settings)
     found = [metadata_of(fragment) for fragment in staged.fragments]
     if not return_transaction:

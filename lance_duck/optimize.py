@@ -22,7 +22,7 @@ from lance_duck.maintenance.options import CompactionOptions, compaction_options
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
 from lance_duck.maintenance.validate import Problem, find_problems, validate
 from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.indexes.kinds import progress_of
 from lance_duck.verbs.indexes.optimize import OptimizeOptions, optimize_indices
 from lance_duck.verbs.public.fragment_metadata import FragmentMetadata, fragment_from, metadata_of
@@ -95,13 +95,13 @@ class CompactionTask:
     read_version: int
     options: CompactionOptions = field(default_factory=CompactionOptions)
 
-    def execute(self, dataset: Handle) -> RewriteResult:
+    def execute(self, dataset: TableMethods) -> RewriteResult:
         """Write the group; any process that reaches the table can.
 
         Raises:
             InvalidInputError: The version that was planned has no such fragments.
         """
-        snapshot = dataset._snapshot.checkout(self.read_version)
+        snapshot = dataset.handle.snapshot.checkout(self.read_version)
         fragments = [snapshot.fragment(f.id) for f in self.fragments]
         done = rewrite(snapshot, fragments, self.options)
         new = [metadata_of(f) for f in done.new]
@@ -171,9 +171,9 @@ class Compaction:
     """Compaction in steps: plan, execute the tasks wherever, commit what they wrote."""
 
     @staticmethod
-    def plan(dataset: Handle, options: Mapping[str, Any] | None = None) -> CompactionPlan:
+    def plan(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionPlan:
         """Decide what to compact; options are those of `DatasetOptimizer.compact_files`."""
-        snapshot = dataset._snapshot
+        snapshot = dataset.handle.snapshot
         chosen = compaction_options(options, snapshot.config)
         tasks = [
             CompactionTask([metadata_of(f) for f in group], snapshot.version, chosen)
@@ -182,13 +182,13 @@ class Compaction:
         return CompactionPlan(tasks, snapshot.version, chosen)
 
     @staticmethod
-    def execute(dataset: Handle, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
+    def execute(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
         """Plan, write and commit; the handle moves to the new version."""
         return _compact(dataset, options)
 
     @staticmethod
     def commit(
-        dataset: Handle, rewrites: Sequence[RewriteResult], options: Mapping[str, Any] | None = None
+        dataset: TableMethods, rewrites: Sequence[RewriteResult], options: Mapping[str, Any] | None = None
     ) -> CompactionMetrics:
         """Commit what tasks wrote, as one change; the handle moves to the new version.
 
@@ -196,14 +196,14 @@ class Compaction:
             RetryableError: Another writer changed one of the fragments meanwhile: plan again.
             UnsupportedError: Indices of a table with stable row ids are to be remapped later.
         """
-        chosen = compaction_options(options, dataset._snapshot.config)
+        chosen = compaction_options(options, dataset.handle.snapshot.config)
         done = [
             Rewritten(
                 r.read_version, tuple(map(fragment_from, r.old_fragments)), tuple(map(fragment_from, r.new_fragments))
             )
             for r in rewrites
         ]
-        dataset._move_to(commit_rewrites(dataset._snapshot, done, chosen))
+        dataset.handle.move_to(commit_rewrites(dataset.handle.snapshot, done, chosen))
         return _metrics(done)
 
 
@@ -219,7 +219,7 @@ class DatasetOptimizer:
     """Upkeep of a table.
 
     Args:
-        dataset: Handle that moves with each change.
+        dataset: The table; it moves with each change.
     """
 
     def __init__(self, dataset: ConfigChanges) -> None:
@@ -280,7 +280,7 @@ class DatasetOptimizer:
         """
         options = OptimizeOptions(num_indices_to_merge, index_names, retrain, progress_of(progress))
         said = properties_of(commit_message, transaction_properties)
-        self._dataset._move_to(optimize_indices(self._dataset._to_change, options, said))
+        self._dataset.handle.move_to(optimize_indices(self._dataset.handle.base, options, said))
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
         """Have the table clean up after itself from now on; see `lance_duck.maintenance.auto_cleanup`.
@@ -349,8 +349,8 @@ class Upkeep(ConfigChanges):
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
         if dry_run:
-            return explain_cleanup(self._snapshot, policy, None).stats
-        return cleanup(self._snapshot, policy, delete_rate_limit, delete_concurrency)
+            return explain_cleanup(self.handle.snapshot, policy, None).stats
+        return cleanup(self.handle.snapshot, policy, delete_rate_limit, delete_concurrency)
 
     def explain_cleanup_old_versions(
         self,
@@ -390,7 +390,7 @@ class Upkeep(ConfigChanges):
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        return explain_cleanup(self._snapshot, policy, max_files if include_files else None)
+        return explain_cleanup(self.handle.snapshot, policy, max_files if include_files else None)
 
     def validate(self) -> None:
         """Read everything of this version: manifest, deletion files, row ids, indices, and every value.
@@ -398,22 +398,22 @@ class Upkeep(ConfigChanges):
         Raises:
             CorruptError: Names all that is wrong; `find_problems` gives it as a list.
         """
-        validate(self._snapshot)
+        validate(self.handle.snapshot)
 
     def find_problems(self) -> list[Problem]:
         """Read everything of this version, as `validate` does, and return all that is wrong with it."""
-        return find_problems(self._snapshot)
+        return find_problems(self.handle.snapshot)
 
 
 def _compact(
-    dataset: Handle,
+    dataset: TableMethods,
     options: Mapping[str, Any] | None,
     properties: Mapping[str, str] | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> CompactionMetrics:
-    settings = compaction_options(options, dataset._snapshot.config)
-    compacted = compact(dataset._snapshot, settings, properties, progress)
-    dataset._move_to(compacted.snapshot)
+    settings = compaction_options(options, dataset.handle.snapshot.config)
+    compacted = compact(dataset.handle.snapshot, settings, properties, progress)
+    dataset.handle.move_to(compacted.snapshot)
     return _metrics(compacted.landed)
 
 

@@ -252,7 +252,7 @@ def _asked(
     ds: LanceDataset, given: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[np.uint64] | None]:
     """Return the search, checked, and the rows that queries come from; None: from elsewhere."""
-    schema = ds._snapshot.schema
+    schema = ds.handle.snapshot.schema
     if queries is not None:
         return Nearest.of({**given, "q": queries}, schema), None
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
@@ -281,7 +281,7 @@ def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArr
 
 
 def _way(ds: LanceDataset, asked: Nearest, column: str) -> Route:
-    way = route(ds._snapshot, asked, frozenset(fragment.id for fragment in ds._snapshot.fragments))
+    way = route(ds.handle.snapshot, asked, frozenset(fragment.id for fragment in ds.handle.snapshot.fragments))
     if way.index is None:
         raise InvalidInputError(
             "no vector index to compare with the exact search",
@@ -310,7 +310,7 @@ def _title(ds: LanceDataset, way: Route, column: str, k: int, queries: int) -> s
     kinds = "/".join(dict.fromkeys(figure["index_type"] for figure in figures))
     partitions = "/".join(str(figure["num_partitions"]) for figure in figures)
     rows = ds.count_rows()
-    snapshot = ds._snapshot
+    snapshot = ds.handle.snapshot
     left = sum(snapshot.num_rows(fragment) for fragment in snapshot.fragments if fragment.id in way.open)
     some = f"{partitions} partition{'' if partitions == '1' else 's'}"
     text = f"recall of {k} neighbours by {column}: {kinds}, {way.metric}, {some}, {rows:,} rows"

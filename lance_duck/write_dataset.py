@@ -15,6 +15,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.progress import FragmentWriteProgress
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.write_table import write_table
@@ -124,7 +125,7 @@ def write_dataset(
     target = _target(uri)
     snapshot = write_table(data_obj, target, schema, mode, settings)
     auto_cleanup(snapshot)
-    return LanceDataset._on(snapshot, uri.uri if isinstance(uri, LanceDataset) else os.fspath(target))
+    return LanceDataset(uri.uri if isinstance(uri, LanceDataset) else os.fspath(target), table=TableScan(snapshot))
 
 
 def chosen_version(data_storage_version: str | None, use_legacy_format: bool | None) -> str | None:
@@ -148,7 +149,7 @@ _REMEDIES: Final = MappingProxyType(
 def _target(uri: Any) -> Any:
     if uri is None:
         raise InvalidInputError("no place for a table", where="uri", expected="a path, a URI or a LanceDataset")
-    found: Snapshot | Any = uri._snapshot if isinstance(uri, LanceDataset) else uri
+    found: Snapshot | Any = uri.handle.snapshot if isinstance(uri, LanceDataset) else uri
     return found
 
 

@@ -41,6 +41,16 @@ HOMES: dict[str, set[str]] = {
     "pylance": set(),
 }
 
+# Attributes of other libraries that begin with an underscore and have no public name -> what they are for.
+FOREIGN_PRIVATES: dict[str, str] = {
+    "_getframe": "sys: DuckDB, too, finds the variables of its caller in the frames above",
+    "_register_source": "DuckDB 2.0: a table that is scanned by its own protocol",
+    "_cache": "numba: where compiled code is kept",
+    "_rebuild": "numba: a function that is loaded from its cache",
+    "_reduce": "numba: the same, to be pickled",
+    "_python_includes": "pyspark: modules that were sent to the workers",
+}
+
 ON_DISK = re.compile(
     r"(?<![A-Za-z0-9])_(versions|deletions|transactions|indices|refs)(?![A-Za-z_])|\.manifest\b|latest_version_hint"
 )
@@ -243,6 +253,45 @@ def test_names_on_disk_are_spelled_in_one_place(module: Module) -> None:
         if id(node) not in plain and ON_DISK.search(str(node.value))
     }
     assert not spelled
+
+
+def defined_names(tree: ast.Module) -> set[str]:
+    """Names that a module defines: functions, classes, variables, attributes of `self` and `cls`."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_own(node):
+            names.add(node.attr)
+    return names
+
+
+def is_own(node: ast.Attribute) -> bool:
+    """Whether an attribute is one of `self` or `cls`."""
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+
+
+@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
+def test_private_attributes_are_used_where_they_are_defined(module: Module) -> None:
+    defined = defined_names(module.tree) | FOREIGN_PRIVATES.keys()
+    strays = [
+        f"{module.path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute)
+        and re.match(r"_[a-z]", node.attr)
+        and node.attr not in defined
+        and not is_own(node)
+    ]
+    strays += [
+        f"{module.path.relative_to(ROOT)}:{node.lineno} {alias.name}"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if re.match(r"_[a-z]", alias.name)
+    ]
+    assert not strays
 
 
 @pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)

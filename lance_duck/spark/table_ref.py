@@ -67,7 +67,7 @@ class TableRef:
 
 def pin(table: LanceDataset) -> int | tuple[str, int]:
     """Return what `TableRef.pinned` takes for a handle's version, tags of branches included."""
-    branch = table._snapshot.branch
+    branch = table.handle.snapshot.branch
     return table.version if branch is None else (branch, table.version)
 
 
@@ -75,7 +75,7 @@ class _Opened:
     """A table, and how to tell that its manifest is still the one that was read."""
 
     def __init__(self, table: LanceDataset) -> None:
-        snapshot = table._snapshot
+        snapshot = table.handle.snapshot
         self.table = table
         self._store = snapshot.store
         self._path = snapshot.manifest.path.removeprefix(f"{self._store.uri}/")

@@ -93,8 +93,8 @@ def count(
     table = place.dataset(version)
     if filter is None:
         return table.count_rows()
-    table._table.plan(ScanOptions(columns=[], filter=filter))
-    jobs, number = shares(table._snapshot, parallelism), pin(table)
+    table.handle.table.plan(ScanOptions(columns=[], filter=filter))
+    jobs, number = shares(table.handle.snapshot, parallelism), pin(table)
 
     def work(fragments: tuple[int, ...]) -> int:
         return place.pinned(number).count_rows(filter, fragments=list(fragments))

@@ -1,4 +1,4 @@
-"""How a change of a table is committed for a handle."""
+"""What all changes of a table share: one that is a single operation, its properties, its patience."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from lance_duck.verbs.handle import Handle
 from lance_duck.wire.transaction import COMMIT_MESSAGE
 
 
-class CommitMethods(Handle):
-    """A handle that changes its table by one operation."""
+def commit_change(
+    handle: Handle,
+    make: Callable[[Snapshot], Operation],
+    message: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Commit the operation that a function makes of a version, and move the handle to the result.
 
-    def _change(
-        self,
-        make: Callable[[Snapshot], Operation],
-        message: str | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> None:
-        """Commit what a function makes of a version, again on the newest one when another change came first."""
-        said = transaction_properties(message, properties)
-        self._move_to(run_again(self._snapshot, lambda snapshot: commit(snapshot, make(snapshot), properties=said)))
+    It is made again of the newest version when another change came first.
+    """
+    texts = transaction_properties(message, properties)
+    handle.move_to(run_again(handle.snapshot, lambda snapshot: commit(snapshot, make(snapshot), properties=texts)))
 
 
 def transaction_properties(message: str | None, properties: Mapping[str, str] | None) -> dict[str, str] | None:

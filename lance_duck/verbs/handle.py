@@ -1,31 +1,54 @@
-"""What a change of a table needs of the handle that it is called on."""
+"""The handle of a dataset: the version of the table that it is on, and how it gets to another."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Self
 
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 
 
 class Handle:
-    """A handle on one version of a table that can move to another; base of the mixins that change tables."""
+    """The version of a table that a dataset is on. Each dataset has exactly one, and changes move it.
+
+    Args:
+        uri: Place of the table, as the user calls it.
+        table: Reads the version, or a part of its rows.
+    """
+
+    def __init__(self, uri: str, table: TableScan) -> None:
+        self.uri = uri
+        self.table = table
 
     @property
-    @abstractmethod
-    def _snapshot(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """The version that the handle is on."""
+        return self.table.snapshot
 
     @property
-    def _to_change(self) -> Snapshot:
+    def base(self) -> Snapshot:
         """The version that a change of rows starts from; refused on a handle that sees a part of the rows."""
-        return self._snapshot
+        if self.table.restriction is not None:
+            raise InvalidInputError(
+                "this dataset is a part of a table, chosen by a filter", remedy="change the rows of the table itself"
+            )
+        return self.snapshot
+
+    def checkout(self, snapshot: Snapshot) -> None:
+        """Go to another version of the table; other handles stay where they are."""
+        self.table = TableScan(snapshot, self.table.restriction)
+
+    def move_to(self, snapshot: Snapshot) -> None:
+        """Go to the version that a change resulted in; other handles stay where they are."""
+        self.checkout(snapshot)
+
+
+class TableMethods:
+    """Base of the mixins that give a dataset its methods, which reach the table by its handle."""
+
+    handle: Handle
 
     @abstractmethod
-    def _move_to(self, snapshot: Snapshot) -> None:
-        """Go to another version; other handles stay where they are."""
-
-    @classmethod
-    @abstractmethod
-    def _on(cls, snapshot: Snapshot, uri: str | None = None) -> Self:
-        """Return another handle, on a version; `uri` is how the user calls its place."""
+    def __init__(self, uri: str, *, table: TableScan) -> None:
+        """Make a dataset of a version that is open."""

@@ -13,7 +13,7 @@ from lance_duck.commit import run_again
 from lance_duck.scan.filters import FilterLike
 from lance_duck.verbs.change import check_patience
 from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.merge.builder import MergeInsertBuilder
 from lance_duck.verbs.rows.delete import delete_all, delete_rows
 from lance_duck.verbs.rows.update import update_rows
@@ -37,7 +37,7 @@ class UpdateResult(TypedDict):
 
 
 @checked_calls
-class RowChanges(Handle):
+class RowChanges(TableMethods):
     """Changes of the rows of a table, for a handle on one of its versions.
 
     A change is made on the version that the handle is on, and put on top of whatever came after it. Where it does not
@@ -72,12 +72,12 @@ class RowChanges(Handle):
         check_patience(conflict_retries, retry_timeout)
         said = properties_of(commit_message, transaction_properties)
         after, count = run_again(
-            self._to_change,
+            self.handle.base,
             lambda snapshot: delete_rows(snapshot, predicate, said),
             conflict_retries,
             retry_timeout.total_seconds(),
         )
-        self._move_to(after)
+        self.handle.move_to(after)
         return {"num_deleted_rows": count}
 
     def update(
@@ -109,12 +109,12 @@ class RowChanges(Handle):
         check_patience(conflict_retries, retry_timeout)
         said = properties_of(commit_message, transaction_properties)
         after, count = run_again(
-            self._to_change,
+            self.handle.base,
             lambda snapshot: update_rows(snapshot, updates, where, data_storage_version, said),
             conflict_retries,
             retry_timeout.total_seconds(),
         )
-        self._move_to(after)
+        self.handle.move_to(after)
         return {"num_rows_updated": count}
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
@@ -143,10 +143,10 @@ class RowChanges(Handle):
         """
         names = [name for name in WriteSettings.__dataclass_fields__ if name != "fragment_id"]
         refuse_unknown(settings, ["data", "mode", "schema", *names], "insert")
-        self._move_to(write_table(data, self._to_change, schema, mode, WriteSettings(**settings)))
+        self.handle.move_to(write_table(data, self.handle.base, schema, mode, WriteSettings(**settings)))
 
     def truncate_table(self) -> None:
         """Delete all rows; the schema stays."""
-        self._move_to(run_again(self._to_change, delete_all))
+        self.handle.move_to(run_again(self.handle.base, delete_all))
 
     truncate = truncate_table

@@ -47,7 +47,7 @@ def read(uri: str) -> None:
     if table.num_rows:
         check(dataset.take([table.num_rows - 1, 0, table.num_rows // 2]))
     check(dataset.to_table(limit=5, offset=3, with_row_id=True))
-    blobs = [field.name for field in dataset._snapshot.schema.fields if field.blob_version]
+    blobs = [field.name for field in dataset.handle.snapshot.schema.fields if field.blob_version]
     if blobs:
         check(dataset.to_table(blobs, blob_handling="all_binary"))
 
@@ -72,7 +72,7 @@ def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> No
     A segment that is found out to be broken is left alone; bytes that are wrong but readable may give any valid answer.
     """
     dataset = ld.dataset(uri)
-    snapshot = dataset._snapshot
+    snapshot = dataset.handle.snapshot
     _NAMED._uuids.clear()
     for segment in (s for path in columns for index in catalog(snapshot).over(path) for s in index.segments):
         for query in QUERIES[segment.path]:

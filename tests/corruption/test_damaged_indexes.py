@@ -36,7 +36,7 @@ each_file = pytest.mark.parametrize(("column", "name"), FILES)
 
 
 def segment_of(table: Path, column: str) -> Segment:
-    (index,) = catalog(ld.dataset(table)._snapshot).over(column)
+    (index,) = catalog(ld.dataset(table).handle.snapshot).over(column)
     return index.segments[0]
 
 

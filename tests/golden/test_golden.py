@@ -206,11 +206,11 @@ REASONS = {
 @pytest.mark.parametrize("name", REASONS)
 def test_entries_of_old_and_odd_indexes_are_used_or_ignored_with_a_reason(name: str) -> None:
     dataset = ld.dataset(uri("old_indexes"))
-    (index,) = catalog(dataset._snapshot).named(name)
+    (index,) = catalog(dataset.handle.snapshot).named(name)
     assert [ignored.reason for ignored in index.ignored] == ([] if REASONS[name] is None else [REASONS[name]])
     assert [s.fragments.tolist() for s in index.segments] == ([[0, 1, 2]] if REASONS[name] is None else [])
     for segment in index.segments:
-        answer = search(dataset._snapshot, segment, Null())
+        answer = search(dataset.handle.snapshot, segment, Null())
         assert answer is not None
         assert len(answer.sure) == 7
     for condition in ("= 7", "IS NULL", "BETWEEN 10 AND 20", "IN (7, 14, 999)", "IS NOT NULL", "<> 7"):
@@ -223,7 +223,7 @@ def test_entries_of_old_and_odd_indexes_are_used_or_ignored_with_a_reason(name: 
 @pytest.mark.parametrize("column", ["near_flat", "near_sq"])
 def test_graphs_of_old_versions_are_searched(column: str) -> None:
     dataset = ld.dataset(uri("old_graphs"))
-    assert catalog(dataset._snapshot).ignored_over(column) == ()
+    assert catalog(dataset.handle.snapshot).ignored_over(column) == ()
     vectors = dataset.to_table([column])[column].combine_chunks().flatten().to_numpy().reshape(-1, 4)
     seen = 0
     for row in range(0, 400, 20):

@@ -55,7 +55,7 @@ CHANGES: list[Change] = [update, upsert, optimize, update_and_optimize]
 
 def covered(path: str) -> list[int]:
     """Fragments that the index answers for."""
-    (index,) = catalog(ld.dataset(path)._snapshot)
+    (index,) = catalog(ld.dataset(path).handle.snapshot)
     found: list[int] = index.fragments.tolist()
     return found
 
@@ -75,7 +75,7 @@ def test_our_indexes_stay_right_in_every_reader(path: str, kind: str, change: Ch
 def test_our_btree_answers_for_rows_that_lancedb_moved(path: str, change: Change) -> None:
     OURS.create_index(path, "key", "BTREE")
     change(path)
-    assert covered(path) == ld.dataset(path)._snapshot.fragments.ids()
+    assert covered(path) == ld.dataset(path).handle.snapshot.fragments.ids()
 
 
 @pytest.mark.parametrize("change", [update, optimize, update_and_optimize])

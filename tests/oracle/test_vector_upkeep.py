@@ -122,7 +122,7 @@ def test_rows_that_move_are_followed(tmp_path: Path, kind: str, stable: bool) ->
     dataset = ld.dataset(path)
     assert len(dataset.get_fragments()) == 1
     assert dataset.index_statistics("vec_idx")["num_unindexed_rows"] == 0
-    assert "__lance_frag_reuse" not in [i.name for i in dataset._snapshot.indices]
+    assert "__lance_frag_reuse" not in [i.name for i in dataset.handle.snapshot.indices]
     check(path, [270])
     if not stable:
         dataset.insert(rows(300, 30))

@@ -15,7 +15,7 @@ def over_listed(dataset: ld.LanceDataset) -> dict[str, list[int]]:
 
     In tables with stable row ids only.
     """
-    snapshot = dataset._snapshot
+    snapshot = dataset.handle.snapshot
     if not snapshot.has_stable_row_ids:
         return {}
     living: dict[int, set[int]] = {i: set() for i in snapshot.fragments.ids()}

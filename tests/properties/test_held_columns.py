@@ -57,7 +57,7 @@ def check(dataset: ld.LanceDataset, columns: list[str] | None, draw: np.random.G
     wanted = whole.select(names)
     places = draw.integers(0, len(whole), 9) if len(whole) else np.empty(0, np.int64)
     expected = [nested(row) for row in wanted.take(pa.array(places)).to_pylist()]
-    table = dataset._table
+    table = dataset.handle.table
     projection = table.projection(columns)
     assert dataset.take(places, columns).to_pylist() == expected
     addresses, ids = (whole[name].to_numpy()[places] for name in ("_rowaddr", "_rowid"))
@@ -105,11 +105,11 @@ def test_columns_are_held_here(tmp_path: Any) -> None:
     dataset = create(str(tmp_path / "t.lance"), stable_row_ids=False)
     for _ in range(2):
         dataset.take([1, 2, 3])
-    kept = dataset._table.taker._held
+    kept = dataset.handle.table.taker._held
     widths = [dataset.schema.field(name).type.bit_width // 8 for name in NARROW]
     assert kept.nbytes == 60 * sum(widths)
     CHANGES["update"](dataset, 1)
-    assert dataset._table.taker._held is not kept
+    assert dataset.handle.table.taker._held is not kept
 
 
 @given(st.integers(1, 40), st.integers(0, 400))
@@ -123,4 +123,4 @@ def test_limits_of_memory_change_no_row(rows_of_a_take: int, most: int) -> None:
         draw = np.random.default_rng(most)
         for _ in range(4):
             check(dataset, None, draw)
-        assert dataset._table.taker._held.nbytes <= 2 * most
+        assert dataset.handle.table.taker._held.nbytes <= 2 * most

@@ -75,7 +75,7 @@ def same_rows(uri: str, expected: ld.LanceDataset, *filters: str) -> None:
 
 def centroids(dataset: ld.LanceDataset) -> list[Any]:
     """Of each segment of the index over v."""
-    snapshot = dataset._snapshot
+    snapshot = dataset.handle.snapshot
     segments = [segment for index in catalog(snapshot).over("v") for segment in index.segments]
     return [open_index(snapshot, segment).files.centroids.tolist() for segment in segments]
 

@@ -126,7 +126,7 @@ def test_counting_and_describing_open_no_data_file(monkeypatch: pytest.MonkeyPat
 
 def test_html_shows_no_markup_of_the_table() -> None:
     shown = ld.dataset(TABLES / "evolved.lance")
-    shown._uri = "<script>"
+    shown.handle.uri = "<script>"
     assert "<script>" not in shown._repr_html_()
 
 
@@ -199,7 +199,9 @@ def test_physical_schema_names_the_columns_that_the_files_hold() -> None:
     evolved = table("evolved")
     for fragment in evolved.get_fragments():
         held = {field for file in fragment.data_files() for field in file.fields}
-        expected = [field.name for field in evolved._snapshot.schema.fields if held & {f.id for f in field.walk()}]
+        expected = [
+            field.name for field in evolved.handle.snapshot.schema.fields if held & {f.id for f in field.walk()}
+        ]
         assert fragment.physical_schema.names == expected
         assert set(fragment.physical_schema.names) <= set(evolved.schema.names)
 
@@ -251,7 +253,7 @@ def test_statistics() -> None:
     rowids = table("rowids")
     assert rowids.stats.dataset_stats() == {"num_deleted_rows": 1, "num_fragments": 2, "num_small_files": 2}
     fields = rowids.stats.data_stats().fields
-    assert [field.id for field in fields] == [field.id for field in rowids._snapshot.schema.walk()]
+    assert [field.id for field in fields] == [field.id for field in rowids.handle.snapshot.schema.walk()]
     assert all(field.bytes_on_disk > 0 for field in fields)
 
 
@@ -259,7 +261,7 @@ def test_properties() -> None:
     rowids = table("rowids")
     assert rowids.has_stable_row_ids
     assert rowids.data_storage_version == "2.2"
-    assert rowids.max_field_id == max(field.id for field in rowids._snapshot.schema.walk())
+    assert rowids.max_field_id == max(field.id for field in rowids.handle.snapshot.schema.walk())
     assert isinstance(rowids.config(), dict)
     assert isinstance(rowids.metadata, dict)
     assert isinstance(rowids.schema_metadata, dict)

@@ -154,7 +154,7 @@ def test_what_is_shown_of_a_table_holds_no_secret(hidden: tuple[Any, str]) -> No
     merge = dataset.merge_insert("id").when_not_matched_insert_all()
     nearest = {"column": "v", "q": [0.0] * 4, "k": 2}
     texts = [
-        *(repr(dataset), dataset._repr_html_(), repr(dataset.scanner()), repr(dataset._snapshot)),
+        *(repr(dataset), dataset._repr_html_(), repr(dataset.scanner()), repr(dataset.handle.snapshot)),
         *(dataset.scanner(filter="id = 7").explain_plan(), dataset.scanner(filter="id = 7").analyze_plan()),
         *(dataset.scanner(nearest=nearest).explain_plan(), merge.explain_plan()),
         *(repr(connection), str(connection.execute("EXPLAIN ANALYZE SELECT * FROM t WHERE id = 7").fetchall())),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from lance_duck.arguments import checked_calls
 from lance_duck.file.blobs.file import BUFFER_SIZE, BlobFile
@@ -11,11 +11,19 @@ from lance_duck.scan.blobs import reads
 from lance_duck.scan.table_scan import TableScan
 
 
+class HasTable(Protocol):
+    """The handle of a dataset."""
+
+    @property
+    def table(self) -> TableScan:
+        """What is read."""
+
+
 @checked_calls
 class BlobReads:
-    """Reads blobs of the table that whoever inherits it has."""
+    """Reads blobs of the table that the handle of a dataset is on; a mixin."""
 
-    _table: TableScan
+    handle: HasTable
 
     def take_blobs(
         self,
@@ -40,7 +48,7 @@ class BlobReads:
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
         """
-        return reads.take_blobs(self._table, blob_column, reads.choose(ids, addresses, indices), buffer_size)
+        return reads.take_blobs(self.handle.table, blob_column, reads.choose(ids, addresses, indices), buffer_size)
 
     def read_blobs(
         self,
@@ -65,7 +73,7 @@ class BlobReads:
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
         """
-        return reads.read_blobs(self._table, blob_column, reads.choose(ids, addresses, indices))
+        return reads.read_blobs(self.handle.table, blob_column, reads.choose(ids, addresses, indices))
 
     def read_blob_ranges(
         self,
@@ -88,4 +96,4 @@ class BlobReads:
         Raises:
             InvalidInputError: No such blob column or row, or a range that is not inside of its blob.
         """
-        return reads.read_ranges(self._table, blob_column, requests, selector)
+        return reads.read_ranges(self.handle.table, blob_column, requests, selector)

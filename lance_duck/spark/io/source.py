@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.spark.io.options import ReadOptions
@@ -153,7 +154,9 @@ def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) 
     total = sum(weight for _, _, weight in pieces)
     target = options.max_partition_bytes or max(min(max(total // TASKS, SMALLEST), LARGEST), total // MOST_TASKS)
     target = max(1, min(target, -(-total // options.min_partitions)))
-    expected = table._table.index_estimate(options.filter) if options.filter and options.use_scalar_index else None
+    expected = (
+        table.handle.table.index_estimate(options.filter) if options.filter and options.use_scalar_index else None
+    )
     if expected is not None and expected <= FEW:
         return [LancePartition(tuple(piece for piece, _, _ in pieces))] if pieces else []
     packs: list[list[ReadPartition]] = []
@@ -174,11 +177,11 @@ def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) 
 def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[tuple[ReadPartition, int, int]]:
     """Return fragments with their rows, and about as many bytes as there are to read."""
     plain = [name for name in names if name in table.schema.names] if not isinstance(options.columns, dict) else None
-    wanted = table.scanner(plain, blob_handling=options.blob_handling)._plan.width
-    whole = table.scanner(blob_handling=options.blob_handling)._plan.width
+    wanted = table.handle.table.plan(ScanOptions(columns=plain, blob_handling=options.blob_handling)).width
+    whole = table.handle.table.plan(ScanOptions(blob_handling=options.blob_handling)).width
     found = []
-    for fragment in table._snapshot.fragments:
-        rows = table._snapshot.physical_rows(fragment)
+    for fragment in table.handle.snapshot.fragments:
+        rows = table.handle.snapshot.physical_rows(fragment)
         size = sum(file.file_size or 0 for file in fragment.files)
         weight = max(rows * wanted, size * wanted // max(whole, 1)) + OPENING
         found.append((ReadPartition(fragment.id), rows, weight))
@@ -194,7 +197,7 @@ def _cut(fragment: int, rows: int, parts: int) -> Iterator[ReadPartition]:
 def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
     """Plan a limited read: one task with a filter, else exactly the fragments that hold the rows."""
     assert options.limit is not None
-    fragments = list(table._snapshot.fragments)
+    fragments = list(table.handle.snapshot.fragments)
     if options.filter is not None:
         pieces = tuple(ReadPartition(fragment.id) for fragment in fragments)
         return [LancePartition(pieces, options.limit)] if pieces and options.limit else []
@@ -203,7 +206,7 @@ def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
     for fragment in fragments:
         if left <= 0:
             break
-        rows = table._snapshot.num_rows(fragment)
+        rows = table.handle.snapshot.num_rows(fragment)
         found.append(LancePartition((ReadPartition(fragment.id),), min(left, rows)))
         left -= rows
     return found

@@ -86,7 +86,7 @@ class Walk:
     """
 
     def __init__(self, table: LanceDataset, options: StreamOptions) -> None:
-        self._base: Snapshot = table._snapshot
+        self._base: Snapshot = table.handle.snapshot
         self._options = options
         self._brought: LruCache[tuple[NewFragment, ...]] = LruCache(KEPT_STEPS)
 

@@ -62,7 +62,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         table = opened(reading)
         self._declared = table.version
-        self._fields = {field.name: field for field in table._snapshot.schema.fields}
+        self._fields = {field.name: field for field in table.handle.snapshot.schema.fields}
         self._walk: Walk | None = Walk(table, options)
         self._target: Offset | None = None
 
@@ -167,7 +167,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             InvalidInputError: One that it has no more, or has by another name.
         """
         missing = frozenset(self._plain) - frozenset(table.schema.names)
-        there = {field.id: field for field in table._snapshot.schema.fields} if missing else {}
+        there = {field.id: field for field in table.handle.snapshot.schema.fields} if missing else {}
         for name in missing:
             called = there.get(self._fields[name].id) if name in self._fields else None
             is_renamed = called is not None and called.name not in self._fields

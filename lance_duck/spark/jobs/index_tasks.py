@@ -129,15 +129,15 @@ class _Workers:
 
 
 def _build(place: TableRef, shared: Shared, order: PartOrder) -> IndexMetadata:
-    return order.build(place.pinned(order.version)._snapshot, shared.value)
+    return order.build(place.pinned(order.version).handle.snapshot, shared.value)
 
 
 def _draw(place: TableRef, order: SampleOrder) -> Drawn:
-    return order.draw(place.pinned(order.version)._snapshot)
+    return order.draw(place.pinned(order.version).handle.snapshot)
 
 
 def _bounds(place: TableRef, order: SampleOrder) -> tuple[float, float]:
-    return order.bounds(place.pinned(order.version)._snapshot)
+    return order.bounds(place.pinned(order.version).handle.snapshot)
 
 
 def _leave(place: TableRef, scratch: Scratch, order: SampleOrder) -> Shared:

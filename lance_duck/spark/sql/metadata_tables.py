@@ -118,7 +118,7 @@ def indices(table: LanceDataset) -> pa.Table:
 
 
 def _change(table: LanceDataset, number: int) -> dict[str, Any]:
-    snapshot = table.checkout_version(number)._snapshot
+    snapshot = table.checkout_version(number).handle.snapshot
     found = snapshot.transaction()
     row: dict[str, Any] = {"version": number, "timestamp": snapshot.timestamp.astimezone(UTC)}
     if found is None:

@@ -112,7 +112,7 @@ class _LanceVectorSearch:
             if name not in given:
                 raise InvalidInputError(f"no argument {name!r}", where="lance_vector_search")
         place, table = _table(given)
-        dim = vector_column(table._snapshot.schema, given["column"]).dim
+        dim = vector_column(table.handle.snapshot.schema, given["column"]).dim
         schema = _search(table, given, [0] * dim).projected_schema
         return _Analysis(spark_schema(schema), place=place, version=pin(table), given=given)
 

@@ -92,7 +92,7 @@ def delete(
             )
             return commit_delete(snapshot, where, Deleted.joined(parts), draft, said)
 
-    _, count = run_again(place.dataset()._to_change, attempt, conflict_retries, retry_timeout.total_seconds())
+    _, count = run_again(place.dataset().handle.base, attempt, conflict_retries, retry_timeout.total_seconds())
     refresh_views(spark, place)
     return {"num_deleted_rows": count}
 
@@ -164,7 +164,7 @@ def update(
             )
             return commit_update(snapshot, updates, Updated.joined(parts), draft, said)
 
-    _, count = run_again(place.dataset()._to_change, attempt, conflict_retries, retry_timeout.total_seconds())
+    _, count = run_again(place.dataset().handle.base, attempt, conflict_retries, retry_timeout.total_seconds())
     refresh_views(spark, place)
     return {"num_rows_updated": count}
 
@@ -190,7 +190,7 @@ def _is_whole(text: Any) -> bool:
 
 
 def _delete(job: _FragmentShare, where: FilterLike) -> Deleted:
-    snapshot = job.place.pinned(job.version)._snapshot
+    snapshot = job.place.pinned(job.version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         deleted = write_delete(snapshot, where, draft, job.fragments)
         snapshot.store.sync()
@@ -200,7 +200,7 @@ def _delete(job: _FragmentShare, where: FilterLike) -> Deleted:
 def _update(
     job: _FragmentShare, updates: Mapping[str, str], where: FilterLike | None, options: WriteOptions
 ) -> Updated:
-    snapshot = job.place.pinned(job.version)._snapshot
+    snapshot = job.place.pinned(job.version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         updated = write_update(snapshot, updates, where, options, draft, job.fragments)
         snapshot.store.sync()

@@ -66,7 +66,7 @@ def cleanup(
         error_if_tagged_old_versions=error_if_tagged_old_versions,
     )
     place = TableRef.of(uri, storage_options)
-    snapshot = place.dataset()._snapshot
+    snapshot = place.dataset().handle.snapshot
     if dry_run:
         return explain_cleanup(snapshot, policy, None).stats
 

@@ -90,8 +90,8 @@ def add_columns(
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
     said = properties_of(commit_message, transaction_properties)
-    start = place.dataset()._to_change
-    base = start if version is None else place.dataset(version)._snapshot
+    start = place.dataset().handle.base
+    base = start if version is None else place.dataset(version).handle.snapshot
     vectors = {name: str(size) for name, size in (vector_columns or {}).items()}
     job = _Job.of(place, df, on, start, vectors, frozenset(not_null))
     is_kept = df.storageLevel.useMemory or df.storageLevel.useDisk
@@ -226,7 +226,7 @@ def _write(
     job: _Job, version: int, new: Schema, batches: Iterator[pa.RecordBatch], transaction: UUID | None
 ) -> _WrittenColumns:
     """Return what a task does with its rows: fragment by fragment."""
-    snapshot = job.place.pinned(version)._snapshot
+    snapshot = job.place.pinned(version).handle.snapshot
     files: dict[int, DataFile] = {}
     count = 0
     with UncommittedFiles(snapshot) as draft:

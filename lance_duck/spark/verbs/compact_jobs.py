@@ -90,7 +90,7 @@ def compact(
     if groups_per_commit is not None and (not isinstance(groups_per_commit, int) or groups_per_commit < 1):
         raise InvalidInputError("groups_per_commit", expected="a whole number from 1 on", found=repr(groups_per_commit))
     place = TableRef.of(uri, storage_options)
-    snapshot = place.dataset()._to_change
+    snapshot = place.dataset().handle.base
     chosen = compaction_options(options, snapshot.config)
     said = properties_of(commit_message, transaction_properties)
     with Scratch.beside(place) as scratch:
@@ -166,4 +166,4 @@ def _figures(done: Compacted, seconds: float) -> CompactionFigures:
 
 
 def _write(place: TableRef, order: RewriteOrder | RemapOrder) -> Rewritten | RemapOutcome:
-    return order.write(place.pinned(order.version)._snapshot)
+    return order.write(place.pinned(order.version).handle.snapshot)

@@ -108,7 +108,7 @@ def create_index(
     cut = SegmentSplit(num_segments, fragments_per_segment, parallelism)
     said = properties_of(commit_message, transaction_properties)
     place = TableRef.of(uri, storage_options)
-    snapshot = place.dataset()._to_change
+    snapshot = place.dataset().handle.base
     wish = index_wish(snapshot, column, kind, parameters, name, replace=replace, train=train)
     with Scratch.beside(place) as scratch:
         builder = Builder(spark, place, scratch, cut, memory_limit, progress)
@@ -172,7 +172,7 @@ def optimize_indices(
     options = OptimizeOptions(num_indices_to_merge, index_names, retrain)
     with Scratch.beside(place) as scratch:
         workers = _Optimizers(Builder(spark, place, scratch, cut, memory_limit, progress))
-        after, segments = optimize_in_parts(place.dataset()._to_change, options, workers, said)
+        after, segments = optimize_in_parts(place.dataset().handle.base, options, workers, said)
     names = dict.fromkeys(segment.name for segment in segments)
     return [figures(name, after, [s for s in segments if s.name == name], began) for name in names]
 
@@ -204,7 +204,7 @@ class _Optimizers:
 
 def _optimize(place: TableRef, job: tuple[Order, Shared | None]) -> IndexMetadata | SkippedIndex:
     order, shared = job
-    snapshot = place.pinned(order.version)._snapshot
+    snapshot = place.pinned(order.version).handle.snapshot
     if isinstance(order, MergeOrder):
         return order.build(snapshot)
     return order.build(snapshot, {} if shared is None else shared.value)

@@ -120,7 +120,7 @@ def knn_join(
     join = _Join(search, query_column, tuple(queries_df.columns))
     _check_queries(queries_df, query_column)
     result = join.schema(table, queries_df)
-    groups = search.groups(table._snapshot, parallelism) if prefilter or filter is None else []
+    groups = search.groups(table.handle.snapshot, parallelism) if prefilter or filter is None else []
     few = _few(queries_df, query_column) if len(groups) > 1 else None
     if few is None:
         return map_batches(queries_df, join.answers, result)
@@ -151,12 +151,12 @@ class _Search:
 
     def scan(self, table: LanceDataset, **others: Any) -> NearestScan:
         """Return the search, for `asking`."""
-        dim, dtype = _form(table._snapshot, self.nearest["column"])
+        dim, dtype = _form(table.handle.snapshot, self.nearest["column"])
         nearest = {**self.nearest, "q": np.zeros((1, dim), dtype)}
         options = ScanOptions(
             **{**self.options, **others}, nearest=nearest, batch_size=_ROWS_AT_ONCE, use_threads=False
         )
-        return NearestScan(table._table, options)
+        return NearestScan(table.handle.table, options)
 
     def opened(self) -> LanceDataset:
         """Return the table, in a task."""
@@ -198,7 +198,7 @@ class _Join:
 
     def schema(self, table: LanceDataset, queries: DataFrame) -> StructType:
         """Return what Spark is promised."""
-        found = self.declared(table._snapshot)
+        found = self.declared(table.handle.snapshot)
         taken = {name.lower() for name in self.names}
         both = [field.name for field in found if field.name.lower() in taken]
         if both:
@@ -219,7 +219,7 @@ class _Join:
         """Yield queries to pairs: what a task does with a partition of them."""
         table = self.search.opened()
         scan = self.search.scan(table)
-        declaration = Declaration(self.declared(table._snapshot), scan.schema)
+        declaration = Declaration(self.declared(table.handle.snapshot), scan.schema)
         for batch in batches:
             asked = _Asked.of(batch.column(self.query), scan)
             if not len(asked.rows):
@@ -252,13 +252,13 @@ class _Join:
 
     def _taken(self, queries: pa.Table, hits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         table = self.search.opened()
-        columns = self.search.layout(table._snapshot)
-        declaration = Declaration(self.declared(table._snapshot), columns.schema)
+        columns = self.search.layout(table.handle.snapshot)
+        declaration = Declaration(self.declared(table.handle.snapshot), columns.schema)
         for start in range(0, hits.num_rows, _ROWS_AT_ONCE):
             piece = hits.slice(start, _ROWS_AT_ONCE)
             rows, addresses = piece.column("query").to_numpy(), piece.column("address").to_numpy().view(np.uint64)
             found = Found(rows, piece.column("distance").to_numpy(), addresses)
-            batch = columns.batch(table._table.taker, found)
+            batch = columns.batch(table.handle.table.taker, found)
             yield self._paired(queries, rows, declaration.apply(batch))
 
     def _paired(

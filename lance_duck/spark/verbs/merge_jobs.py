@@ -129,7 +129,7 @@ class SparkMerge(MergeInsertBuilder):
             _unsupported("write_mode rewrite_columns")
         if plan.target_bases is not None or plan.target_all_bases is not None:
             _unsupported("target_bases")
-        start = self._handle._to_change
+        start = self._dataset.handle.base
         source = _Source.of(self._df, start, plan)
         kept = source.frame.persist()
         try:
@@ -138,7 +138,7 @@ class SparkMerge(MergeInsertBuilder):
             )
         finally:
             kept.unpersist()
-        self._handle._move_to(after)
+        self._dataset.handle.move_to(after)
         refresh_views(self._spark, self._place)
         return result
 
@@ -253,7 +253,7 @@ class TableKeys:
 
     def rows(self, fragments: tuple[int, ...], few: pa.Table | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some fragments, in a task."""
-        snapshot = self.place.pinned(self.version)._snapshot
+        snapshot = self.place.pinned(self.version).handle.snapshot
         sought = None
         if few is not None:
             schema = Schema(tuple(field for field in snapshot.schema.fields if field.name in self.plan.on))
@@ -299,7 +299,7 @@ def _write(
     transaction: UUID | None,
 ) -> MergePart:
     """Return what a task does with its pairs."""
-    snapshot = place.pinned(version)._snapshot
+    snapshot = place.pinned(version).handle.snapshot
     options = WriteOptions(data_storage_version=storage or snapshot.data_storage_version, transaction=transaction)
     with UncommittedFiles(snapshot) as draft:
         part = write_part(snapshot, plan, (_pairs(batch, names) for batch in batches), options, draft)
@@ -341,7 +341,7 @@ def _deleter(
 
 
 def _delete(place: TableRef, version: int, gone: Offsets) -> Deleted:
-    snapshot = place.pinned(version)._snapshot
+    snapshot = place.pinned(version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         deleted = delete_offsets(snapshot, gone, draft)
         snapshot.store.sync()

@@ -20,18 +20,19 @@ from lance_duck.errors import (
 )
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.change import CommitMethods, transaction_properties
+from lance_duck.verbs.change import commit_change, transaction_properties
 from lance_duck.verbs.columns.alteration import Alteration, alter_schema, parse_alterations
 from lance_duck.verbs.columns.casts import cast_columns, check_no_nulls
 from lance_duck.verbs.columns.files import ColumnFiles, Earlier, with_file
 from lance_duck.verbs.columns.new_columns import NewColumns, NullColumns, joined_columns, new_columns
 from lance_duck.verbs.columns.schema_change import add_fields, drop_fields, next_field_id
+from lance_duck.verbs.handle import TableMethods
 
 Properties = Mapping[str, str] | None
 
 
 @checked_calls
-class ColumnChanges(CommitMethods):
+class ColumnChanges(TableMethods):
     """Changes of columns, for a handle on a table. Each is committed as a version of its own."""
 
     def add_columns(
@@ -114,7 +115,7 @@ class ColumnChanges(CommitMethods):
         """
         wanted = parse_alterations(alterations)
         properties = _properties(commit_message, transaction_properties)
-        self._move_to(run_again(self._snapshot, lambda snapshot: _alter(snapshot, wanted, properties)))
+        self.handle.move_to(run_again(self.handle.snapshot, lambda snapshot: _alter(snapshot, wanted, properties)))
 
     def drop_columns(
         self,
@@ -133,7 +134,8 @@ class ColumnChanges(CommitMethods):
         if isinstance(columns, str):
             raise InvalidInputError("columns to drop", expected="a list of names", found=repr(columns))
         names = list(columns)
-        self._change(
+        commit_change(
+            self.handle,
             lambda snapshot: Project(drop_fields(snapshot.schema, names), preserves_nullability=True),
             commit_message,
             transaction_properties,
@@ -156,9 +158,9 @@ class ColumnChanges(CommitMethods):
                 ) from error
 
         try:
-            self._move_to(run_again(self._snapshot, attempt))
+            self.handle.move_to(run_again(self.handle.snapshot, attempt))
         finally:
-            earlier.discard(self._snapshot.store)
+            earlier.discard(self.handle.snapshot.store)
         source.committed()
 
 

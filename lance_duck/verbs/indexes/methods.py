@@ -89,7 +89,7 @@ class IndexChanges(VectorIndexChanges):
         told = progress_of(progress, progress_callback)
         wish = _wish(column, index_type, name, replace, train, index_uuid, told, parameters)
         said = properties_of(commit_message, transaction_properties)
-        self._move_to(create_index(self._to_change, wish, said))
+        self.handle.move_to(create_index(self.handle.base, wish, said))
 
     def create_index_uncommitted(
         self,
@@ -129,7 +129,7 @@ class IndexChanges(VectorIndexChanges):
         """
         told = progress_of(progress, progress_callback)
         if is_vector_kind(index_type):
-            snapshot = self._to_change
+            snapshot = self.handle.base
             wish = vector_wish(
                 *(snapshot, column, index_type, parameters, name),
                 replace=replace,
@@ -139,7 +139,7 @@ class IndexChanges(VectorIndexChanges):
             )
         else:
             wish = _wish(column, index_type, name, replace, train, index_uuid, told, parameters)
-        return create_uncommitted(self._to_change, wish, fragment_ids)
+        return create_uncommitted(self.handle.base, wish, fragment_ids)
 
     def merge_existing_index_segments(self, segments: Sequence[Index]) -> Index:
         """Write one segment with the entries of several that are not committed, and do not commit it.
@@ -148,7 +148,7 @@ class IndexChanges(VectorIndexChanges):
             InvalidInputError: No segments, one given twice, or segments that do not belong together.
             LanceDuckError: A segment is broken.
         """
-        return merge_uncommitted(self._to_change, segments)
+        return merge_uncommitted(self.handle.base, segments)
 
     def commit_existing_index_segments(
         self,
@@ -175,7 +175,7 @@ class IndexChanges(VectorIndexChanges):
             IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
         """
         said = properties_of(commit_message, transaction_properties)
-        self._move_to(commit_segments(self._to_change, index_name, column, segments, said))
+        self.handle.move_to(commit_segments(self.handle.base, index_name, column, segments, said))
         return self
 
     def merge_index_metadata(self, index_uuid: str, index_type: str, *arguments: Any, **more: Any) -> NoReturn:
@@ -198,20 +198,20 @@ class IndexChanges(VectorIndexChanges):
             IndexNotFoundError: There is none of this name.
         """
         said = properties_of(commit_message, transaction_properties)
-        self._move_to(drop_index(self._to_change, name, said))
+        self.handle.move_to(drop_index(self.handle.base, name, said))
 
     def list_indices(self) -> list[IndexInformation]:
         """Describe each segment of each index, by name."""
-        return list_indices(self._snapshot)
+        return list_indices(self.handle.snapshot)
 
     def describe_indices(self) -> list[IndexDescription]:
         """Describe each index, by name; from the manifest alone."""
-        return describe_indices(self._snapshot)
+        return describe_indices(self.handle.snapshot)
 
     @property
     def has_index(self) -> bool:
         """Whether the table has any index."""
-        return bool(self._snapshot.indices)
+        return bool(self.handle.snapshot.indices)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Return figures of an index; see `verbs.index_describe.index_statistics`.
@@ -219,7 +219,7 @@ class IndexChanges(VectorIndexChanges):
         Raises:
             IndexNotFoundError: There is none of this name.
         """
-        return index_statistics(self._snapshot, index_name)
+        return index_statistics(self.handle.snapshot, index_name)
 
     def prewarm_index(
         self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None
@@ -237,20 +237,20 @@ class IndexChanges(VectorIndexChanges):
         """
         if with_position:
             raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}")
-        wanted = {s.uuid for s in segments_named(self._snapshot, name)}
+        wanted = {s.uuid for s in segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
             asked = {uuid_of(given) for given in index_segments}
             if not asked <= wanted:
                 missing = ", ".join(str(uuid) for uuid in asked - wanted)
-                raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self._snapshot.uri)
+                raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self.handle.snapshot.uri)
             wanted = asked
-        for index in catalog(self._snapshot).named(name):
+        for index in catalog(self.handle.snapshot).named(name):
             for ignored in index.ignored:
                 if ignored.metadata.uuid in wanted:
                     raise UnsupportedError(f"index {name!r} cannot be used", found=ignored.reason)
             for segment in index.segments:
                 if segment.uuid in wanted and len(segment.fragments):
-                    open_index(self._snapshot, segment).prewarm()
+                    open_index(self.handle.snapshot, segment).prewarm()
 
 
 def _wish(

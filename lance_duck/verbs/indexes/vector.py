@@ -13,7 +13,7 @@ from lance_duck.index.vector.storage.files import KINDS
 from lance_duck.index.vector.training.index_spec import VectorWish
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.indexes.create import IndexWish, create_index
 from lance_duck.verbs.indexes.kinds import IndexProgress, Progress, check_indexable, one_column, progress_of, uuid_of
 from lance_duck.verbs.indexes.rows import column_path
@@ -33,7 +33,7 @@ _LAYOUT: Final = "V3"
 
 
 @checked_calls
-class VectorIndexChanges(Handle):
+class VectorIndexChanges(TableMethods):
     """Vector indexes of a table, for a handle on one of its versions."""
 
     def create_index(
@@ -134,10 +134,10 @@ class VectorIndexChanges(Handle):
         }
         told = progress_of(progress, progress_callback)
         wish = vector_wish(
-            self._to_change, column, index_type, given, name, replace=replace, train=train, uuid=index_uuid, told=told
+            self.handle.base, column, index_type, given, name, replace=replace, train=train, uuid=index_uuid, told=told
         )
         said = properties_of(commit_message, transaction_properties)
-        self._move_to(create_index(self._to_change, wish, said))
+        self.handle.move_to(create_index(self.handle.base, wish, said))
         return self
 
 

@@ -16,7 +16,7 @@ from lance_duck.commit.committer import new_transaction
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import check_patience, transaction_properties
-from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.merge.explain import explain, metrics_of
 from lance_duck.verbs.merge.plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
 from lance_duck.verbs.merge.run import MergeResult, write_merge
@@ -42,16 +42,16 @@ class MergeInsertBuilder:
     the later one runs again and finds the row.
 
     Args:
-        handle: On the version of the table.
+        dataset: The table.
         on: Key columns; None: the unenforced primary key.
 
     Raises:
         InvalidInputError: No such column, or no key at all.
     """
 
-    def __init__(self, handle: Handle, on: str | Iterable[str] | None = None) -> None:
-        self._handle = handle
-        self._plan = MergePlan(_keys(handle._to_change.schema, on))
+    def __init__(self, dataset: TableMethods, on: str | Iterable[str] | None = None) -> None:
+        self._dataset = dataset
+        self._plan = MergePlan(_keys(dataset.handle.base.schema, on))
         self._said: dict[str, str] | None = None
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
@@ -136,7 +136,7 @@ class MergeInsertBuilder:
         return self._set(target_bases=None, target_all_bases=include_primary)
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Carry it out, and move the handle to the version that results.
+        """Carry it out, and move the dataset to the version that results.
 
         Args:
             data_obj: The source: whatever `write_dataset` takes.
@@ -148,7 +148,7 @@ class MergeInsertBuilder:
             CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
         """
         after, result = self._with_source(data_obj, schema, self._attempts)
-        self._handle._move_to(after)
+        self._dataset.handle.move_to(after)
         return result
 
     def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, MergeResult]:
@@ -168,7 +168,7 @@ class MergeInsertBuilder:
         """
 
         def write(source: MergeSource) -> tuple[Transaction, MergeResult]:
-            snapshot = self._handle._snapshot
+            snapshot = self._dataset.handle.snapshot
             options = self._options(snapshot)
             with UncommittedFiles(snapshot, options.bases) as draft:
                 merged = write_merge(snapshot, self._plan, source, options, draft)
@@ -186,7 +186,7 @@ class MergeInsertBuilder:
             verbose: Name the columns with their types.
         """
         self._plan.check()
-        snapshot = self._handle._snapshot
+        snapshot = self._dataset.handle.snapshot
         names = snapshot.schema.names if schema is None else schema.names
         return explain(self._plan, snapshot, names, schema if verbose else None)
 
@@ -195,7 +195,7 @@ class MergeInsertBuilder:
         began = time.perf_counter()
 
         def attempt(source: MergeSource) -> str:
-            snapshot = self._handle._snapshot
+            snapshot = self._dataset.handle.snapshot
             options = self._options(snapshot)
             with _Undone(snapshot, options.bases) as draft:
                 merged = write_merge(snapshot, self._plan, source, options, draft)
@@ -219,11 +219,11 @@ class MergeInsertBuilder:
                 )
             return after, merged.result
 
-        return run_again(self._handle._to_change, attempt, self._plan.retries, self._plan.timeout.total_seconds())
+        return run_again(self._dataset.handle.base, attempt, self._plan.retries, self._plan.timeout.total_seconds())
 
     def _with_source(self, data: Any, schema: pa.Schema | None, work: Callable[[MergeSource], _T]) -> _T:
         self._plan.check()
-        source = MergeSource(data, self._handle._snapshot.schema, self._plan.on, schema)
+        source = MergeSource(data, self._dataset.handle.snapshot.schema, self._plan.on, schema)
         try:
             return work(source)
         finally:

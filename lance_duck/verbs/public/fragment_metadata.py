@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.public.files_in_place import data_file_at
 from lance_duck.wire import fragment as wire
 
@@ -28,7 +28,7 @@ class DataFile:
     base_id: int | None = None
 
     @staticmethod
-    def create(dataset: Handle, path: str, *, base_id: int | None = None) -> DataFile:
+    def create(dataset: TableMethods, path: str, *, base_id: int | None = None) -> DataFile:
         """Describe a data file that lies in the folder of a table; its columns are known by their names.
 
         Args:
@@ -40,7 +40,7 @@ class DataFile:
             NotFoundError: There is no such file.
             InvalidInputError: It has a column that the table does not have, or of another type.
         """
-        return data_file_of(data_file_at(dataset._snapshot, path, base_id))
+        return data_file_of(data_file_at(dataset.handle.snapshot, path, base_id))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
@@ -19,10 +18,11 @@ from lance_duck.commit import (
     create_table,
 )
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot, open_snapshot
 from lance_duck.snapshot.versions import latest_version
 from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
 from lance_duck.verbs.public.operation_convert import to_operation
 
@@ -41,13 +41,8 @@ _REMEDIES: Final = MappingProxyType(
 
 
 @checked_calls
-class Commits(Handle):
+class Commits(TableMethods):
     """Commits, for the class of handles on a table."""
-
-    @classmethod
-    @abstractmethod
-    def _on(cls, snapshot: Snapshot, uri: str | None = None) -> Self:
-        """Return a handle on a version."""
 
     @classmethod
     def commit(
@@ -102,7 +97,7 @@ class Commits(Handle):
         if base is None:
             v2 = enable_v2_manifest_paths is not False
             made = _create(location, wanted, properties, transaction.uuid, bool(enable_stable_row_ids), v2)
-            return cls._on(made, uri)
+            return cls(uri, table=TableScan(made))
         after = commit(
             base,
             wanted,
@@ -112,7 +107,7 @@ class Commits(Handle):
             detached=bool(detached),
             transaction_uuid=transaction.uuid,
         )
-        return cls._on(after, uri)
+        return cls(uri, table=TableScan(after))
 
     @classmethod
     def commit_batch(
@@ -200,7 +195,7 @@ def _takes_latest(transaction: Transaction, read_version: int | None) -> bool:
 
 def _place(given: str | os.PathLike[str] | Commits, options: Mapping[str, str] | None) -> tuple[Location, str]:
     if isinstance(given, Commits):
-        location = given._snapshot.location
+        location = given.handle.snapshot.location
         return Location(location.uri, {**location.storage_options, **(options or {})}), location.uri
     if not isinstance(given, str | os.PathLike):
         raise InvalidInputError("base_uri", expected="a path, a URI or a dataset", found=type(given).__name__)
@@ -209,8 +204,8 @@ def _place(given: str | os.PathLike[str] | Commits, options: Mapping[str, str] |
 
 def _base(given: str | os.PathLike[str] | Commits, location: Location, read_version: int | None) -> Snapshot | None:
     """Return the version that a change was made from; None when there is no table yet."""
-    if isinstance(given, Commits) and read_version == given._snapshot.version:
-        return given._snapshot
+    if isinstance(given, Commits) and read_version == given.handle.snapshot.version:
+        return given.handle.snapshot
     try:
         return open_snapshot(location.uri, read_version or None, storage_options=location.storage_options)
     except NotFoundError:

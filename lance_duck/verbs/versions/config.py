@@ -9,7 +9,8 @@ from lance_duck.arguments import checked_calls
 from lance_duck.commit.operations import UpdateConfig, UpdateMap
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.change import CommitMethods
+from lance_duck.verbs.change import commit_change
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.wire.schema import PRIMARY_KEY, Field
 from lance_duck.wire.schema_write import is_primary_key
 
@@ -17,7 +18,7 @@ Updates = Mapping[str, str | None]
 
 
 @checked_calls
-class ConfigChanges(CommitMethods):
+class ConfigChanges(TableMethods):
     """Changes of settings and metadata, for a handle on a table.
 
     All take the new values by key: None removes a key, and `replace` all keys that are not named. They are committed as
@@ -39,8 +40,10 @@ class ConfigChanges(CommitMethods):
             CommitConflictError: Another change of the same keys came first.
         """
         update = _update_map(values, replace=replace)
-        self._change(lambda _: UpdateConfig(config_updates=update), commit_message, transaction_properties)
-        return dict(self._snapshot.config)
+        commit_change(
+            self.handle, lambda _: UpdateConfig(config_updates=update), commit_message, transaction_properties
+        )
+        return dict(self.handle.snapshot.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
         """Remove settings of the table; those that there are not are passed over."""
@@ -56,8 +59,10 @@ class ConfigChanges(CommitMethods):
     ) -> dict[str, str]:
         """Change metadata of the table; return all of it. Raises as `update_config`."""
         update = _update_map(values, replace=replace)
-        self._change(lambda _: UpdateConfig(table_metadata_updates=update), commit_message, transaction_properties)
-        return dict(self._snapshot.metadata)
+        commit_change(
+            self.handle, lambda _: UpdateConfig(table_metadata_updates=update), commit_message, transaction_properties
+        )
+        return dict(self.handle.snapshot.metadata)
 
     def update_schema_metadata(
         self,
@@ -69,8 +74,10 @@ class ConfigChanges(CommitMethods):
     ) -> dict[str, str]:
         """Change metadata of the schema; return all of it. Raises as `update_config`."""
         update = _update_map(values, replace=replace)
-        self._change(lambda _: UpdateConfig(schema_metadata_updates=update), commit_message, transaction_properties)
-        return dict(self._snapshot.schema.metadata)
+        commit_change(
+            self.handle, lambda _: UpdateConfig(schema_metadata_updates=update), commit_message, transaction_properties
+        )
+        return dict(self.handle.snapshot.schema.metadata)
 
     def update_field_metadata(
         self,
@@ -95,7 +102,7 @@ class ConfigChanges(CommitMethods):
             _check_primary_key(snapshot, [(fields[path], update) for path, update in updates.items()])
             return UpdateConfig(field_metadata_updates={fields[path].id: update for path, update in updates.items()})
 
-        self._change(make, commit_message, transaction_properties)
+        commit_change(self.handle, make, commit_message, transaction_properties)
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Give the schema other metadata; `update_schema_metadata` with `replace` is its newer name."""

@@ -15,7 +15,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.handle import Handle
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.public.lance_operation import Transaction
 from lance_duck.verbs.public.operation_convert import from_transaction
 from lance_duck.wire.fragment import Fragment
@@ -24,7 +24,7 @@ _IDS = pa.schema([pa.field(ROW_ID, pa.uint64())])
 
 
 @checked_calls
-class Lineage(Handle):
+class Lineage(TableMethods):
     """Comparisons of versions, for a handle on one of them."""
 
     def delta(
@@ -45,14 +45,14 @@ class Lineage(Handle):
                 raise InvalidInputError(
                     "delta", expected="either compared_against, or begin_version and end_version", found="both"
                 )
-            begin_version, end_version = compared_against, self._snapshot.version
+            begin_version, end_version = compared_against, self.handle.snapshot.version
         if begin_version is None or end_version is None:
             raise InvalidInputError("delta", expected="compared_against, or both begin_version and end_version")
         if begin_version > end_version:
             raise InvalidInputError(
                 "delta", expected="a begin version that is not newer", found=f"{begin_version} and {end_version}"
             )
-        return DatasetDelta(self._snapshot, begin_version, end_version)
+        return DatasetDelta(self.handle.snapshot, begin_version, end_version)
 
 
 @checked_calls

@@ -13,12 +13,14 @@ from uuid import uuid4
 from lance_duck.arguments import checked_calls
 from lance_duck.commit import Restore, UpdateBases, commit, run_again
 from lance_duck.errors import AlreadyExistsError, FormatError, NotFoundError
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot, Version, open_snapshot, refs
 from lance_duck.snapshot.publish import forget_table
 from lance_duck.snapshot.versions import all_versions, latest_version, load_manifest
 from lance_duck.store import local_path
-from lance_duck.verbs.change import CommitMethods
+from lance_duck.verbs.change import commit_change
 from lance_duck.verbs.change import transaction_properties as properties_of
+from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.public.bases import new_bases
 from lance_duck.verbs.versions.clone import clone
 from lance_duck.wire import paths
@@ -26,17 +28,17 @@ from lance_duck.wire.paths import ManifestName
 
 
 @checked_calls
-class VersionChanges(CommitMethods):
+class VersionChanges(TableMethods):
     """Changes of what the versions of a table are, for a handle on one."""
 
     def restore(
         self, *, commit_message: str | None = None, transaction_properties: Mapping[str, str] | None = None
     ) -> None:
         """Make the table what it is in the version of this handle, as a new version."""
-        operation = Restore(self._snapshot.version)
-        said = properties_of(commit_message, transaction_properties)
-        newest = self._snapshot.checkout()
-        self._move_to(run_again(newest, lambda snapshot: commit(snapshot, operation, properties=said)))
+        operation = Restore(self.handle.snapshot.version)
+        properties = properties_of(commit_message, transaction_properties)
+        newest = self.handle.snapshot.checkout()
+        self.handle.move_to(run_again(newest, lambda snapshot: commit(snapshot, operation, properties=properties)))
 
     def add_bases(self, new_bases: Sequence[Any], transaction_properties: Mapping[str, str] | None = None) -> Self:
         """Add base paths: other places for data files, that writes choose by `target_bases`.
@@ -51,7 +53,7 @@ class VersionChanges(CommitMethods):
         Raises:
             InvalidInputError: A path, name or id is taken.
         """
-        self._change(lambda snapshot: _update_bases(snapshot, new_bases), None, transaction_properties)
+        commit_change(self.handle, lambda snapshot: _update_bases(snapshot, new_bases), None, transaction_properties)
         return self
 
     def create_branch(
@@ -76,7 +78,8 @@ class VersionChanges(CommitMethods):
             NotFoundError: There is no such version.
             InvalidInputError: The name cannot be one.
         """
-        return self._on(start_branch(self._snapshot, branch, reference, storage_options))
+        start = start_branch(self.handle.snapshot, branch, reference, storage_options)
+        return type(self)(start.uri, table=TableScan(start))
 
     def shallow_clone(
         self,
@@ -98,8 +101,8 @@ class VersionChanges(CommitMethods):
             AlreadyExistsError: There is a table.
             NotFoundError: There is no such version.
         """
-        made = copy_version(self._snapshot, target_path, reference, storage_options, shallow=True)
-        return self._on(made, os.fspath(target_path))
+        clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=True)
+        return type(self)(os.fspath(target_path), table=TableScan(clone))
 
     def deep_clone(
         self,
@@ -108,8 +111,8 @@ class VersionChanges(CommitMethods):
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
         """Make a table that begins as a version of this one, with copies of its files; see `shallow_clone`."""
-        made = copy_version(self._snapshot, target_path, reference, storage_options, shallow=False)
-        return self._on(made, os.fspath(target_path))
+        clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=False)
+        return type(self)(os.fspath(target_path), table=TableScan(clone))
 
     @staticmethod
     def drop(
@@ -130,14 +133,16 @@ class VersionChanges(CommitMethods):
 
         Nobody else may change the table meanwhile. When it is stopped, it can be run again.
         """
-        store = self._snapshot.store
+        store = self.handle.snapshot.store
         for name in all_versions(store):
             if name.naming == 1:
                 store.copy(name.path, ManifestName(name.version, 2).path)
                 store.sync()
                 store.delete([name.path])
-        location = self._snapshot.location
-        self._move_to(open_snapshot(location.uri, self._snapshot.version, storage_options=location.storage_options))
+        location = self.handle.snapshot.location
+        self.handle.move_to(
+            open_snapshot(location.uri, self.handle.snapshot.version, storage_options=location.storage_options)
+        )
 
 
 def start_branch(

@@ -47,7 +47,7 @@ def columns() -> dict[str, pa.Array]:
 def readers(request, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("few"))
     table = ld.write_dataset(pa.table(columns()), path, data_storage_version=request.param)
-    snapshot = table._snapshot
+    snapshot = table.handle.snapshot
     data_file = snapshot.fragments[0].files[0]
     file = snapshot.data_file(data_file)
 

@@ -26,8 +26,8 @@ def dataset(tmp_path: Path, request: pytest.FixtureRequest) -> ld.LanceDataset:
 
 
 def counted(dataset: ld.LanceDataset, query: object = QUERY) -> int | None:
-    (index,) = catalog(dataset._snapshot).over("x")
-    return count(dataset._snapshot, index, query)  # type: ignore[arg-type]
+    (index,) = catalog(dataset.handle.snapshot).over("x")
+    return count(dataset.handle.snapshot, index, query)  # type: ignore[arg-type]
 
 
 def scanned(dataset: ld.LanceDataset, condition: str = "x BETWEEN 10 AND 2500") -> int:

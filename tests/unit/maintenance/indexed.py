@@ -33,7 +33,7 @@ def batch(start: int, rows: int) -> pa.Table:
 
 def with_index(dataset: ld.LanceDataset, kind: PlainKind, *parts: list[int], column: str = "x") -> ld.LanceDataset:
     """The table with one segment for each list of fragments; one for all without."""
-    snapshot = dataset._snapshot
+    snapshot = dataset.handle.snapshot
     segments = [built(snapshot, kind, column, part) for part in parts] or [built(snapshot, kind, column)]
     indexed(snapshot, *segments)
     return ld.dataset(dataset.uri)
@@ -41,13 +41,13 @@ def with_index(dataset: ld.LanceDataset, kind: PlainKind, *parts: list[int], col
 
 def covers(dataset: ld.LanceDataset, name: str = "x_idx") -> list[list[int]]:
     """Fragments in the bitmap of each segment."""
-    found = [s for s in dataset._snapshot.indices if s.name == name]
+    found = [s for s in dataset.handle.snapshot.indices if s.name == name]
     return [roaring_values(s.fragment_bitmap or b"", "test", 1 << 32).tolist() for s in found]
 
 
 def check(dataset: ld.LanceDataset, column: str = "x") -> set[int]:
     """Every segment finds just the rows that there are in the fragments it answers for; returns these fragments."""
-    snapshot = dataset._snapshot
+    snapshot = dataset.handle.snapshot
     rows = dataset.to_table(columns=[column, "_rowaddr"])
     values, addresses = rows[column].to_numpy(), rows["_rowaddr"].to_numpy().astype(np.uint64)
     answered: set[int] = set()

@@ -31,7 +31,7 @@ def test_segments_go_with_the_last_version_that_names_them(tmp_path: Path, kind:
     dataset = compact(with_index(write(path), kind))
     assert len(directories(path)) == 2
     assert clean(path) == 1
-    assert directories(path) == {str(dataset._snapshot.indices[0].uuid)}
+    assert directories(path) == {str(dataset.handle.snapshot.indices[0].uuid)}
     assert check(ld.dataset(path)) == {6}
 
 

@@ -32,7 +32,9 @@ def path(tmp_path: Path) -> Path:
 
 def elsewhere(path: Path, orders: Sequence[Any]) -> list[Any]:
     """What another process makes of orders."""
-    done = [order.write(ld.dataset(path, order.version)._snapshot) for order in pickle.loads(pickle.dumps(orders))]
+    done = [
+        order.write(ld.dataset(path, order.version).handle.snapshot) for order in pickle.loads(pickle.dumps(orders))
+    ]
     return list(pickle.loads(pickle.dumps(done)))
 
 
@@ -43,7 +45,7 @@ def compacted(path: Path, write: Callable[[Any], Any] | None = None, batch: int 
     def written(_: object, orders: Sequence[Any]) -> list[Any]:
         return (write or anywhere)(orders)
 
-    snapshot = ld.dataset(path)._snapshot
+    snapshot = ld.dataset(path).handle.snapshot
     return compact_in_parts(snapshot, OPTIONS, written, batch=lambda groups: batch, **{"follow": anywhere, **more})
 
 

@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 def reused(dataset: ld.LanceDataset) -> int | None:
     """Versions that the fragment reuse index has."""
-    reuse = reuse_of(dataset._snapshot)
+    reuse = reuse_of(dataset.handle.snapshot)
     return None if reuse is None else len(reuse.versions)
 
 
@@ -124,7 +124,7 @@ def test_a_large_reuse_index_has_a_file(path: Path, kind: PlainKind, monkeypatch
     dataset = with_index(write(path), kind)
     dataset.delete("key % 4 = 1")
     dataset = compact(dataset, **DEFER)
-    entry = dataset._snapshot.indices[-1]
+    entry = dataset.handle.snapshot.indices[-1]
     assert (path / "_indices" / str(entry.uuid) / "details.binpb").stat().st_size > 100
     dataset = ld.dataset(path)
     assert check(dataset) == {6}
@@ -175,8 +175,8 @@ def test_fragments_of_an_index_of_an_unknown_kind_stay_as_they_are(
     path: Path, kind: PlainKind, options: dict[str, Any], fragments: int
 ) -> None:
     dataset = write(path)
-    segment = changed(built(dataset._snapshot, kind, fragments=[0, 1, 2]), details_type="/other.Unknown")
-    indexed(dataset._snapshot, segment)
+    segment = changed(built(dataset.handle.snapshot, kind, fragments=[0, 1, 2]), details_type="/other.Unknown")
+    indexed(dataset.handle.snapshot, segment)
     dataset = compact(ld.dataset(path), **options)
     assert len(dataset.get_fragments()) == fragments
     assert covers(dataset) == [{4: [0, 1, 2], 2: [6] if options == DEFER else []}[fragments]]
@@ -184,19 +184,19 @@ def test_fragments_of_an_index_of_an_unknown_kind_stay_as_they_are(
 
 def test_fragments_of_an_index_that_does_not_say_what_it_covers_stay(path: Path, kind: PlainKind) -> None:
     dataset = write(path)
-    segment = changed(built(dataset._snapshot, kind), details_type="/other.Unknown", fragment_bitmap=None)
-    indexed(dataset._snapshot, segment)
+    segment = changed(built(dataset.handle.snapshot, kind), details_type="/other.Unknown", fragment_bitmap=None)
+    indexed(dataset.handle.snapshot, segment)
     assert compact(ld.dataset(path)).version == 7
 
 
 def test_a_vector_index_is_deferred_while_the_others_follow(path: Path, kind: PlainKind) -> None:
     dataset = with_index(write(path), kind)
-    vector = changed(built(dataset._snapshot, kind, "y"), details_type="/lance.index.pb.VectorIndexDetails")
-    indexed(dataset._snapshot, vector)
-    before = {s.name: s.uuid for s in ld.dataset(path)._snapshot.indices}
+    vector = changed(built(dataset.handle.snapshot, kind, "y"), details_type="/lance.index.pb.VectorIndexDetails")
+    indexed(dataset.handle.snapshot, vector)
+    before = {s.name: s.uuid for s in ld.dataset(path).handle.snapshot.indices}
     dataset = compact(ld.dataset(path))
-    after = {s.name: s.uuid for s in dataset._snapshot.indices}
-    built_on = {s.name: s.dataset_version for s in dataset._snapshot.indices}
+    after = {s.name: s.uuid for s in dataset.handle.snapshot.indices}
+    built_on = {s.name: s.dataset_version for s in dataset.handle.snapshot.indices}
     assert (built_on["x_idx"], built_on["y_idx"] < dataset.version) == (dataset.version, True)
     assert (after["x_idx"] != before["x_idx"], after["y_idx"] == before["y_idx"]) == (True, True)
     assert (covers(dataset, "x_idx"), covers(dataset, "y_idx"), reused(dataset)) == ([[6]], [[6]], 1)
@@ -301,18 +301,18 @@ def test_an_index_made_meanwhile_is_seen_by_a_compaction(path: Path, kind: Plain
 
 def test_an_index_of_fragments_that_were_compacted_meanwhile_is_refused(path: Path, kind: PlainKind) -> None:
     dataset = write(path)
-    segment = built(dataset._snapshot, kind)
+    segment = built(dataset.handle.snapshot, kind)
     compact(ld.dataset(path), **DEFER)
     with pytest.raises(RetryableError, match="Rewrite"):
-        commit(dataset._snapshot, CreateIndex([segment]))
+        commit(dataset.handle.snapshot, CreateIndex([segment]))
 
 
 def test_the_reuse_index_is_not_replaced_over_a_compaction(path: Path, kind: PlainKind) -> None:
     dataset = compact(with_index(write(path), kind), target_rows_per_fragment=30, **DEFER)
-    entry = dataset._snapshot.indices[-1]
+    entry = dataset.handle.snapshot.indices[-1]
     compact(ld.dataset(path), **DEFER)
     with pytest.raises(RetryableError, match="Rewrite"):
-        commit(dataset._snapshot, CreateIndex([changed(entry, dataset_version=1)], [entry]))
+        commit(dataset.handle.snapshot, CreateIndex([changed(entry, dataset_version=1)], [entry]))
 
 
 def test_rows_that_were_deleted_or_added_meanwhile_are_neither_lost_nor_found_twice(
@@ -354,5 +354,5 @@ def test_segments_of_a_clone_lie_at_the_source_until_they_are_rewritten(
     assert not (tmp_path / "clone.lance" / "_indices").exists()
     clone = compact(clone)
     assert check(clone) == set(clone.fragment_ids())
-    assert {s.base_id for s in clone._snapshot.indices if s.name == "x_idx"} == {None}
+    assert {s.base_id for s in clone.handle.snapshot.indices if s.name == "x_idx"} == {None}
     assert check(ld.dataset(path)) == set(dataset.fragment_ids())

@@ -105,7 +105,7 @@ def test_deletions_of_a_fragment_add_up_in_either_kind_of_file(tmp_path: Path) -
     ds = ld.write_dataset(table(list(range(12_000))), tmp_path / "t", storage_options=OPTIONS)
     for step, suffix in ((100, "arrow"), (2, "bin")):
         ds.delete(f"id % {step} = 0")
-        file = ds._snapshot.fragments[0].deletion_file
+        file = ds.handle.snapshot.fragments[0].deletion_file
         assert (file.suffix, file.num_deleted_rows) == (suffix, 12_000 // step)
     assert ds.count_rows() == 6000
 
@@ -298,7 +298,7 @@ def test_columns_rewritten_in_place_leave_fragments_and_deletions_as_they_are(ds
         ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(source)
     assert ds.fragment_ids() == [0, 1]
     assert content(ds) == {0: 0, 1: 10, 3: 30, 4: 4, 5: 5, 6: 6, 7: 70, 8: 8, 9: 9}
-    assert [len(fragment.files) for fragment in ds._snapshot.fragments] == [2, 2]
+    assert [len(fragment.files) for fragment in ds.handle.snapshot.fragments] == [2, 2]
     assert content(ds, "name")[3] == "s3"
 
 

@@ -17,7 +17,7 @@ LOCAL = {"fsync": "false"}
 
 
 def batches(dataset: ld.LanceDataset, most: int = 1 << 20, **options: Any) -> list[pa.RecordBatch]:
-    return list(written_batches(TableScan(dataset._snapshot), ScanOptions(**options), most))
+    return list(written_batches(TableScan(dataset.handle.snapshot), ScanOptions(**options), most))
 
 
 def data_of(parts: list[pa.RecordBatch], name: str = "b") -> list[bytes | None]:
@@ -94,7 +94,7 @@ def test_references_stay_references(tmp_path: Path) -> None:
         None,
         nothing | {"uri": uri},
     ]
-    options = kept_blobs(dataset._snapshot)
+    options = kept_blobs(dataset.handle.snapshot)
     assert options.place(uri, "") == (1, "f")
     assert options.place("s3://elsewhere/x", "") == (0, "s3://elsewhere/x")
 

@@ -49,7 +49,7 @@ def test_rows_taken_often_are_those_taken_once(table: ld.LanceDataset, columns: 
 def test_only_narrow_columns_without_nulls_are_held(table: ld.LanceDataset) -> None:
     for _ in range(column_cache._LEAST_TAKES):
         table.take([1, 400, 7])
-    kept = table._table.taker._held
+    kept = table.handle.table.taker._held
     assert kept.nbytes == 500 * (8 + 1 + 4 + 2 + 4)
 
 
@@ -63,4 +63,4 @@ def test_a_column_is_not_held_above_the_limit(table: ld.LanceDataset, monkeypatc
     monkeypatch.setattr(column_cache, "MOST_BYTES", 1000)
     for _ in range(column_cache._LEAST_TAKES):
         assert table.take([5, 2], ["id", "small"])["id"].to_pylist() == [6, 2]
-    assert table._table.taker._held.nbytes == 500
+    assert table.handle.table.taker._held.nbytes == 500

@@ -59,14 +59,14 @@ class Elsewhere:
 
     def _built(self, order: Any, wish: IndexWish | None) -> Any:
         order = pickle.loads(pickle.dumps(order))
-        snapshot = ld.dataset(self.path, order.version)._snapshot
+        snapshot = ld.dataset(self.path, order.version).handle.snapshot
         made = order.build(snapshot, wish.parameters) if isinstance(order, PartOrder) else order.build(snapshot)
         return pickle.loads(pickle.dumps(made))
 
 
 def created(path: Path, writer: Writer | None = None) -> Elsewhere:
     workers = Elsewhere(path, writer)
-    snapshot = ld.dataset(path)._snapshot
+    snapshot = ld.dataset(path).handle.snapshot
     create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), workers.parts)
     return workers
 
@@ -86,7 +86,7 @@ def covered(path: Path) -> list[list[int]]:
 
 
 def test_runs_are_neighbours_of_as_many_rows(path: Path) -> None:
-    snapshot = ld.dataset(path)._snapshot
+    snapshot = ld.dataset(path).handle.snapshot
     assert runs_of(snapshot, range(6), 3) == [(0, 1), (2, 3), (4, 5)]
     assert runs_of(snapshot, [5, 0], 9) == [(0,), (5,)]
     assert runs_of(snapshot, range(6), 1) == [tuple(range(6))]
@@ -132,7 +132,7 @@ def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
             super().build(now, orders)
             return super().build(now, orders)
 
-    snapshot = ld.dataset(path)._snapshot
+    snapshot = ld.dataset(path).handle.snapshot
     create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), Twice(path).parts)
     assert len(list((path / "_indices").iterdir())) == 3
     check(path)
@@ -144,7 +144,7 @@ def test_what_fails_leaves_nothing(path: Path) -> None:
             super().build(now, orders)
             raise StoreError("the disk is full")
 
-    snapshot = ld.dataset(path)._snapshot
+    snapshot = ld.dataset(path).handle.snapshot
     with pytest.raises(StoreError):
         create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), Failing(path).parts)
     assert not (path / "_indices").exists()
@@ -157,7 +157,7 @@ def test_new_rows_are_covered_in_parts(path: Path, merge: int | None) -> None:
     for first in (100, 200, 300, 400):
         ld.dataset(path).insert(rows(first, 10))
     workers = Elsewhere(path, lambda dataset: dataset.insert(rows(500, 10)))
-    optimize_in_parts(ld.dataset(path)._snapshot, OptimizeOptions(merge), workers)
+    optimize_in_parts(ld.dataset(path).handle.snapshot, OptimizeOptions(merge), workers)
     segments = {None: 2, 0: 5, 2: 3}[merge]
     assert len(covered(path)) == segments
     assert len(set().union(*covered(path))) == 10
@@ -171,7 +171,7 @@ def test_a_broken_index_is_left_as_it_is(path: Path) -> None:
     for file in path.glob("_indices/*/page_data.lance"):
         file.write_bytes(b"")
     with pytest.warns(IndexWarning, match="left as it is"):
-        after, segments = optimize_in_parts(ld.dataset(path)._snapshot, OptimizeOptions(), Elsewhere(path))
+        after, segments = optimize_in_parts(ld.dataset(path).handle.snapshot, OptimizeOptions(), Elsewhere(path))
     assert segments == []
     assert covered(path) == before
     assert after.version == ld.dataset(path).version
@@ -182,4 +182,4 @@ def test_a_kind_that_is_misspelled_is_answered_with_one_of_its_family(tmp_path: 
     vectors = pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float32(), 2))
     table = ld.write_dataset(pa.table({"id": range(4), "vec": vectors}), tmp_path / "t.lance")
     with pytest.raises(NotIndexableError, match=f"did you mean '{meant}'"):
-        index_wish(table._to_change, "id" if meant == "BTREE" else "vec", kind, {})
+        index_wish(table.handle.base, "id" if meant == "BTREE" else "vec", kind, {})

@@ -77,7 +77,7 @@ PLAN = MergePlan(("id",), matched=UPDATE, insert=True)
 
 
 def write(table: ld.LanceDataset, plan: MergePlan, *batches: Pairs) -> MergePart:
-    snapshot = table._snapshot
+    snapshot = table.handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         return write_part(snapshot, plan, batches, WriteOptions(), draft)
 
@@ -104,7 +104,7 @@ def test_keys_of_a_table_are_those_that_are_sought(
     sought = KeyIndex([pa.chunked_array([pa.array([1, 5, 77], pa.int64())])], ["id"])
     found = [
         (keys.to_pylist(), addresses.tolist(), lost.tolist())
-        for keys, addresses, lost in table_keys(table._snapshot, PLAN, [1], sought)
+        for keys, addresses, lost in table_keys(table.handle.snapshot, PLAN, [1], sought)
         if len(keys)
     ]
     assert found == [([(5).to_bytes(8, "little")], [1 << 32 | 2], [False])]
@@ -128,7 +128,7 @@ def test_keys_that_are_too_many_to_tell_stand_for_all(tmp_path: Path, monkeypatc
 
 
 def commit(table: ld.LanceDataset, parts: list[MergePart]) -> Any:
-    snapshot = table._snapshot
+    snapshot = table.handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         return commit_parts(
             snapshot, PLAN, ["id", "s"], parts, lambda gone: delete_offsets(snapshot, gone, draft), draft

@@ -205,8 +205,8 @@ def test_a_source_that_fails_leaves_nothing(table: ld.LanceDataset, place: str) 
 def test_a_table_that_needs_more_of_writers_is_left_alone(table: ld.LanceDataset, monkeypatch: Any) -> None:
     monkeypatch.setattr(flags, "WRITABLE", 0)
     table.update_config  # noqa: B018  a handle that was opened before
-    manifest = table._snapshot.manifest.proto
-    monkeypatch.setattr(type(table._snapshot.manifest), "writer_flags", 1 << 20)
+    manifest = table.handle.snapshot.manifest.proto
+    monkeypatch.setattr(type(table.handle.snapshot.manifest), "writer_flags", 1 << 20)
     before = left(table.uri)
     with pytest.raises(UnsupportedError, match="1048576"):
         ld.write_dataset(ROWS, table, mode="append")
