@@ -1,4 +1,4 @@
-"""LanceFileSession: the files below one place, without a table that they are of."""
+"""LanceFileSession: the files below one place, without a table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LanceFileSession:
 
     def open_reader(self, path: str, columns: Iterable[str] | None = None) -> LanceFileReader:
         """Open a data file; see `LanceFileReader`."""
-        return LanceFileReader.over(self._store.open(path), columns)
+        return LanceFileReader(path, columns=columns, source=self._store.open(path))
 
     def open_writer(
         self,
@@ -61,13 +61,13 @@ class LanceFileSession:
         max_page_bytes: int | None = None,
     ) -> LanceFileWriter:
         """Begin a data file; see `LanceFileWriter`."""
-        return LanceFileWriter.into(
-            self._store,
+        return LanceFileWriter(
             path,
             schema,
             data_cache_bytes=data_cache_bytes,
             version=version,
             max_page_bytes=max_page_bytes,
+            store=self._store,
         )
 
     def contains(self, path: str) -> bool:
@@ -82,7 +82,7 @@ class LanceFileSession:
         """Return what lies directly in a directory, found among all that is below it; None: in the place itself."""
         inside = (path or "").strip("/")
         begin = f"{inside}/" if inside else ""
-        below = [found.removeprefix(begin) for found in self.list(inside)]
+        below = [file.removeprefix(begin) for file in self.list(inside)]
         folders = dict.fromkeys(name.partition("/")[0] for name in below if "/" in name)
         return ListResult([begin + name for name in folders], [begin + name for name in below if "/" not in name])
 
@@ -93,8 +93,8 @@ class LanceFileSession:
             NotFoundError: There is no such file.
             CorruptError: It does not have these bytes.
         """
-        (found,) = self._store.open(path).read([(offset, length)])
-        return found.tobytes()
+        (content,) = self._store.open(path).read([(offset, length)])
+        return content.tobytes()
 
     def delete_file(self, path: str) -> None:
         """Delete a file.

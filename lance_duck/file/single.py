@@ -1,4 +1,4 @@
-"""One data file by itself, without the table that it is of."""
+"""A data file that is read by itself, without a table."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ class LanceFileReader:
         path: Path or URI of the file.
         storage_options: Settings of the object store.
         columns: Names of the columns to read ("a.b" for a field of a struct), in the order wanted; None: all.
+        source: The file, where it is open already; None: it is opened.
 
     Raises:
         NotFoundError: There is no such file.
@@ -63,25 +64,15 @@ class LanceFileReader:
         path: str | os.PathLike[str],
         storage_options: Mapping[str, str] | None = None,
         columns: Iterable[str] | None = None,
+        *,
+        source: ByteSource | None = None,
     ) -> None:
-        text = os.fspath(path)
-        local = local_path(text)
-        self._begin(open_source(text if local is None else os.path.abspath(local), storage_options), columns)
-
-    @classmethod
-    def over(cls, source: ByteSource, columns: Iterable[str] | None = None) -> LanceFileReader:
-        """Read a file that is open already; the columns are those of the constructor."""
-        reader = cls.__new__(cls)
-        reader._begin(source, columns)
-        return reader
-
-    def _begin(self, source: ByteSource, columns: Iterable[str] | None) -> None:
-        self._file = run(open_file(source))
+        self._file = run(open_file(_source(path, storage_options) if source is None else source))
         descriptor = self._file.descriptor.schema
         self._whole = schema_from_proto(descriptor.fields, descriptor.metadata)
         self._places = physical_columns(self._whole.fields, self._file.version)
-        chosen = self._whole if columns is None else _chosen(self._whole, columns)
-        fields = chosen.with_blob_bytes().fields
+        schema = self._whole if columns is None else _selection(self._whole, columns)
+        fields = schema.with_blob_bytes().fields
         self._schema = pa.schema([f.to_arrow(scan=True) for f in fields], self._whole.arrow.metadata)
         self._columns = [open_column(f, self._locate, self._file.num_rows) for f in fields]
 
@@ -110,8 +101,8 @@ class LanceFileReader:
         """
         total = self._file.num_rows
         if not 0 <= start <= start + num_rows <= total:
-            found = f"{num_rows} from {start}"
-            raise InvalidInputError("row range", where=self._path, expected=f"within {total} rows", found=found)
+            rows = f"{num_rows} from {start}"
+            raise InvalidInputError("row range", where=self._path, expected=f"within {total} rows", found=rows)
         step, stop = _batch_rows(batch_size), start + num_rows if self._columns else start
         return self._stream(self._spans(start, stop, step))
 
@@ -135,11 +126,11 @@ class LanceFileReader:
         return describe_file(self._file, self._whole.arrow)
 
     def file_statistics(self) -> FileStatistics:
-        """Return pages and bytes of each physical column."""
+        """Return the pages and bytes of each physical column."""
         return file_statistics(self._file)
 
     def read_global_buffer(self, index: int) -> bytes:
-        """Return bytes of a global buffer; buffer 0 has the schema.
+        """Return the bytes of a global buffer; buffer 0 has the schema.
 
         Raises:
             InvalidInputError: There is no such buffer.
@@ -147,7 +138,7 @@ class LanceFileReader:
         return run(self._file.global_buffer(index)).tobytes()
 
     def num_rows(self) -> int:
-        """Return rows of the file."""
+        """Return the number of rows of the file."""
         return self._file.num_rows
 
     @property
@@ -165,10 +156,10 @@ class LanceFileReader:
         """Yield batches of `step` rows; several are read at once while they are small."""
         span = step
         while start < stop:
-            found = self._batch(slice(start, min(start + span, stop)))
-            yield from (found.slice(at, step) for at in range(0, found.num_rows, step))
-            start += found.num_rows
-            if found.nbytes < _SPAN_BYTES:
+            batch = self._batch(slice(start, min(start + span, stop)))
+            yield from (batch.slice(at, step) for at in range(0, batch.num_rows, step))
+            start += batch.num_rows
+            if batch.nbytes < _SPAN_BYTES:
                 span *= 2
 
     def _batch(self, rows: Rows) -> pa.RecordBatch:
@@ -176,7 +167,13 @@ class LanceFileReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _chosen(schema: Schema, columns: Iterable[str]) -> Schema:
+def _source(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> ByteSource:
+    text = os.fspath(path)
+    local = local_path(text)
+    return open_source(text if local is None else os.path.abspath(local), storage_options)
+
+
+def _selection(schema: Schema, columns: Iterable[str]) -> Schema:
     if isinstance(columns, str | bytes):
         raise InvalidInputError("bad columns", expected="a list of names", found=type(columns).__name__)
     tops = {field.id: field for field in schema.fields}

@@ -1,4 +1,4 @@
-"""One new data file by itself, without a table that it is of."""
+"""A data file that is written by itself, without a table."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class LanceFileWriter:
         version: "2.0", "2.1", "2.2" or "stable"; None is "2.2".
         storage_options: Settings of the object store.
         max_page_bytes: Most bytes of values of a page.
+        store: The store that the path is in, where that is open already; None: it is opened.
 
     Attributes:
         closed: Whether `close` was called.
@@ -54,39 +55,13 @@ class LanceFileWriter:
         version: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         max_page_bytes: int | None = None,
-    ) -> None:
-        store, name = file_place(path, storage_options)
-        self._open(store, name, schema, (data_cache_bytes, max_page_bytes), version)
-
-    @classmethod
-    def into(
-        cls,
-        store: Store,
-        name: str,
-        schema: pa.Schema | None = None,
-        *,
-        data_cache_bytes: int | None = None,
-        version: str | None = None,
-        max_page_bytes: int | None = None,
-    ) -> LanceFileWriter:
-        """Write a file of a store that is open already; the other arguments are those of the constructor."""
-        writer = cls.__new__(cls)
-        writer._open(store, name, schema, (data_cache_bytes, max_page_bytes), version)
-        return writer
-
-    def _open(
-        self,
-        store: Store,
-        name: str,
-        schema: pa.Schema | None,
-        limits: tuple[int | None, int | None],
-        version: str | None,
+        store: Store | None = None,
     ) -> None:
         self.closed = False
         self.size_bytes: int | None = None
-        self._store, self._name = store, name
+        self._store, self._name = file_place(path, storage_options) if store is None else (store, os.fspath(path))
         self._version = _STABLE if version in (None, "stable") else str(version)
-        self._limits = limits
+        self._limits = data_cache_bytes, max_page_bytes
         self._metadata: dict[str, str] = {}
         self._global_buffers: list[bytes] = []
         self._writer: FileWriter | None = None
@@ -194,7 +169,7 @@ class LanceFileWriter:
 
 
 def stable_version() -> str:
-    """Return version of data files that is written unless asked otherwise."""
+    """Return the version of data files that is written unless another is asked for."""
     return _STABLE
 
 
