@@ -29,7 +29,7 @@ HOMES: dict[str, set[str]] = {
     "obstore": {"store"},
     "pyroaring": {"rows"},
     "sqlglot": {"duck"},
-    "tenacity": {"commit"},
+    "tenacity": {"retry"},
     "faiss": {"index"},
     "matplotlib": {"recall"},
     "pyspark": {"spark"},

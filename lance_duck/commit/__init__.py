@@ -36,7 +36,7 @@ from lance_duck.commit.operations import (
     UpdateConfig,
     UpdateMap,
 )
-from lance_duck.commit.retry import run_again
+from lance_duck.commit.races import run_again
 
 __all__ = [
     "REWRITE_COLUMNS",

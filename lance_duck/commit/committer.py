@@ -13,9 +13,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
-from tenacity.stop import stop_base
-
 from lance_duck.commit.conflicts import MAKE_AGAIN, check, who
 from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE
@@ -34,6 +31,7 @@ from lance_duck.errors import (
     RetryableError,
     StoreError,
 )
+from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Snapshot, versions
 from lance_duck.snapshot.publish import publish_manifest, write_version_hint
 from lance_duck.store import Store
@@ -46,8 +44,6 @@ from lance_duck.wire.pb import transaction_pb2
 DEFAULT_RETRIES: Final = 20
 Guard = Callable[[Snapshot], None]
 Amend = Callable[[Snapshot, ManifestDraft, Callable[[str], None]], None]
-
-_FIRST_WAIT, _LONGEST_WAIT = 0.005, 1.0
 
 
 def commit(
@@ -101,17 +97,12 @@ def commit(
         return attempts.detached()
     if paths.is_detached(snapshot.version):
         raise InvalidInputError("a detached version has no next one", where=snapshot.uri, remedy="commit detached=True")
-    stop: stop_base = stop_after_attempt(retries + 1)
-    if timeout is not None:
-        stop = stop | stop_after_delay(timeout)
-    wait = wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT)
-    retrying = Retrying(stop=stop, wait=wait, retry=retry_if_exception_type(AlreadyExistsError), reraise=True)
     try:
-        return retrying(attempts.attempt)
+        return RetryPolicy(retries, timeout).run(attempts.attempt, AlreadyExistsError)
     except AlreadyExistsError as error:
         return attempts.own_or(
             RetryableError(
-                f"{operation.name} lost {retrying.statistics['attempt_number']} races",
+                f"{operation.name} lost {attempts.races} races",
                 where=snapshot.uri,
                 remedy="run it again, with more retries",
             ),
@@ -179,6 +170,7 @@ class _Commit:
     guard: Guard | None = None
     amend: Amend | None = None
     may_rebase = True
+    races = 0
 
     def __init__(self, snapshot: Snapshot, transaction: transaction_pb2.Transaction) -> None:
         flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
@@ -190,8 +182,9 @@ class _Commit:
         if transaction.HasField("update") and snapshot.has_stable_row_ids:
             recall_created_at(transaction, snapshot)
 
-    def attempt(self) -> Snapshot:
+    def attempt(self, number: int) -> Snapshot:
         """Try once; AlreadyExistsError when another commit was faster."""
+        self.races = number + 1
         name, own = self._catch_up()
         if own is not None:
             return own

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
 from lance_duck.errors import JobError, LanceDuckError, StoreError
+from lance_duck.retry import RetryPolicy
 from lance_duck.spark.jobs.failures import error_in
 from lance_duck.spark.jobs.progress import described
 from lance_duck.spark.jobs.scratch import LARGE, Scratch, ScratchRef
@@ -35,7 +36,7 @@ Progress = Callable[[int, int], Any]
 _SCHEMA: Final = pa.schema([("number", pa.int64()), ("outcome", pa.int64()), ("said", pa.binary())])
 _COLUMNS: Final = "number long, outcome long, said binary"
 _RESULT, _FAR, _ERROR, _PASSING, _SKIPPED = range(5)
-_ATTEMPTS: Final = 3
+_ROUNDS: Final = RetryPolicy(2)
 _LINES: Final = 12
 _PROBES: Final = 1 << 16
 
@@ -74,14 +75,17 @@ def run_jobs(
     tasks = _TaskFunction(work, _packed(jobs, scratch), scratch)
     results: list[Any] = [None] * len(jobs)
     left = list(range(len(jobs)))
-    for attempt in range(_ATTEMPTS):
+
+    def run_round(number: int) -> None:
+        nonlocal left
         told = None if progress is None else _told(progress, len(jobs), len(left), parallelism)
         with described(spark, f"{words}: {len(left)} jobs", told):
-            found = _run(spark, tasks, left, parallelism)
-        again = _take(found, results, scratch, note, last=attempt + 1 == _ATTEMPTS)
-        if not again:
-            break
-        left = again
+            rows = _run(spark, tasks, left, parallelism)
+        left = _take(rows, results, scratch, note, last=number == _ROUNDS.retries)
+        if left:
+            raise _JobsLeftError
+
+    _ROUNDS.run(run_round, _JobsLeftError)
     if progress is not None:
         progress(len(jobs), len(jobs))
     return results
@@ -91,6 +95,10 @@ def slots(spark: SparkSession) -> int:
     """Return how many tasks run at once, as far as Spark says: its default parallelism."""
     table = spark.range(_PROBES).select(spark_partition_id().alias("part")).toArrow()
     return int(table.column("part").combine_chunks().to_numpy().max()) + 1
+
+
+class _JobsLeftError(Exception):
+    """Jobs of a round failed for reasons that may pass."""
 
 
 @dataclass(frozen=True)

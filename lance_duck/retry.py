@@ -1,0 +1,50 @@
+"""Retries: how often, how long and after which waits an attempt that failed is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
+from tenacity.stop import stop_base
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often an attempt that failed is made again, and when.
+
+    The wait before each retry is random, so that writers that met once do not meet again: between none and
+    `first_wait`, the limit doubling with each retry up to `longest_wait`.
+
+    Attributes:
+        retries: Attempts after the first one.
+        timeout: Seconds after the begin of the first attempt after which none begins; None for no limit.
+        first_wait: Seconds. A commit to a local disk takes a few milliseconds, which is the time that a loser yields.
+        longest_wait: Seconds. A commit to an object store takes up to about one.
+    """
+
+    retries: int
+    timeout: float | None = None
+    first_wait: float = 0.005
+    longest_wait: float = 1.0
+
+    def run(self, attempt: Callable[[int], _T], on: type[Exception] | tuple[type[Exception], ...]) -> _T:
+        """Return the result of the first attempt that succeeds.
+
+        Args:
+            attempt: Called with the number of attempts before it; `retries` in the last one.
+            on: Errors after which another attempt is made. The one of the last attempt is raised, as all others are.
+        """
+        stop: stop_base = stop_after_attempt(self.retries + 1)
+        if self.timeout is not None:
+            stop = stop | stop_after_delay(self.timeout)
+        retrying = Retrying(
+            stop=stop,
+            wait=wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait),
+            retry=retry_if_exception_type(on),
+            reraise=True,
+        )
+        return retrying(lambda: attempt(retrying.statistics["attempt_number"] - 1))
