@@ -1,4 +1,4 @@
-"""Caches of the least recently used kind, limited by number of entries or by bytes."""
+"""Caches that drop what was not used for longest: limited by number of values, or by their bytes."""
 
 from __future__ import annotations
 
@@ -10,107 +10,161 @@ from lance_duck.forks import Lock
 
 _T = TypeVar("_T")
 
-_LOOKS = 64  # things grow while they are used: their sizes are asked again after so many uses
+_USES_OF_A_SIZE = 64  # values grow while they are used: their sizes are measured again after so many uses
 
 
 class LruCache(Generic[_T]):
-    """The last things used, by key. Safe to use from several threads; two that ask at once may both make a thing.
+    """The values used last, by key. Safe to use from several threads; two that ask at once may both make a value.
 
     Args:
-        limit: Things that are kept.
+        limit: Number of values that are kept.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = Lock()
-        self._found: OrderedDict[Hashable, _T] = OrderedDict()
+        self._values: OrderedDict[Hashable, _T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return the thing of a key; made when it is not there."""
+        """Return the value of a key; made when it is not there."""
         with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
-        made = make()
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        return self.put(key, make())
+
+    def find(self, key: Hashable) -> _T | None:
+        """Return the value of a key; None when it is not there."""
         with self._lock:
-            made = self._found.setdefault(key, made)
-            while len(self._found) > self._limit:
-                self._found.popitem(last=False)
-        return made
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key]
+
+    def put(self, key: Hashable, value: _T) -> _T:
+        """Keep a value, unless its key has one; returns the one that is kept."""
+        with self._lock:
+            value = self._values.setdefault(key, value)
+            while len(self._values) > self._limit:
+                self._values.popitem(last=False)
+            return value
+
+    def key_of(self, value: _T) -> Hashable | None:
+        """Return the key of a value, that very object; None when it is not there. Quick for the value used last."""
+        with self._lock:
+            return next((key for key, each in reversed(self._values.items()) if each is value), None)
 
     def drop(self, key: Hashable) -> None:
-        """Keep the thing of a key no longer."""
+        """Forget the value of a key."""
         with self._lock:
-            self._found.pop(key, None)
+            self._values.pop(key, None)
 
 
-class KeptBySize(Generic[_T]):
-    """The last things used, by key, each made once however many threads ask for it at the same time.
+class SizedCache(Generic[_T]):
+    """The values used last, by key, limited by their bytes. Safe to use from several threads.
+
+    The value used last is kept even when it is larger than the limit; a large value counts for three quarters of the
+    limit at most, so that small ones stay beside it.
 
     Args:
-        limit: Bytes that are kept. The thing used last is kept even when it is larger; a large thing counts for three
-            quarters of the limit at most, so that small ones stay beside it.
-        size: Bytes of a thing; asked again and again, for things that grow.
+        limit: Bytes that are kept.
+        size: Returns the bytes of a value.
+        grows: Values grow while they are used, so that their bytes are asked for again and again.
     """
 
-    def __init__(self, limit: int, size: Callable[[_T], int]) -> None:
+    def __init__(self, limit: int, size: Callable[[_T], int], *, grows: bool = False) -> None:
         self._limit = limit
         self._most = limit - limit // 4
         self._size = size
+        self._grows = grows
         self._lock = Lock()
-        self._found: OrderedDict[Hashable, _T] = OrderedDict()
+        self._values: OrderedDict[Hashable, tuple[_T, int]] = OrderedDict()
         self._making: dict[Hashable, Lock] = {}
-        self._looks = 0
+        self._nbytes = 0
+        self._counted = 0  # as `_nbytes`, a large value counting for three quarters of the limit
+        self._uses = 0
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return the thing of a key; made when it is not there. What `make` raises is raised, and it is not kept."""
-        found = self._look(key)
-        if found is not None:
-            return found
+        """Return the value of a key; made when it is not there, once however many threads ask for it at the same time.
+
+        What `make` raises is raised, and nothing is kept.
+        """
+        value = self.find(key)
+        if value is not None:
+            return value
         with self._lock:
             making = self._making.setdefault(key, Lock())
         with making:
-            found = self._look(key)
-            if found is None:
-                found = make()
-                self._keep(key, found)
-        return found
+            value = self.find(key)
+            if value is None:
+                value = make()
+                self.put(key, value)
+        return value
+
+    def find(self, key: Hashable) -> _T | None:
+        """Return the value of a key; None when it is not there."""
+        with self._lock:
+            entry = self._values.get(key)
+            if entry is None:
+                return None
+            self._values.move_to_end(key)
+            self._uses += 1
+            if self._grows and self._uses >= _USES_OF_A_SIZE:
+                self._measure()
+                self._shrink()
+            return entry[0]
+
+    def put(self, key: Hashable, value: _T) -> None:
+        """Keep a value, unless its key has one."""
+        size = self._size(value)
+        with self._lock:
+            self._making.pop(key, None)
+            if key in self._values:
+                return
+            if self._grows:
+                self._measure()
+            self._values[key] = value, size
+            self._count(size)
+            self._shrink()
 
     def drop(self, key: Hashable) -> None:
-        """Keep the thing of a key no longer."""
+        """Forget the value of a key."""
         with self._lock:
-            self._found.pop(key, None)
+            entry = self._values.pop(key, None)
+            if entry is not None:
+                self._discount(entry[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all things that are kept."""
+        """Bytes of all values."""
         with self._lock:
-            return sum(map(self._size, self._found.values()))
+            if self._grows:
+                self._measure()
+            return self._nbytes
 
     def __contains__(self, key: Hashable) -> bool:
         with self._lock:
-            return key in self._found
+            return key in self._values
 
-    def _look(self, key: Hashable) -> _T | None:
-        with self._lock:
-            found = self._found.get(key)
-            if found is not None:
-                self._found.move_to_end(key)
-                self._looks += 1
-                if self._looks >= _LOOKS:
-                    self._shrink()
-            return found
+    def __len__(self) -> int:
+        return len(self._values)
 
-    def _keep(self, key: Hashable, made: _T) -> None:
-        with self._lock:
-            self._found[key] = made
-            self._making.pop(key, None)
-            self._shrink()
+    def _measure(self) -> None:
+        self._uses = self._nbytes = self._counted = 0
+        for key, (value, _) in self._values.items():
+            size = self._size(value)
+            self._values[key] = value, size
+            self._count(size)
 
     def _shrink(self) -> None:
-        self._looks = 0
-        sizes = {key: min(self._size(thing), self._most) for key, thing in self._found.items()}
-        total = sum(sizes.values())
-        while total > self._limit and len(self._found) > 1:
-            key, _ = self._found.popitem(last=False)
-            total -= sizes[key]
+        while self._counted > self._limit and len(self._values) > 1:
+            _, (_, size) = self._values.popitem(last=False)
+            self._discount(size)
+
+    def _count(self, size: int) -> None:
+        self._nbytes += size
+        self._counted += min(size, self._most)
+
+    def _discount(self, size: int) -> None:
+        self._nbytes -= size
+        self._counted -= min(size, self._most)

@@ -8,8 +8,8 @@ data/{stem}/{id, 32 binary digits, reversed}.blob        sidecars: one large blo
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
+from lance_duck.cache import LruCache
 from lance_duck.store import ByteSource, Store
 from lance_duck.wire import paths
 
@@ -30,11 +30,12 @@ class BlobStore:
     """
 
     def __init__(self, store: Store, data_file: str, is_dataset_root: bool, open_external: External) -> None:
-        def open_sidecar(blob_id: int) -> ByteSource:
-            return store.open(paths.blob_file(data_file, blob_id, is_dataset_root=is_dataset_root))
-
-        self._sidecar = lru_cache(_KEPT_OPEN)(open_sidecar)
-        self._external = lru_cache(_KEPT_OPEN)(open_external)
+        self._store = store
+        self._data_file = data_file
+        self._is_dataset_root = is_dataset_root
+        self._open_external = open_external
+        self._sidecars: LruCache[ByteSource] = LruCache(_KEPT_OPEN)
+        self._externals: LruCache[ByteSource] = LruCache(_KEPT_OPEN)
 
     def sidecar(self, blob_id: int) -> ByteSource:
         """Open a sidecar.
@@ -42,7 +43,8 @@ class BlobStore:
         Raises:
             NotFoundError: There is no such file.
         """
-        return self._sidecar(blob_id)
+        path = paths.blob_file(self._data_file, blob_id, is_dataset_root=self._is_dataset_root)
+        return self._sidecars.get(blob_id, lambda: self._store.open(path))
 
     def external(self, base_id: int, name: str) -> ByteSource:
         """Open an external file; a name below the base path with this id, or (0) a URI.
@@ -52,4 +54,4 @@ class BlobStore:
             InvalidInputError: The name leaves its base path, or is no absolute URI.
             CorruptError: The table has no such base path.
         """
-        return self._external(base_id, name)
+        return self._externals.get((base_id, name), lambda: self._open_external(base_id, name))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
 from lance_duck.arguments import refuse_unknown, unknown_value
+from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.evaluator.expressions import Parameters
 from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
@@ -214,10 +215,10 @@ class Known:
     """Filters and columns that scans of one version were asked for, to be understood once."""
 
     def __init__(self) -> None:
-        self._projections: dict[object, Projection] = {}
-        self._filters: dict[object, Filter | None] = {}
+        self._projections: LruCache[Projection] = LruCache(_KEPT)
+        self._filters: LruCache[Filter | None] = LruCache(_KEPT)
         self._schemas: dict[bool, pa.Schema] = {}
-        self._layouts: dict[object, Any] = {}
+        self._layouts: LruCache[Any] = LruCache(_KEPT)
 
     def readable(self, schema: Schema, blob_bytes: bool = False) -> pa.Schema:
         """Return columns that filters may name."""
@@ -242,12 +243,12 @@ class Known:
             return make()
         names = options.columns if options.columns is None else tuple(options.columns)
         key = (names, with_row_id, with_row_address, options.blob_handling == "all_binary")
-        return _once(self._projections, key, make)
+        return self._projections.get(key, make) if _is_hashable(key) else make()
 
     def layout(self, key: object, make: Callable[[], _T]) -> _T:
         """Return what follows from the columns of a search."""
-        found: _T = _once(self._layouts, key, make)
-        return found
+        result: _T = self._layouts.get(key, make)
+        return result
 
     def filter(self, schema: Schema, options: ScanOptions) -> Filter | None:
         """Return the filter of a scan."""
@@ -257,22 +258,19 @@ class Known:
         is_plain = isinstance(text, str) and options.parameters is None and len(text) <= _LONG
         if not is_plain or asks_for_the_time(str(text)):
             return make_filter(text, readable, options.parameters)
-        return _once(self._filters, (text, blob_bytes), lambda: make_filter(text, readable))
+        return self._filters.get((text, blob_bytes), lambda: make_filter(text, readable))
 
-    def keeps(self, filter_: Filter) -> bool:
-        """Return whether a filter is one that will be asked again by the same text."""
-        return any(kept is filter_ for kept in reversed(list(self._filters.values())))  # most often the last one
+    def key_of(self, filter_: Filter) -> Hashable | None:
+        """Return what stands for a filter that will be asked again by the same text; None for others."""
+        return self._filters.key_of(filter_)
 
 
-def _once(kept: dict[object, _T], key: object, make: Callable[[], _T]) -> _T:
+def _is_hashable(key: object) -> bool:
     try:
-        return kept[key]
-    except (KeyError, TypeError):
-        found = make()
-    if len(kept) >= _KEPT:
-        kept.clear()
-    kept[key] = found
-    return found
+        hash(key)
+    except TypeError:
+        return False
+    return True
 
 
 def _check_number(name: str, value: object, least: int) -> None:

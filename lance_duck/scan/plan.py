@@ -21,7 +21,6 @@ from lance_duck.wire.fragment import Fragment, Fragments
 from lance_duck.wire.schema import Schema
 
 _T = TypeVar("_T")
-_KEPT: Final = 64
 
 FIRST_BYTES: Final = 512 * 1024
 FIRST_ROWS: Final = 8192
@@ -93,14 +92,15 @@ class ScanPlan:
         """Return the same scan with another filter, of rows that are known."""
         if filter_ is self.filter:
             return self
-        found = self._variants.get(id(filter_))
-        if found is None:
-            found = self._variants[id(filter_)] = replace(self, filter=filter_)
-        return found
+        plan = next((plan for plan in self._variants if plan.filter is filter_), None)
+        if plan is None:
+            plan = replace(self, filter=filter_)
+            self._variants.append(plan)
+        return plan
 
     @cached_property
-    def _variants(self) -> dict[int, ScanPlan]:
-        return {}
+    def _variants(self) -> list[ScanPlan]:
+        return []
 
     @cached_property
     def first_reads(self) -> tuple[Read, ...]:
@@ -157,14 +157,10 @@ class ScanPlan:
 
     def _kept(self, what: object, make: Callable[[], _T]) -> _T:
         """Return what follows from the projection, the paths of the filter and the forms of the columns."""
-        kept = self.projection.kept
-        key = (what, self._filter_paths, self.arrow_types, id(self.schema))
-        if key not in kept:
-            if len(kept) >= _KEPT:
-                kept.clear()
-            kept[key] = self.schema, make()
-        found: _T = kept[key][1]
-        return found
+        key = (what, self._filter_paths, self.arrow_types)
+        schema, value = self.projection.derived.get(key, lambda: (self.schema, make()))
+        result: _T = value if schema is self.schema else make()
+        return result
 
     def _hidden(self, paths: Sequence[Path]) -> tuple[str, ...]:
         return tuple(path[0] for path in paths if path[0] in HIDDEN and path[0] not in self.schema.names)

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from lance_duck.arguments import unknown_column
+from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.expressions import evaluate_sql
 from lance_duck.scan.predicate.arrays import row_width
@@ -18,6 +19,8 @@ from lance_duck.scan.sql.vet import SqlExpression, parse_sql
 from lance_duck.wire.schema import Field, Schema, split_path
 
 ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
+
+_DERIVED: Final = 64
 
 ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"
@@ -75,9 +78,9 @@ class Projection:
         return frozenset(path[0] for path in self.paths)
 
     @cached_property
-    def kept(self) -> dict[object, Any]:
-        """What follows from this projection and a key, for who scans with it again; made by whoever asks."""
-        return {}
+    def derived(self) -> LruCache[Any]:
+        """A cache of what follows from this projection and a key."""
+        return LruCache(_DERIVED)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_duck.cache import LruCache
 from lance_duck.index.catalog import catalog
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
 from lance_duck.scan.options import Known, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
-from lance_duck.scan.predicate.tree import Compare, Predicate
+from lance_duck.scan.predicate.tree import Compare, Path, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
 from lance_duck.scan.read.dictionary_hint import repeats
 from lance_duck.scan.read.execute import count_rows, has_rows, scan_batches
@@ -28,6 +29,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 
 _KEPT_ESTIMATES: Final = 1024
+_KEPT_ROUTES: Final = 1024
 _RARE: Final = 500
 
 
@@ -44,9 +46,10 @@ class TableScan:
         self.restriction = restriction
         self._columns = ColumnCache()
         self._known = Known()
-        self._pays: dict[str, bool] = {}
+        self._pays: LruCache[bool] = LruCache(_KEPT_ESTIMATES)
+        self._rare_keys: set[Path | None] = set()
         self._repeats: dict[str, bool] = {}
-        self._routes: dict[int, tuple[Filter, Routes]] = {}
+        self._routes: LruCache[Routes] = LruCache(_KEPT_ROUTES)
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
 
     @property
@@ -101,15 +104,10 @@ class TableScan:
 
     def routes(self, filter_: Filter) -> Routes:
         """Return how indexes answer a filter."""
-        found = self._routes.get(id(filter_))
-        if found is not None and found[0] is filter_:
-            return found[1]
-        made = routes(filter_, catalog(self.snapshot))
-        if self._known.keeps(filter_):
-            if len(self._routes) >= _KEPT_ESTIMATES:
-                self._routes.clear()
-            self._routes[id(filter_)] = filter_, made
-        return made
+        key = self._known.key_of(filter_)
+        if key is None:
+            return routes(filter_, catalog(self.snapshot))
+        return self._routes.get(key, lambda: routes(filter_, catalog(self.snapshot)))
 
     def index_estimate(self, given: FilterLike) -> int | None:
         """Return an upper bound of the rows that a filtered scan reads; None if no index helps. Reads little.
@@ -137,19 +135,8 @@ class TableScan:
 
     def filter_pays(self, predicate: Predicate) -> bool:
         """Return whether to filter here rather than leave it to DuckDB: see `scan.read.selectivity`."""
-        by_key = f"= {predicate.path}" if isinstance(predicate, Compare) and predicate.op == "=" else ""
-        if by_key in self._pays:
-            return True
-        key = str(predicate)
-        if key not in self._pays:
-            if len(self._pays) >= _KEPT_ESTIMATES:
-                self._pays.clear()
-            condition = TreeFilter(predicate)
-            expected = rows_expected(self.snapshot, self.routes(condition))
-            self._pays[key] = filter_pays(self.snapshot, self._columns, condition, expected)
-            if by_key and expected is not None and expected * _RARE <= self.snapshot.count_rows():
-                self._pays[by_key] = True  # what one key finds is much like what another does
-        return self._pays[key]
+        key = predicate.path if isinstance(predicate, Compare) and predicate.op == "=" else None
+        return key in self._rare_keys or self._pays.get(str(predicate), lambda: self._filter_pays(predicate, key))
 
     def predicate_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False
@@ -170,6 +157,13 @@ class TableScan:
             self.snapshot, options, restriction=all_filters(self.restriction, condition), arrow_types=forms
         )
         return self.reader(replace(plan, crosses_fragments=True))
+
+    def _filter_pays(self, predicate: Predicate, key: Path | None) -> bool:
+        condition = TreeFilter(predicate)
+        expected = rows_expected(self.snapshot, self.routes(condition))
+        if key is not None and expected is not None and expected * _RARE <= self.snapshot.count_rows():
+            self._rare_keys.add(key)  # what one key finds is much like what another does
+        return filter_pays(self.snapshot, self._columns, condition, expected)
 
     def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:
         """Return a reader; nothing is read, and no index asked, before its first batch."""

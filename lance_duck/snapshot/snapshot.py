@@ -17,7 +17,7 @@ from os.path import abspath
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from lance_duck.cache import KeptBySize, LruCache
+from lance_duck.cache import LruCache, SizedCache
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
 from lance_duck.file.reader import LanceFile, open_file
@@ -144,7 +144,7 @@ class Snapshot:
         self._deletions: LruCache[DeletionVector] = LruCache(KEPT_SEQUENCES)
         self._sequences: LruCache[Any] = LruCache(KEPT_SEQUENCES)
         self._derived: LruCache[Any] = LruCache(KEPT_DERIVED)
-        self._shared: KeptBySize[Any] = KeptBySize(SHARED_BYTES, lambda thing: int(thing.nbytes))
+        self._shared: SizedCache[Any] = SizedCache(SHARED_BYTES, lambda thing: int(thing.nbytes), grows=True)
         self._bases = _Bases(location, manifest)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lance_duck.cache import KeptBySize, LruCache
+from lance_duck.cache import LruCache, SizedCache
 
 
 @dataclass
@@ -14,8 +14,8 @@ class Thing:
     nbytes: int
 
 
-def by_size(limit: int) -> KeptBySize[Thing]:
-    return KeptBySize(limit, lambda thing: thing.nbytes)
+def by_size(limit: int) -> SizedCache[Thing]:
+    return SizedCache(limit, lambda thing: thing.nbytes, grows=True)
 
 
 def test_the_last_things_used_are_kept_by_number() -> None:
@@ -25,6 +25,42 @@ def test_the_last_things_used_are_kept_by_number() -> None:
     kept.get("c", object)
     assert kept.get("a", object) is a
     assert kept.get("b", object) is not b
+
+
+def test_a_value_that_is_put_under_a_key_that_has_one_is_not_kept() -> None:
+    cache: LruCache[str] = LruCache(2)
+    assert cache.find("a") is None
+    assert [cache.put("a", "one"), cache.put("a", "two"), cache.find("a")] == ["one", "one", "one"]
+
+
+def test_a_value_that_is_found_stays_longer_than_others() -> None:
+    cache: LruCache[str] = LruCache(2)
+    cache.put("a", "one")
+    cache.put("b", "two")
+    assert cache.find("a") == "one"
+    cache.put("c", "three")
+    assert [cache.find(key) for key in "abc"] == ["one", None, "three"]
+
+
+def test_the_key_of_a_value_is_that_of_the_very_object() -> None:
+    cache: LruCache[list[int]] = LruCache(2)
+    value = cache.put("a", [1])
+    assert cache.key_of(value) == "a"
+    assert cache.key_of([1]) is None
+
+
+def test_the_bytes_of_values_that_do_not_grow_are_measured_once() -> None:
+    cache: SizedCache[Thing] = SizedCache(10, lambda thing: thing.nbytes)
+    thing = cache.get("a", lambda: Thing(4))
+    cache.put("b", Thing(4))
+    thing.nbytes = 100
+    for _ in range(200):
+        assert cache.find("a") is thing
+    assert (cache.nbytes, len(cache)) == (8, 2)
+    cache.put("c", Thing(4))
+    assert (cache.nbytes, len(cache), cache.find("b")) == (8, 2, None)
+    cache.drop("a")
+    assert (cache.nbytes, len(cache)) == (4, 1)
 
 
 def test_the_last_things_used_are_kept_by_size() -> None:

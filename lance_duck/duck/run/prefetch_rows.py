@@ -8,7 +8,6 @@ each time, and is parsed once. Types of other kinds come as a table of Arrow's.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain, count
@@ -17,6 +16,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog, quoted
 from lance_duck.duck.names import Names
@@ -65,7 +65,7 @@ class RowsFirst:
         self._native = native
         self._catalog = catalog
         self._names = names
-        self._parsed: OrderedDict[str, Any] = OrderedDict()
+        self._parsed: LruCache[Any] = LruCache(_KEPT)
 
     def replaced(self, sql: str, parameters: Any) -> Replaced | None:
         """Put few rows in the place of a table; None where no index says which they are, or they are many."""
@@ -136,15 +136,12 @@ class RowsFirst:
 
     def _statement(self, text: str) -> Any:
         """Return the statement, parsed; those used last are kept."""
-        found = self._parsed.get(text)
-        if found is None:
-            (found,) = self._native.extract_statements(text)
-            self._parsed[text] = found
-            if len(self._parsed) > _KEPT:
-                self._parsed.popitem(last=False)
-        else:
-            self._parsed.move_to_end(text)
-        return found
+
+        def parse() -> Any:
+            (statement,) = self._native.extract_statements(text)
+            return statement
+
+        return self._parsed.get(text, parse)
 
 
 def _type_name(type_: pa.DataType) -> str | None:

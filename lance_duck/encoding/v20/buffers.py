@@ -7,12 +7,13 @@ bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.cache import LruCache
 from lance_duck.encoding.layouts.page import Extent, Page
-from lance_duck.encoding.v20.recent import Recent
 from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
@@ -25,6 +26,8 @@ Ints = NDArray[np.int64]
 
 SMALL_GAP = 4096
 """Bytes between two wanted extents that are rather read than skipped."""
+
+_RECENT: Final = 2  # neighbouring pages are read by two threads at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +99,12 @@ class PageBuffers:
     Attributes:
         page: The page, with its own buffers.
         column: (offset, size) of the buffers of the column, inside of the file.
-        recent: What was decompressed lately, shared by the pages of the column.
+        recent: Buffers that were decompressed last, by their offset in the file; shared by the pages of the column.
     """
 
     page: Page
     column: tuple[Extent, ...] = ()
-    recent: Recent = field(default_factory=Recent)
+    recent: LruCache[Bytes] = field(default_factory=lambda: LruCache(_RECENT))
 
     def find(self, buffer: pb.Buffer) -> StoredBuffer:
         """Resolve a buffer.
@@ -125,6 +128,11 @@ class PageBuffers:
     def unsupported(self, what: str, found: object) -> UnsupportedError:
         """Return an error about the encoding of this page."""
         return UnsupportedError(what, where=self.page.where, found=found)
+
+
+def recent_buffers() -> LruCache[Bytes]:
+    """Return a cache for the buffers of a column that were decompressed last."""
+    return LruCache(_RECENT)
 
 
 def byte_extents(runs: RowRuns, bits: int) -> tuple[Ints, Ints]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lance_duck.cache import LruCache
 from lance_duck.encoding.block import FixedWidth
 from lance_duck.encoding.v20.array import MAX_COUNT, EncodedArray, PageValues
 from lance_duck.encoding.v20.buffers import PageBuffers, StoredBuffer, byte_extents
 from lance_duck.encoding.v20.compression import decompress
 from lance_duck.encoding.v20.kernels import unpack_runs
-from lance_duck.encoding.v20.recent import Recent
 from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
@@ -105,7 +105,7 @@ class FlatCompressed:
     buffer: StoredBuffer
     bits: int
     scheme: str
-    recent: Recent
+    recent: LruCache[Bytes]
 
     @property
     def capacity(self) -> None:
@@ -128,7 +128,7 @@ class FlatCompressed:
         return PageValues(FixedWidth(self.bits, out, count), None, count)
 
     def _decompressed(self) -> Request[Bytes]:
-        data = self.recent.get(self.buffer.offset)
+        data = self.recent.find(self.buffer.offset)
         if data is None:
             packed = yield from self.buffer.read_all()
             data = decompress(self.scheme, packed)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow.blocks import block_to_arrow, validity_buffer
 from lance_duck.encoding.block import VariableWidth
-from lance_duck.encoding.v20.buffers import PageBuffers
+from lance_duck.encoding.v20.buffers import PageBuffers, recent_buffers
 from lance_duck.encoding.v20.ends import Ends, Ints
 from lance_duck.encoding.v20.ends import Rows as EndRows
-from lance_duck.encoding.v20.recent import Recent
 from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_encoding
 from lance_duck.encoding.v20.runs import RowRuns, merged
 from lance_duck.errors import CorruptError, InvalidInputError
@@ -76,7 +75,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
     Raises:
         CorruptError: A page is none of lists, or they claim more rows than a file can have.
     """
-    recent = Recent()
+    recent = recent_buffers()
     bounds = page_bounds(column, where)
     ends = []
     for page in column.pages:

@@ -13,10 +13,9 @@ from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
 from lance_duck.encoding.block import Block
 from lance_duck.encoding.v20.array import EncodedArray
-from lance_duck.encoding.v20.buffers import PageBuffers
+from lance_duck.encoding.v20.buffers import PageBuffers, recent_buffers
 from lance_duck.encoding.v20.dictionary import DictionaryArray
 from lance_duck.encoding.v20.ends import Ints
-from lance_duck.encoding.v20.recent import Recent
 from lance_duck.encoding.v20.registry import Context, array_from_proto, parse_encoding
 from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError, FormatError
@@ -73,7 +72,7 @@ class LeafNode:
         self._column = column
         self._bounds = page_bounds(column, where)
         self._arrays: list[EncodedArray | None] = [None] * len(column.pages)
-        self._recent = Recent()
+        self._recent = recent_buffers()
 
     @property
     def num_rows(self) -> int:

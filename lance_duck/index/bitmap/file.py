@@ -9,13 +9,14 @@ bitmap_page_lookup.lance
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
-from lance_duck.index.bitmap.cache import KeptBitmaps, Present
 from lance_duck.index.bitmap.entries import BitmapEntries
 from lance_duck.index.bitmap.keys import BitmapKeys, Places, written_order
 from lance_duck.index.bitmap.row_maps import map_bytes
@@ -29,11 +30,25 @@ KEYS: Final = "keys"
 BITMAPS: Final = "bitmaps"
 
 _KEPT_BYTES: Final = 64 << 20
+_ROW_SET_BYTES: Final = 256  # what a set of rows has besides its values, about
 _FIRST_ROWS: Final = 64
 _FEW: Final = 4096
 _MOST_ROWS: Final = 1 << 18
 _BLOCK_BYTES: Final = 16 << 20
 _SMALL: Final = 512  # bytes of a bitmap, on average, below which many are read at once and none is kept
+
+
+@dataclass(frozen=True)
+class Present:
+    """Rows that have a key other than null.
+
+    Attributes:
+        rows: The rows.
+        is_disjoint: Each row has one key, as in a column. If not, a row has its key from before an update, too.
+    """
+
+    rows: RowSet
+    is_disjoint: bool
 
 
 class BitmapFile:
@@ -58,7 +73,7 @@ class BitmapFile:
         self.metadata = self._file.metadata
         self.path = self._file.path
         self.keys = BitmapKeys(self._file.read([KEYS])[0])
-        self._kept = KeptBitmaps(_KEPT_BYTES)
+        self._row_sets: SizedCache[tuple[RowSet, int]] = SizedCache(_KEPT_BYTES, lambda entry: entry[1])
         self._present: Present | None = None
 
     def rows(self, places: Places) -> RowSet:
@@ -81,7 +96,7 @@ class BitmapFile:
         Raises:
             CorruptError: A bitmap is broken.
         """
-        found = {place: self._kept.get(place) for place in places.tolist()}
+        found = {place: self._find(place) for place in places.tolist()}
         missing = np.array([place for place, rows in found.items() if rows is None], np.int64)
         for part in self._read(missing):
             found.update(zip(part.places.tolist(), self._each(part), strict=True))
@@ -140,10 +155,14 @@ class BitmapFile:
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return self.keys.nbytes + self._kept.nbytes
+        return self.keys.nbytes + self._row_sets.nbytes
+
+    def _find(self, place: int) -> RowSet | None:
+        entry = self._row_sets.find(place)
+        return None if entry is None else entry[0]
 
     def _look(self, places: Places) -> tuple[list[RowSet], Places]:
-        found = [self._kept.get(place) for place in places.tolist()] if len(self._kept) else []
+        found = [self._find(place) for place in places.tolist()] if len(self._row_sets) else []
         if not found:
             return [], places
         missing = np.array([rows is None for rows in found], np.bool_)
@@ -168,7 +187,7 @@ class BitmapFile:
         found = []
         for place, data in zip(part.places.tolist(), part.maps, strict=True):
             rows = read_row_address_map(data.as_py(), self.path)
-            self._kept.put(place, rows, len(data.as_py()))
+            self._row_sets.put(place, (rows, len(data.as_py()) + _ROW_SET_BYTES))
             found.append(rows)
         return found
 

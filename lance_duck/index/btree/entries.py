@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
-from lance_duck.forks import Lock
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.layout import IDS, VALUES
 from lance_duck.index.btree.lookup import Lookup
@@ -76,22 +75,23 @@ class BTreeEntries:
         self._type = type_
         self._make = make
         self._limit = limit
-        self._lock = Lock()
-        self._kept: OrderedDict[int, Run] = OrderedDict()
-        self.nbytes = 0
+        self._runs: SizedCache[Run] = SizedCache(limit, lambda run: run.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the entries that are kept."""
+        return self._runs.nbytes
 
     def pages(self, numbers: Iterable[int]) -> list[Run]:
         """Return pages, those that are not there read at once."""
-        wanted = list(numbers)
-        with self._lock:
-            found = {page: self._kept[page] for page in wanted if page in self._kept}
-            for page in found:
-                self._kept.move_to_end(page)
-        missing = [page for page in wanted if page not in found]
+        pages = list(numbers)
+        runs = {page: entries for page in pages if (entries := self._runs.find(page)) is not None}
+        missing = [page for page in pages if page not in runs]
         if missing:
-            found.update(zip(missing, self._read_pages(missing), strict=True))
-            self._keep(missing, found)
-        return [found[page] for page in wanted]
+            for page, entries in zip(missing, self._read_pages(missing), strict=True):
+                runs[page] = entries
+                self._runs.put(page, entries)
+        return [runs[page] for page in pages]
 
     def ids(self, spans: Iterable[tuple[int, int]]) -> list[Rows]:
         """Read the rows of entries from one place to another, of many such spans at once."""
@@ -155,13 +155,3 @@ class BTreeEntries:
             raise CorruptError("rows of a B-tree", where=self._lookup.where, expected="no nulls")
         rows: Rows = ids.to_numpy()
         return rows
-
-    def _keep(self, pages: list[int], found: dict[int, Run]) -> None:
-        with self._lock:
-            for page in pages:
-                if page not in self._kept:
-                    self._kept[page] = found[page]
-                    self.nbytes += found[page].nbytes
-            while self.nbytes > self._limit and len(self._kept) > 1:
-                _, run_ = self._kept.popitem(last=False)
-                self.nbytes -= run_.nbytes

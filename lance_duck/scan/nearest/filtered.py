@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.cache import KeptBySize
+from lance_duck.cache import SizedCache
 from lance_duck.index.catalog import Segment
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter, TreeFilter
@@ -25,16 +25,13 @@ class Filtered:
     """The rows of a version that pass a filter.
 
     Attributes:
-        filter: The filter.
         rows: By address.
 
     Args:
-        filter_: The filter.
         rows: By address.
     """
 
-    def __init__(self, filter_: Filter, rows: RowSet) -> None:
-        self.filter = filter_
+    def __init__(self, rows: RowSet) -> None:
         self.rows = rows
         self._allowed: dict[object, Allowed] = {}
         self._row_bytes = 1024 + 2 * len(rows)
@@ -62,15 +59,15 @@ def filtered(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) -> F
         filter_: One object each time where it is asked again.
         find: Finds the rows.
     """
-    if not (table.known.keeps(filter_) and _means_the_same(filter_)):
-        return Filtered(filter_, find())
-    kept: KeptBySize[Filtered] = table.known.layout("filtered", lambda: KeptBySize(MOST_BYTES, _size))
-    found = kept.get(id(filter_), lambda: Filtered(filter_, find()))
-    return found if found.filter is filter_ else Filtered(filter_, find())
+    key = table.known.key_of(filter_)
+    if key is None or not _means_the_same(filter_):
+        return Filtered(find())
+    cache: SizedCache[Filtered] = table.known.layout("filtered", lambda: SizedCache(MOST_BYTES, _size, grows=True))
+    return cache.get(key, lambda: Filtered(find()))
 
 
-def _size(found: Filtered) -> int:
-    return found.nbytes
+def _size(rows: Filtered) -> int:
+    return rows.nbytes
 
 
 def _means_the_same(filter_: Filter) -> bool:

@@ -268,7 +268,7 @@ class Search:
         if condition is None:
             return None
         if self.plan.fragments is not self.table.snapshot.fragments:
-            return Filtered(condition, self._passing_all())
+            return Filtered(self._passing_all())
         return filtered(self.table, condition, self._passing_all)
 
     def _passing_all(self) -> RowSet:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -10,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.cache import LruCache
 from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.reader import LanceFile
-from lance_duck.forks import Lock
 from lance_duck.rows import DeletionVector, row_addresses
 from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, Read
 from lance_duck.snapshot import Snapshot
@@ -123,21 +122,8 @@ class ColumnCache:
     """Column readers of a snapshot, kept for the next read; the least used go first. Thread-safe."""
 
     def __init__(self, limit: int = _KEPT_COLUMNS) -> None:
-        self._limit = limit
-        self._lock = Lock()
-        self._readers: OrderedDict[tuple[object, ...], ColumnReader] = OrderedDict()
+        self._readers: LruCache[ColumnReader] = LruCache(limit)
 
     def get(self, fragment: Fragment, read: Read, open_: Callable[[Read], ColumnReader]) -> ColumnReader:
         """Return the reader of a column, opened when it is not there."""
-        key = (fragment.id, read.key)
-        with self._lock:
-            found = self._readers.get(key)
-            if found is not None:
-                self._readers.move_to_end(key)
-                return found
-        found = open_(read)
-        with self._lock:
-            found = self._readers.setdefault(key, found)
-            while len(self._readers) > self._limit:
-                self._readers.popitem(last=False)
-        return found
+        return self._readers.get((fragment.id, read.key), lambda: open_(read))

@@ -11,7 +11,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.cache import KeptBySize
+from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.vector.graph.hnsw import Graph
 from lance_duck.index.vector.graph.rows import graphs_of, read_graph
@@ -56,7 +56,7 @@ class GraphIndex:
         self.num_rows = files.num_rows
         self.is_exact = files.storage == "FLAT"
         self.graphs = graphs_of(files)
-        self._kept: KeptBySize[GraphPartition] = KeptBySize(limit, lambda partition: partition.nbytes)
+        self._kept: SizedCache[GraphPartition] = SizedCache(limit, lambda partition: partition.nbytes, grows=True)
         self._alive: WeakValueDictionary[int, GraphPartition] = WeakValueDictionary()
         self._centroids = faiss.IndexFlat(files.dim, faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2)
         self._centroids.add(np.ascontiguousarray(files.centroids))

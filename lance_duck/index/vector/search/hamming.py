@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.cache import KeptBySize
+from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.graph.rows import graphs_of
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries
@@ -48,7 +48,7 @@ class HammingIndex:
         self.graphs = graphs_of(files)
         self.dim = files.dim
         self.num_rows = files.num_rows
-        self._codes: KeptBySize[NDArray[np.uint8]] = KeptBySize(limit, lambda codes: codes.nbytes)
+        self._codes: SizedCache[NDArray[np.uint8]] = SizedCache(limit, lambda codes: codes.nbytes)
 
     def rows(self) -> NDArray[np.uint64]:
         """Return names of the rows, by position; read once, kept, not to be changed."""
