@@ -79,10 +79,10 @@ def build_segment(
     """
     check_column(snapshot, path, kind)
     by_row_id = builds_by_row_id(snapshot, kind)
-    chosen = replace(options or BuildOptions(), stable_row_ids=by_row_id)
+    build_options = replace(options or BuildOptions(), stable_row_ids=by_row_id)
 
     def write(writer: SegmentWriter) -> Details:
-        return kind.build(rows, writer, chosen)
+        return kind.build(rows, writer, build_options)
 
     field_id = snapshot.schema.by_path(path).id
     return _written(snapshot, write, kind, name, field_id, fragments, uuid)
@@ -102,8 +102,8 @@ def empty_segment(
         uuid: Of the segment; None for a new one.
     """
     check_column(snapshot, path, kind)
-    said = Details(kind.versions[-1], details)
-    return _written(snapshot, lambda writer: said, kind, name, snapshot.schema.by_path(path).id, (), uuid)
+    segment_details = Details(kind.versions[-1], details)
+    return _written(snapshot, lambda writer: segment_details, kind, name, snapshot.schema.by_path(path).id, (), uuid)
 
 
 def merge_segments(
@@ -149,12 +149,12 @@ def merge_segments(
     if not takes_entries:
         parts = [replace(part, follow=_leave_out) for part in parts]
         covers = fragments if covers is None else covers
-    chosen = replace(options or BuildOptions(), stable_row_ids=by_row_id)
+    build_options = replace(options or BuildOptions(), stable_row_ids=by_row_id)
     if covers is None:
         covers = {i for s in segments for i in s.fragments.tolist()} | set(fragments)
 
     def write(writer: SegmentWriter) -> Details:
-        return first.kind.merge(parts, rows, writer, chosen)
+        return first.kind.merge(parts, rows, writer, build_options)
 
     return _written(snapshot, write, first.kind, first.metadata.name, first.field.id, covers, uuid)
 
@@ -194,8 +194,8 @@ def _follow(
     if by_row_id:
         return (names if segment.by_row_id else _row_ids(snapshot, addresses, lives)), lives
     if translate is not None:
-        addresses, kept = translate(addresses)
-        lives &= kept
+        addresses, living = translate(addresses)
+        lives &= living
     return addresses, lives
 
 
@@ -204,14 +204,14 @@ def _leave_out(names: Names) -> tuple[Names, NDArray[np.bool_]]:
 
 
 def _row_ids(snapshot: Snapshot, addresses: Names, lives: NDArray[np.bool_]) -> Names:
-    found = np.zeros_like(addresses)
+    row_ids = np.zeros_like(addresses)
     keys = addresses >> np.uint64(32)
     for fragment_id in np.unique(keys[lives]).tolist():
         mine = np.flatnonzero(lives & (keys == fragment_id))
         ids = snapshot.row_ids(snapshot.fragment(fragment_id))
         if ids is not None:
-            found[mine] = ids.take(addresses[mine].astype(np.uint32))
-    return found
+            row_ids[mine] = ids.take(addresses[mine].astype(np.uint32))
+    return row_ids
 
 
 def _written(

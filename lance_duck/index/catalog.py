@@ -141,10 +141,10 @@ class IndexCatalog:
         if not self.indexes:
             return []
         try:
-            wanted = field_path(self.schema, self.schema.by_path(path).id)
+            column_path = field_path(self.schema, self.schema.by_path(path).id)
         except LanceDuckError:
             return []
-        return [index for index in self.indexes if index.path == wanted and wanted is not None]
+        return [index for index in self.indexes if index.path == column_path and column_path is not None]
 
 
 def catalog(snapshot: Snapshot) -> IndexCatalog:
@@ -181,8 +181,8 @@ def _catalog(snapshot: Snapshot) -> IndexCatalog:
         if metadata.name in SYSTEM:
             continue
         path = field_path(snapshot.schema, metadata.fields[0]) if len(metadata.fields) == 1 else None
-        found = _segment(snapshot, metadata, path, present)
-        grouped.setdefault((metadata.name, path), []).append(found)
+        segment = _segment(snapshot, metadata, path, present)
+        grouped.setdefault((metadata.name, path), []).append(segment)
     return IndexCatalog(
         tuple(i for (name, path), all_ in grouped.items() for i in _indexes(name, path, all_)), snapshot.schema
     )
@@ -196,11 +196,11 @@ def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
         return ()
 
 
-def _indexes(name: str, path: str | None, found: list[Segment | Ignored]) -> Iterator[ColumnIndex]:
+def _indexes(name: str, path: str | None, entries: list[Segment | Ignored]) -> Iterator[ColumnIndex]:
     """Yield the segments of one name over one column: one index, unless they are of several kinds."""
-    ignored = tuple(each for each in found if isinstance(each, Ignored))
+    ignored = tuple(each for each in entries if isinstance(each, Ignored))
     kinds: dict[str, list[Segment]] = {}
-    for each in found:
+    for each in entries:
         if isinstance(each, Segment):
             kinds.setdefault(each.kind.name, []).append(each)
     if not kinds:
@@ -214,12 +214,12 @@ def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
     """Leave each fragment to the first segment that covers it: one answer for it is enough."""
     if len(segments) < 2:
         return tuple(segments)
-    taken = np.empty(0, np.uint32)
-    kept = []
+    covered = np.empty(0, np.uint32)
+    disjoint = []
     for segment in segments:
-        kept.append(replace(segment, fragments=np.setdiff1d(segment.fragments, taken)))
-        taken = np.union1d(taken, segment.fragments)
-    return tuple(kept)
+        disjoint.append(replace(segment, fragments=np.setdiff1d(segment.fragments, covered)))
+        covered = np.union1d(covered, segment.fragments)
+    return tuple(disjoint)
 
 
 def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, present: FragmentIds) -> Segment | Ignored:
@@ -300,8 +300,8 @@ def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
 
 
 def _union(pieces: Iterable[FragmentIds]) -> FragmentIds:
-    found = list(pieces)
-    return np.unique(np.concatenate(found)) if found else np.empty(0, np.uint32)
+    arrays = list(pieces)
+    return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.uint32)
 
 
 def _quoted(name: str) -> str:

@@ -38,10 +38,10 @@ def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
         return None
     total = 0
     for segment in index.segments:
-        found = _counted(snapshot, segment, query)
-        if found is None:
+        counted = _counted(snapshot, segment, query)
+        if counted is None:
             return None
-        total += found
+        total += counted
     return total
 
 

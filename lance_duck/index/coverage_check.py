@@ -41,16 +41,16 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: ScalarIndex) -> 
         rows = reuse.follow_rows(rows)
     for fragment_id in _doubtful(snapshot, segment).tolist():
         fragment = snapshot.fragment(fragment_id)
-        found = rows.only([fragment_id])
+        named_rows = rows.only([fragment_id])
         deleted = snapshot.deletion_vector(fragment)
         if deleted is not None:
-            found -= RowSet.of(deleted.deleted.astype(np.uint64) | np.uint64(fragment_id << 32))
-        if len(found) != snapshot.num_rows(fragment):
+            named_rows -= RowSet.of(deleted.deleted.astype(np.uint64) | np.uint64(fragment_id << 32))
+        if len(named_rows) != snapshot.num_rows(fragment):
             raise CorruptError(
                 f"rows of fragment {fragment_id}",
                 where=segment,
                 expected=snapshot.num_rows(fragment),
-                found=len(found),
+                found=len(named_rows),
                 remedy="create the index again: it was written anew without following rows that had moved",
             )
 

@@ -60,20 +60,20 @@ class SegmentFile:
         Raises:
             CorruptError: There is no such column, or it has another type.
         """
-        found = self._readers.get(name)
-        if found is None:
+        reader = self._readers.get(name)
+        if reader is None:
             field = next((f for f in self._schema.fields if f.name == name), None)
             if field is None:
                 raise CorruptError(f"no column {name!r}", where=self.path, found=", ".join(self._schema.arrow.names))
-            found = self._readers[name] = open_column(field, self._locate, self.num_rows)
-        if type_ is not None and found.arrow_type != type_:
-            raise CorruptError(f"type of column {name!r}", where=self.path, expected=type_, found=found.arrow_type)
-        return found
+            reader = self._readers[name] = open_column(field, self._locate, self.num_rows)
+        if type_ is not None and reader.arrow_type != type_:
+            raise CorruptError(f"type of column {name!r}", where=self.path, expected=type_, found=reader.arrow_type)
+        return reader
 
     def read(self, names: Sequence[str], rows: Rows | None = None) -> list[pa.Array]:
         """Read columns together; rows are a slice or ascending places, None for all."""
-        wanted = slice(0, self.num_rows) if rows is None else rows
-        return run(gather([self.column(name).read(wanted) for name in names]))
+        selection = slice(0, self.num_rows) if rows is None else rows
+        return run(gather([self.column(name).read(selection) for name in names]))
 
     def global_buffer(self, index: int) -> bytes:
         """Return a global buffer.

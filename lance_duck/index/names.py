@@ -25,8 +25,8 @@ def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
     """
     if segment.by_row_id:
         index = _ids(snapshot)
-        wanted = names if len(names) <= _FEW else index.clip(names)
-        addresses, lives = index.addresses(wanted.rows())
+        covered = names if len(names) <= _FEW else index.clip(names)
+        addresses, lives = index.addresses(covered.rows())
         return RowSet.of(addresses[lives]).only(segment.fragments.tolist())
     reuse = reuse_of(snapshot)
     rows = (names if reuse is None else reuse.follow_rows(names)).only(segment.fragments.tolist())
@@ -62,10 +62,10 @@ class Follower:
         if self._ids is not None:
             addresses, lives = self._ids.addresses(names)
             return addresses, lives & np.isin(addresses >> np.uint64(32), self._segment.fragments)
-        addresses, kept = (names, None) if self._reuse is None else self._reuse.follow(names)
+        addresses, living = (names, None) if self._reuse is None else self._reuse.follow(names)
         place, within, covered = self._slots.find(addresses)
-        if kept is not None:
-            covered &= kept
+        if living is not None:
+            covered &= living
         beyond = np.flatnonzero(covered > within)
         if len(beyond):
             self._refuse(int(addresses[beyond[0]]))

@@ -21,8 +21,8 @@ class Opened:
         found: The `ScalarIndex` or `VectorIndex`, or what is wrong with it.
     """
 
-    def __init__(self, found: Any) -> None:
-        self.found = found
+    def __init__(self, index: Any) -> None:
+        self.found = index
 
     @property
     def nbytes(self) -> int:

@@ -46,9 +46,9 @@ class Among:
     values: pa.Array
 
     def __str__(self) -> str:
-        shown = ", ".join(str(v) for v in self.values[:8])
+        examples = ", ".join(str(v) for v in self.values[:8])
         more = f", … {len(self.values)} in all" if len(self.values) > 8 else ""
-        return f"value in ({shown}{more})"
+        return f"value in ({examples}{more})"
 
 
 @dataclass(frozen=True)

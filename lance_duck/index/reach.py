@@ -112,8 +112,8 @@ def _not_reached(
         missing = named.missing(index, list(zip(doubtful.tolist(), sizes, strict=True)))
     except LanceDuckError:
         return doubtful
-    lost = [not _is_deleted(snapshot, f, rows) for f, rows in zip(fragments, missing, strict=True)]
-    return doubtful[np.array(lost, np.bool_)]
+    is_missing = [not _is_deleted(snapshot, f, rows) for f, rows in zip(fragments, missing, strict=True)]
+    return doubtful[np.array(is_missing, np.bool_)]
 
 
 def _is_deleted(snapshot: Snapshot, fragment: Fragment, rows: Offsets | None) -> bool:
@@ -161,24 +161,24 @@ class _NamedRows:
         ids, sizes = (np.array(column, np.int64) for column in zip(*fragments, strict=True))
         slots = Slots(ids, sizes)
         if isinstance(index, Stretching):
-            is_named, found = _of_stretches(slots, sizes, *index.stretches())
+            is_named, reached = _of_stretches(slots, sizes, *index.stretches())
         else:
-            is_named, found = _of_names(slots, index.names())
+            is_named, reached = _of_names(slots, index.names())
         for each, start in zip(fragments, slots.starts.tolist(), strict=True):
-            if each[0] in found:
+            if each[0] in reached:
                 self._missing[each] = np.flatnonzero(~is_named[start : start + each[1]]).astype(np.uint32)
-        self._fragments = frozenset(found)
+        self._fragments = frozenset(reached)
 
 
 def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], set[int]]:
     """Return whether each row of some fragments is named, and all fragments that are."""
     is_named = np.zeros(slots.total + 1, np.bool_)
-    found: set[int] = set()
+    fragments: set[int] = set()
     for rows in names:
         place, within, _ = slots.find(rows)
         is_named[place[within]] = True
-        found.update(np.unique(rows >> _HIGH).tolist())
-    return is_named, found
+        fragments.update(np.unique(rows >> _HIGH).tolist())
+    return is_named, fragments
 
 
 def _of_stretches(

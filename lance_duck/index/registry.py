@@ -31,10 +31,10 @@ def kind_named(name: str) -> IndexKind:
     Raises:
         UnsupportedError: There is none.
     """
-    wanted = _plain(name)
+    plain_name = _plain(name)
     scalar = [kind for kind in KINDS if kind is not VECTOR]
     for kind in scalar:
-        if _plain(kind.name) == wanted:
+        if _plain(kind.name) == plain_name:
             return kind
     raise UnsupportedError("kind of index", expected=", ".join(kind.name.upper() for kind in scalar), found=repr(name))
 

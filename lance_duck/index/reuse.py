@@ -70,8 +70,8 @@ class Reuse:
         """
         lives = np.ones(len(addresses), np.bool_)
         for version in self.versions:
-            addresses, kept = version.moved.follow(addresses)
-            lives &= kept
+            addresses, living = version.moved.follow(addresses)
+            lives &= living
         return addresses, lives
 
     def follow_rows(self, rows: RowSet) -> RowSet:

@@ -67,7 +67,7 @@ def reuse_after(
     segments: Iterable[table_pb2.IndexMetadata],
     present: FragmentIds,
     groups: Sequence[_Group],
-    written: Callable[[str], None],
+    report_file: Callable[[str], None],
 ) -> table_pb2.IndexMetadata | None:
     """Build the entry of the fragment reuse index for the next version; a large one writes its file.
 
@@ -78,7 +78,7 @@ def reuse_after(
         segments: Index segments of the next version.
         present: Ids of its fragments.
         groups: What it moves and no segment follows at once.
-        written: Is told the path of the file, if there is one.
+        report_file: Is told the path of the file, if there is one.
 
     Returns:
         The entry, which is the one there was where nothing changes; None where no version is left.
@@ -89,13 +89,13 @@ def reuse_after(
     """
     before = reuse_entry(snapshot.indices)
     reuse = reuse_of(snapshot)
-    kept = [] if reuse is None else needed_versions(reuse, segments, present)
-    if before is not None and reuse is not None and len(kept) == len(reuse.versions) and not groups:
+    needed = [] if reuse is None else needed_versions(reuse, segments, present)
+    if before is not None and reuse is not None and len(needed) == len(reuse.versions) and not groups:
         return before.proto
-    versions = [v.proto for v in kept]
+    versions = [v.proto for v in needed]
     if groups:
         versions.append(_Version(dataset_version=snapshot.version, groups=groups))
-    return _entry(snapshot, versions, written) if versions else None
+    return _entry(snapshot, versions, report_file) if versions else None
 
 
 def needed_versions(
@@ -128,14 +128,16 @@ def needed_versions(
     ]
 
 
-def _entry(snapshot: Snapshot, versions: Sequence[_Version], written: Callable[[str], None]) -> table_pb2.IndexMetadata:
+def _entry(
+    snapshot: Snapshot, versions: Sequence[_Version], report_file: Callable[[str], None]
+) -> table_pb2.IndexMetadata:
     uuid = uuid4()
     content = index_pb2.FragmentReuseIndexDetails.InlineContent(legacy_versions=versions)
     details = index_pb2.FragmentReuseIndexDetails()
     size = content.ByteSize()
     if size > LARGEST_INLINE:
         path = f"{paths.index_directory(uuid)}/{_FILE}"
-        written(path)
+        report_file(path)
         snapshot.store.put(path, content.SerializeToString())
         details.external.path, details.external.size = _FILE, size
     else:

@@ -25,8 +25,8 @@ def without_rewritten(snapshot: Snapshot, field: Field, fragments: NDArray[np.ui
     if not field.children:
         return fragments
     below = {child.id for child in field.walk()}
-    kept = [not _may_be_rewritten(snapshot.fragment(i), below) for i in fragments.tolist()]
-    return fragments[np.array(kept, np.bool_)]
+    is_current = [not _may_be_rewritten(snapshot.fragment(i), below) for i in fragments.tolist()]
+    return fragments[np.array(is_current, np.bool_)]
 
 
 def _may_be_rewritten(fragment: Fragment, below: set[int]) -> bool:

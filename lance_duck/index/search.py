@@ -43,11 +43,11 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
     Raises:
         LanceDuckError: It is broken.
     """
-    found = index.search(query)
-    maybe = covered_rows(snapshot, segment, found.maybe)
-    if found.is_exact:
+    result = index.search(query)
+    maybe = covered_rows(snapshot, segment, result.maybe)
+    if result.is_exact:
         return Answer.exactly(maybe)
-    return Answer(covered_rows(snapshot, segment, found.sure) if found.sure else RowSet({}), maybe)
+    return Answer(covered_rows(snapshot, segment, result.sure) if result.sure else RowSet({}), maybe)
 
 
 def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
@@ -57,13 +57,13 @@ def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
 
 def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | None:
     """Do something with a segment, open. None: it is broken, or was seen to be now, as `search` says."""
-    held = _held(snapshot, segment)
-    index = held.found
+    opened_index = _held(snapshot, segment)
+    index = opened_index.found
     if not isinstance(index, LanceDuckError):
         try:
             return do(index)
         except Exception as error:
-            held.found = index = broken(segment.metadata, error)
+            opened_index.found = index = broken(segment.metadata, error)
     if _NAMED.add(segment.uuid):
         warnings.warn(f"{segment} is not used, its rows are scanned: {index}", IndexWarning, stacklevel=3)
     return None
@@ -81,10 +81,10 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
     Raises:
         LanceDuckError: It is broken.
     """
-    held = _held(snapshot, segment)
-    if isinstance(held.found, LanceDuckError):
-        raise held.found
-    index: ScalarIndex = held.found
+    opened_index = _held(snapshot, segment)
+    if isinstance(opened_index.found, LanceDuckError):
+        raise opened_index.found
+    index: ScalarIndex = opened_index.found
     return index
 
 
@@ -109,13 +109,13 @@ _NAMED = _Named()
 def _held(snapshot: Snapshot, segment: Segment) -> Opened:
     def check() -> Opened:
         try:
-            if not isinstance(held.found, LanceDuckError) and is_doubtful(snapshot, segment):
-                check_complete(snapshot, segment, held.found)
+            if not isinstance(opened_index.found, LanceDuckError) and is_doubtful(snapshot, segment):
+                check_complete(snapshot, segment, opened_index.found)
         except Exception as error:
             return Opened(broken(segment.metadata, error))
-        return held
+        return opened_index
 
-    held = opened(snapshot, segment.metadata, segment.kind, segment.type)
+    opened_index = opened(snapshot, segment.metadata, segment.kind, segment.type)
     if reuse_entry(snapshot.indices) is None:
-        return held
+        return opened_index
     return snapshot.derived(("complete segment", segment.uuid), check)

@@ -22,11 +22,11 @@ def part_uuid(change: UUID) -> UUID:
     return UUID(bytes=change.bytes[:_HALF] + uuid4().bytes[_HALF:])
 
 
-def sweep_parts(snapshot: Snapshot, change: UUID, kept: Iterable[UUID]) -> None:
+def sweep_parts(snapshot: Snapshot, change: UUID, uuids: Iterable[UUID]) -> None:
     """Remove what was written for a change, but for some segments. Never raises."""
     begin = f"{paths.INDICES}/{str(change)[:_HALF_OF_TEXT]}"
-    stays = {paths.index_directory(uuid) for uuid in kept}
+    stays = {paths.index_directory(uuid) for uuid in uuids}
     with suppress(Exception):  # what is left is what cleanup removes
-        gone = [path for path in snapshot.store.beginning(begin) if path.rpartition("/")[0] not in stays]
-        if gone:
-            snapshot.store.delete(gone)
+        orphans = [path for path in snapshot.store.beginning(begin) if path.rpartition("/")[0] not in stays]
+        if orphans:
+            snapshot.store.delete(orphans)

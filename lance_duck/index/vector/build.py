@@ -55,36 +55,36 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
     trained = wish.trained_rows
     with Spill() as spill:
         if wish.is_trained:
-            taken = _build_at_once(rows, writer, options, brought(wish, item), spill)
+            num_rows = _build_at_once(rows, writer, options, brought(wish, item), spill)
         else:
             first = _before_graphs(options) if wish.has_graphs else options
-            kept, taken = keep(rows, wish.metric, first, spill)
-            if taken:
-                trained = len(kept)
-                model = train(wish, kept, item)
+            vectors_on_disk, num_rows = keep(rows, wish.metric, first, spill)
+            if num_rows:
+                trained = len(vectors_on_disk)
+                model = train(wish, vectors_on_disk, item)
                 runs = new_runs(model, options, spill)
-                encode(kept, model, runs, first, taken)
-                write_segment(writer, model, _told(stored(model, runs), options, taken, trained))
-        if taken and options.progress is not None:
-            options.progress(taken)
+                encode(vectors_on_disk, model, runs, first, num_rows)
+                write_segment(writer, model, _told(stored(model, runs), options, num_rows, trained))
+        if num_rows and options.progress is not None:
+            options.progress(num_rows)
     return Details(VERSION, with_trained_rows(wish.details(), trained))
 
 
 def _before_graphs(options: BuildOptions) -> BuildOptions:
     """Tell of rows as of a small part of the work."""
-    told = options.progress
-    return options if told is None else replace(options, progress=lambda done: told(int(done * _BEFORE_GRAPHS)))
+    report = options.progress
+    return options if report is None else replace(options, progress=lambda done: report(int(done * _BEFORE_GRAPHS)))
 
 
 def _told(
-    partitions: Iterable[Stored | None], options: BuildOptions, taken: int, trained: int
+    partitions: Iterable[Stored | None], options: BuildOptions, num_rows: int, trained: int
 ) -> Iterator[Stored | None]:
     """Yield the same partitions; graphs are told of when they are built."""
     done = 0
     for partition in partitions:
         if partition is not None and partition.graph is not None and options.progress is not None:
             done += len(partition.rows)
-            options.progress(int(taken * (_BEFORE_GRAPHS + (1 - _BEFORE_GRAPHS) * done / trained)))
+            options.progress(int(num_rows * (_BEFORE_GRAPHS + (1 - _BEFORE_GRAPHS) * done / trained)))
         yield partition
 
 
@@ -93,27 +93,27 @@ def _build_at_once(
 ) -> int:
     """Write a segment of rows that come by once; returns their number."""
     runs = new_runs(model, options, spill)
-    taken = 0
+    num_rows = 0
     for batch in rows:
-        taken += batch.num_rows
-        encode([_usable(batch, model.metric)], model, runs, replace(options, progress=None), taken)
+        num_rows += batch.num_rows
+        encode([_usable(batch, model.metric)], model, runs, replace(options, progress=None), num_rows)
         if options.progress is not None:
-            options.progress(taken)
-    if taken:
+            options.progress(num_rows)
+    if num_rows:
         write_segment(writer, model, stored(model, runs))
-    return taken
+    return num_rows
 
 
 def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill) -> tuple[VectorSpill, int]:
     """Take in all rows, and keep those that can be neighbours; also returns how many rows there were."""
-    kept = VectorSpill(options.memory_limit // 4, spill)
-    taken = 0
+    vectors_on_disk = VectorSpill(options.memory_limit // 4, spill)
+    num_rows = 0
     for batch in rows:
-        kept.add(*_usable(batch, metric))
-        taken += batch.num_rows
+        vectors_on_disk.add(*_usable(batch, metric))
+        num_rows += batch.num_rows
         if options.progress is not None:
-            options.progress(taken // 2)  # they come by again, to be encoded
-    return kept, taken
+            options.progress(num_rows // 2)  # they come by again, to be encoded
+    return vectors_on_disk, num_rows
 
 
 def _usable(batch: pa.RecordBatch, metric: str) -> tuple[Rows, NDArray[Any]]:
@@ -131,11 +131,11 @@ def new_runs(model: Model, options: BuildOptions, spill: Spill, *, by_name: bool
 
 
 def encode(
-    kept: Iterable[tuple[Rows, NDArray[Any]]], model: Model, runs: SortedRuns, options: BuildOptions, taken: int
+    batches: Iterable[tuple[Rows, NDArray[Any]]], model: Model, runs: SortedRuns, options: BuildOptions, num_rows: int
 ) -> None:
     """Assign vectors to partitions, and encode them, unless graphs need the vectors first."""
     done = 0
-    for names, vectors in kept:
+    for names, vectors in batches:
         step = max(1, _BLOCK_BYTES // max(vectors.itemsize * model.dim, 1))
         for first in range(0, len(names), step):
             block = of_metric(vectors[first : first + step], model.metric)
@@ -144,7 +144,7 @@ def encode(
             runs.add(partitions, names[first : first + step], codes)
             done += len(block)
             if options.progress is not None:
-                options.progress((taken + done) // 2)
+                options.progress((num_rows + done) // 2)
 
 
 def stored(model: Model, runs: SortedRuns) -> Iterator[Stored | None]:
@@ -152,17 +152,17 @@ def stored(model: Model, runs: SortedRuns) -> Iterator[Stored | None]:
     count = len(model.centroids)
     if not model.has_graphs:
         for partition in range(count):
-            found = runs.take(partition)
-            yield None if found is None else Stored(*found)
+            rows = runs.take(partition)
+            yield None if rows is None else Stored(*rows)
         return
     for first in range(0, count, _TOGETHER):
         partitions = range(first, min(first + _TOGETHER, count))
         pieces = [runs.take(partition) for partition in partitions]
         small = [i for i, piece in enumerate(pieces) if piece is not None and len(piece[0]) < _SMALL]
         tasks = [partial(_with_graph, model, first + i, pieces[i]) for i in small]
-        made = dict(zip(small, side_by_side(lambda task: task(), tasks), strict=True))
+        graphs = dict(zip(small, side_by_side(lambda task: task(), tasks), strict=True))
         for i, piece in enumerate(pieces):
-            yield made[i] if i in made else _with_graph(model, first + i, piece)
+            yield graphs[i] if i in graphs else _with_graph(model, first + i, piece)
 
 
 def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] | None) -> Stored | None:
@@ -192,6 +192,6 @@ def _is_joined(model: Model, num_vectors: int) -> bool:
 def number_type(type_: pa.DataType) -> np.dtype[Any]:
     """Return type of stored numbers for a column of such numbers."""
     if type_ == pa.uint8() or pa.types.is_floating(type_):
-        found: np.dtype[Any] = np.dtype(type_.to_pandas_dtype())
-        return found
+        dtype: np.dtype[Any] = np.dtype(type_.to_pandas_dtype())
+        return dtype
     return np.dtype(np.float32)

@@ -51,14 +51,14 @@ class VectorKind:
     @safe_after_fork
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
         """Open a segment: reads the centroids. The result is a `contract.VectorIndex`."""
-        found = VectorFiles(files)
-        if found.dim != type_.list_size:
+        vector_files = VectorFiles(files)
+        if vector_files.dim != type_.list_size:
             raise UnsupportedError(
-                "dimension of a segment", where=files.directory, expected=type_.list_size, found=found.dim
+                "dimension of a segment", where=files.directory, expected=type_.list_size, found=vector_files.dim
             )
-        if found.metric == "hamming":
-            return HammingIndex(found)
-        return GraphIndex(found) if found.has_graphs else IvfIndex(found)
+        if vector_files.metric == "hamming":
+            return HammingIndex(vector_files)
+        return GraphIndex(vector_files) if vector_files.has_graphs else IvfIndex(vector_files)
 
     @safe_after_fork
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:

@@ -59,8 +59,8 @@ def merge(
             for part in parts:
                 _take_over(part, model, runs)
             if rows is not None:
-                kept, taken = keep(rows, model.metric, options, spill)
-                encode(kept, model, runs, options, taken)
+                vectors_on_disk, num_rows = keep(rows, model.metric, options, spill)
+                encode(vectors_on_disk, model, runs, options, num_rows)
             write_segment(writer, model, stored(model, runs))
     before = parts[0].details
     return Details(VERSION, with_trained_rows(_wish(model, before).details(), trained_rows(before)))
@@ -160,15 +160,15 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
     files: VectorFiles = index.files
     places = np.full(len(codes), partition)
     decoded = model.decode(codes, places)
-    gone = len(lives) - int(np.count_nonzero(lives))
-    if gone > _MOST_GONE * len(lives):
+    num_deleted = len(lives) - int(np.count_nonzero(lives))
+    if num_deleted > _MOST_GONE * len(lives):
         return new_graph(model, decoded[lives])
     vectors, metric = points(decoded, model.metric)
     where = f"{files.index.path}: partition {partition}"
     assert files.graph_partitions is not None
     ids, neighbors = files.index.read(["__vector_id", "__neighbors"], files.graph_partitions.rows(partition))
     graph = read_graph(index.graphs[partition], ids, neighbors, len(codes), where=where)
-    if gone:
+    if num_deleted:
         graph, vectors = cut(graph, vectors, lives, metric), np.ascontiguousarray(vectors[lives])
     params = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     return graph_rows(graph, vectors, metric, **params)
@@ -176,9 +176,9 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
 
 def _wish(model: Model, details: bytes) -> VectorWish:
     """Return what was asked for, by the details of a segment, as far as its files do not know it better."""
-    asked = parameters_of(details)
-    kept: dict[str, Any] = {name: asked[name] for name in _KEPT if name in asked}
-    kept["asked_partitions"] = kept.get("num_partitions", 0)
+    parameters = parameters_of(details)
+    build_parameters: dict[str, Any] = {name: parameters[name] for name in _KEPT if name in parameters}
+    build_parameters["asked_partitions"] = build_parameters.get("num_partitions", 0)
     parts, bits = (len(model.codebook), model.bits) if model.storage == "PQ" else (0, 8)
     return VectorWish(
         model.kind,
@@ -189,10 +189,10 @@ def _wish(model: Model, details: bytes) -> VectorWish:
         m=model.m,
         ef_construction=model.ef_construction,
         max_level=model.max_level,
-        **kept,
+        **build_parameters,
     )
 
 
-def _number(found: Any, least: int, most: int, otherwise: int) -> int:
+def _number(value: Any, least: int, most: int, otherwise: int) -> int:
     """Return a number of a file, where it is one that makes sense."""
-    return found if isinstance(found, int) and least <= found <= most else otherwise
+    return value if isinstance(value, int) and least <= value <= most else otherwise

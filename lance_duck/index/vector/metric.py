@@ -28,10 +28,10 @@ def metric_of(name: Any) -> str:
     Raises:
         InvalidInputError: There is no such metric.
     """
-    found = METRICS.get(name.lower()) if isinstance(name, str) else None
-    if found is None:
+    metric = METRICS.get(name.lower()) if isinstance(name, str) else None
+    if metric is None:
         raise unknown_value("metric", name, METRICS)
-    return found
+    return metric
 
 
 def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDArray[np.float32]:
@@ -51,10 +51,10 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
         return bits
     left, right = queries.astype(np.float64), vectors.astype(np.float64)
     if metric == "l2":
-        found = np.empty((len(left), len(right)), np.float32)
-        for row, query in zip(found, left, strict=True):
+        result = np.empty((len(left), len(right)), np.float32)
+        for row, query in zip(result, left, strict=True):
             row[:] = ((right - query) ** 2).sum(axis=1)
-        return found
+        return result
     if metric == "cosine":
         with np.errstate(invalid="ignore", divide="ignore"):
             left = left / np.linalg.norm(left, axis=1, keepdims=True)

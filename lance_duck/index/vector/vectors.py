@@ -63,14 +63,16 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
     Raises:
         InvalidInputError: It is no column of vectors.
     """
-    chosen = _storage(array.type if type_ is None else type_)
-    if not is_vector(chosen):
-        raise InvalidInputError("a column of vectors", expected="fixed_size_list of floats or uint8", found=chosen)
+    storage_type = _storage(array.type if type_ is None else type_)
+    if not is_vector(storage_type):
+        raise InvalidInputError(
+            "a column of vectors", expected="fixed_size_list of floats or uint8", found=storage_type
+        )
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
-    values, present = matrix_of(array, chosen.list_size)
+    values, present = matrix_of(array, storage_type.list_size)
     usable = np.ones(len(array), np.bool_) if present is None else present
     if values.dtype == np.float32:
         usable &= usable_rows(values, metric)

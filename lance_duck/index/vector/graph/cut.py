@@ -36,10 +36,10 @@ def cut(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.bool_], me
     neighbors = np.full(int(offsets[-1]), -1, np.int32)
     for level in range(height):
         members = np.flatnonzero((graph.levels > level) & lives)
-        found = _Level(graph, level, vectors, lives, metric).cut(members)
-        found = np.where(found >= 0, numbers[found], -1)
+        table = _Level(graph, level, vectors, lives, metric).cut(members)
+        table = np.where(table >= 0, numbers[table], -1)
         places = offsets[numbers[members]] + room[level]
-        neighbors[places[:, None] + np.arange(found.shape[1])] = found
+        neighbors[places[:, None] + np.arange(table.shape[1])] = table
     entry = graph.entry_point
     start = int(numbers[entry]) if lives[entry] and graph.levels[entry] == height else int(np.argmax(levels))
     return Graph(levels, room.astype(np.int32), offsets.astype(np.uint64), neighbors, start)
@@ -62,45 +62,45 @@ class _Level:
         table = self._of(members)
         alive = self._lives[table]
         had = np.count_nonzero(table >= 0, axis=1)
-        lost = had - np.count_nonzero(alive, axis=1)
-        worth = np.flatnonzero((lost > 0) & (lost >= _MANY * had))
-        kept = np.where(alive, table, -1)
+        num_lost = had - np.count_nonzero(alive, axis=1)
+        worth = np.flatnonzero((num_lost > 0) & (num_lost >= _MANY * had))
+        living = np.where(alive, table, -1)
         width = table.shape[1]
         step = max(1, _AT_ONCE // (4 * self._vectors.shape[1] * width * _FEW_GONE))
         for first in range(0, len(worth), step):
             some = worth[first : first + step]
-            kept[some] = self._mended(members[some], table[some], kept[some])
-        return _left(kept)
+            living[some] = self._mended(members[some], table[some], living[some])
+        return _left(living)
 
     def _of(self, members: Neighbors) -> Neighbors:
         starts = self._graph.offsets[members].astype(np.int64)
         places = starts[:, None] + np.arange(self._room.start, self._room.stop)
-        found: Neighbors = self._graph.neighbors[places].astype(np.int64)
-        return found
+        neighbors: Neighbors = self._graph.neighbors[places].astype(np.int64)
+        return neighbors
 
-    def _mended(self, members: Neighbors, table: Neighbors, kept: Neighbors) -> Neighbors:
-        gone = _left(np.where(self._lives[table], -1, table))[:, :_FEW_GONE]
+    def _mended(self, members: Neighbors, table: Neighbors, living: Neighbors) -> Neighbors:
+        deleted = _left(np.where(self._lives[table], -1, table))[:, :_FEW_GONE]
         offered = np.where(
-            gone[:, :, None] >= 0, self._of(np.maximum(gone, 0).reshape(-1)).reshape(*gone.shape, -1), -1
+            deleted[:, :, None] >= 0, self._of(np.maximum(deleted, 0).reshape(-1)).reshape(*deleted.shape, -1), -1
         )
         offered = offered.reshape(len(members), -1)
         offered[~self._lives[offered] | (offered == members[:, None])] = -1
-        both = np.hstack([kept, offered])
+        both = np.hstack([living, offered])
         order = np.argsort(both, axis=1, kind="stable")
         ranked = np.take_along_axis(both, order, axis=1)
         again = np.zeros(both.shape, np.bool_)
         np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
-        offered[again[:, kept.shape[1] :]] = -1
+        offered[again[:, living.shape[1] :]] = -1
         nearest = np.take_along_axis(offered, np.argsort(self._distances(members, offered), axis=1), axis=1)
-        return _left(np.hstack([_left(kept), nearest]))[:, : kept.shape[1]]
+        return _left(np.hstack([_left(living), nearest]))[:, : living.shape[1]]
 
     def _distances(self, members: Neighbors, others: Neighbors) -> NDArray[np.float32]:
         mine, theirs = self._vectors[members], self._vectors[others]
         if self._is_dot:
-            found = -np.einsum("nd,nkd->nk", mine, theirs)
+            result = -np.einsum("nd,nkd->nk", mine, theirs)
         else:
-            found = ((theirs - mine[:, None, :]) ** 2).sum(axis=2)
-        return np.where(others >= 0, found, np.float32(np.inf))
+            result = ((theirs - mine[:, None, :]) ** 2).sum(axis=2)
+        return np.where(others >= 0, result, np.float32(np.inf))
 
 
 def _left(table: Neighbors) -> Neighbors:

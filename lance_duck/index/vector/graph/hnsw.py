@@ -78,8 +78,8 @@ def build_graph(
     _check_parameter("m", m, 2, _MOST_NEIGHBORS)
     _check_parameter("ef_construction", ef_construction, 1, 1 << 20)
     _check_parameter("max_level", max_level, 1, MOST_LEVELS)
-    kept = storage if storage is not None else flat_storage(vectors.shape[1], metric)
-    index: Any = faiss.IndexHNSW(kept, m)
+    vector_storage = storage if storage is not None else flat_storage(vectors.shape[1], metric)
+    index: Any = faiss.IndexHNSW(vector_storage, m)
     index.hnsw.efConstruction = ef_construction
     index.keep_max_size_level0 = True  # as Lance does: narrow walks, of ef little more than k, find what they should
     chances = faiss.vector_to_array(index.hnsw.assign_probas)[:max_level]

@@ -69,8 +69,8 @@ def _sparse(vectors: NDArray[np.float32], count: int, m: int, ef_construction: i
 
 def _level_0(graph: Graph) -> Numbers:
     places = graph.offsets[:-1].astype(np.int64)[:, None] + np.arange(int(graph.room[1]))
-    found: Numbers = graph.neighbors[places]
-    return found
+    neighbors: Numbers = graph.neighbors[places]
+    return neighbors
 
 
 def _whole(sparse: Graph, joined: Numbers) -> Graph:
@@ -94,17 +94,17 @@ def _renumbered(graph: Graph, order: NDArray[np.int64]) -> Graph:
     here, there = np.empty(len(order), np.int64), graph.offsets[:-1].astype(np.int64)
     here[order] = there
     places = np.repeat(here - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
-    found = graph.neighbors[places]
-    neighbors = np.where(found >= 0, order[found], -1).astype(np.int32)
+    level = graph.neighbors[places]
+    neighbors = np.where(level >= 0, order[level], -1).astype(np.int32)
     return Graph(levels, graph.room, offsets.astype(np.uint64), neighbors, int(order[graph.entry_point]))
 
 
 def _is_sound(storage: Any, graph: Graph, vectors: NDArray[np.float32]) -> bool:
     """Return whether walks find vectors that they look for."""
     index = index_of(storage, graph)
-    asked = np.ascontiguousarray(vectors[np.linspace(0, len(vectors) - 1, _ASKED).astype(np.int64)])
-    found = index.search(asked, 1, params=_FAISS.SearchParametersHNSW(efSearch=_EF))[1][:, 0]
-    there = (found >= 0) & (vectors[found] == asked).all(axis=1)
+    queries = np.ascontiguousarray(vectors[np.linspace(0, len(vectors) - 1, _ASKED).astype(np.int64)])
+    nearest = index.search(queries, 1, params=_FAISS.SearchParametersHNSW(efSearch=_EF))[1][:, 0]
+    there = (nearest >= 0) & (vectors[nearest] == queries).all(axis=1)
     return bool(there.mean() >= _REACHED)
 
 
@@ -123,16 +123,16 @@ class _Joined:
     def table(self, sparse: Numbers, width: int) -> Numbers:
         """Return neighbours of all vectors, (n, width), -1 after the last one; the first vectors have some already."""
         nearest = near(self._vectors, width)
-        chosen = self._diverse(*nearest, width=width // 2 + 4)
-        far, both = self._sorted(np.hstack([chosen, self._back(chosen, width)]))
+        diverse = self._diverse(*nearest, width=width // 2 + 4)
+        far, both = self._sorted(np.hstack([diverse, self._back(diverse, width)]))
         full = np.count_nonzero(both >= 0, axis=1) > width
-        kept = both[:, :width].copy()
+        table = both[:, :width].copy()
         if full.any():
             both[~full] = -1
-            kept[full] = self._diverse(far, both, width=width)[full]
+            table[full] = self._diverse(far, both, width=width)[full]
         some = len(sparse)
-        kept[:some] = _filled(_compact(sparse)[:, : 3 * width // 4], kept[:some], width)
-        return _filled(kept, nearest[1], width)
+        table[:some] = _filled(_compact(sparse)[:, : 3 * width // 4], table[:some], width)
+        return _filled(table, nearest[1], width)
 
     def _diverse(self, far: Far, numbers: Numbers, *, width: int) -> Numbers:
         """Select neighbours that are nearer to the vector than to each other, nearest first, at most `width`."""
@@ -143,8 +143,8 @@ class _Joined:
         index = index_of(self._storage, graph)
         wide, far = np.ascontiguousarray(numbers, np.int64), np.ascontiguousarray(far)
         index.init_level_0_from_knngraph(wide.shape[1], faiss.swig_ptr(far), faiss.swig_ptr(wide))
-        chosen: Numbers = faiss.vector_to_array(index.hnsw.neighbors).reshape(count, width)
-        return chosen
+        neighbors: Numbers = faiss.vector_to_array(index.hnsw.neighbors).reshape(count, width)
+        return neighbors
 
     def _sorted(self, numbers: Numbers) -> tuple[Far, Numbers]:
         """Return neighbours by distance, each once; -1 at the end."""
@@ -166,21 +166,21 @@ class _Joined:
         _FAISS.fvec_L2sqr_by_idx(*pointers, mine.shape[1], *numbers.shape)
         return np.where(numbers >= 0, far, np.float32(np.inf))
 
-    def _back(self, chosen: Numbers, most: int) -> Numbers:
+    def _back(self, neighbors: Numbers, most: int) -> Numbers:
         """Return, for each vector, the nearest that have it as a neighbour, (n, most)."""
-        count = len(chosen)
+        count = len(neighbors)
         steps = range(0, count, _AT_ONCE)
-        there = chosen >= 0
-        far = np.concatenate([self._far(i, chosen[i : i + _AT_ONCE])[there[i : i + _AT_ONCE]] for i in steps])
-        ends = chosen[there]
+        there = neighbors >= 0
+        far = np.concatenate([self._far(i, neighbors[i : i + _AT_ONCE])[there[i : i + _AT_ONCE]] for i in steps])
+        ends = neighbors[there]
         keys = ends.astype(np.uint64) << np.uint64(32) | far.view(np.uint32)
         order = np.argsort(keys)
         starts = np.repeat(np.arange(count, dtype=np.int32), np.count_nonzero(there, axis=1))[order]
         ends = ends[order]
         rank = np.arange(len(ends)) - np.searchsorted(ends, np.arange(count))[ends]
-        found = np.full((count, most), -1, np.int32)
-        found[ends[rank < most], rank[rank < most]] = starts[rank < most]
-        return found
+        reverse = np.full((count, most), -1, np.int32)
+        reverse[ends[rank < most], rank[rank < most]] = starts[rank < most]
+        return reverse
 
 
 def _compact(numbers: Numbers) -> Numbers:
@@ -197,11 +197,11 @@ def _again(numbers: Numbers) -> NDArray[np.bool_]:
     return again
 
 
-def _filled(kept: Numbers, others: Numbers, width: int) -> Numbers:
+def _filled(neighbors: Numbers, others: Numbers, width: int) -> Numbers:
     """Return neighbours, and in the room that is left others; each once, -1 at the end."""
-    found = np.full((len(kept), width), -1, np.int32)
-    for first in range(0, len(kept), _AT_ONCE):
-        both = np.hstack([kept[first : first + _AT_ONCE], others[first : first + _AT_ONCE]])
+    table = np.full((len(neighbors), width), -1, np.int32)
+    for first in range(0, len(neighbors), _AT_ONCE):
+        both = np.hstack([neighbors[first : first + _AT_ONCE], others[first : first + _AT_ONCE]])
         both[_again(both)] = -1
-        found[first : first + _AT_ONCE, : both.shape[1]] = _compact(both)[:, :width]
-    return found
+        table[first : first + _AT_ONCE, : both.shape[1]] = _compact(both)[:, :width]
+    return table

@@ -41,17 +41,17 @@ def near(vectors: NDArray[np.float32], k: int) -> tuple[Far, Numbers]:
         Squared distances (n, k), inf where there is no neighbour, and numbers of vectors (n, k), -1 there.
     """
     count = len(vectors)
-    found = _Neighbors(vectors, k)
+    neighbors = _Neighbors(vectors, k)
     if count <= _ALL:
-        found.compare(np.arange(count), np.arange(count))
-        return found.far, found.numbers
+        neighbors.compare(np.arange(count), np.arange(count))
+        return neighbors.far, neighbors.numbers
     blocks = count // _BLOCK
     probes = _probes(vectors, blocks)
     order = np.argsort(probes[:, 0], kind="stable")
     ends = np.searchsorted(probes[order, 0], np.arange(1, blocks))
     members = np.split(order, ends)
-    side_by_side(partial(_look, found, members, probes), range(blocks))
-    return found.far, found.numbers
+    side_by_side(partial(_look, neighbors, members, probes), range(blocks))
+    return neighbors.far, neighbors.numbers
 
 
 def _probes(vectors: NDArray[np.float32], blocks: int) -> Numbers:
@@ -61,11 +61,11 @@ def _probes(vectors: NDArray[np.float32], blocks: int) -> Numbers:
     clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, _SAMPLE
     index: Any = faiss.IndexFlatL2(vectors.shape[1])
     clustering.train(vectors, index)
-    found: Numbers = index.search(vectors, min(_PROBES, blocks))[1].astype(np.int32)
-    return found
+    probes: Numbers = index.search(vectors, min(_PROBES, blocks))[1].astype(np.int32)
+    return probes
 
 
-def _look(found: _Neighbors, members: list[NDArray[np.int64]], probes: Numbers, block: int) -> None:
+def _look(neighbors: _Neighbors, members: list[NDArray[np.int64]], probes: Numbers, block: int) -> None:
     """Find the neighbours of a block."""
     mine = members[block]
     if not len(mine):
@@ -79,7 +79,7 @@ def _look(found: _Neighbors, members: list[NDArray[np.int64]], probes: Numbers, 
     if len(others) > _MOST:
         others = np.random.default_rng(block).choice(others, _MOST, replace=False)
     for first in range(0, len(mine), _AT_ONCE):
-        found.compare(mine[first : first + _AT_ONCE], others)
+        neighbors.compare(mine[first : first + _AT_ONCE], others)
 
 
 class _Neighbors:
@@ -103,6 +103,6 @@ class _Neighbors:
         itself = (numbers == mine[:, None]) | (places < 0)
         itself[~itself.any(axis=1), -1] = True
         order = np.argsort(itself, axis=1, kind="stable")[:, : most - 1]
-        gone = np.take_along_axis(itself, order, axis=1)
-        self.far[mine, : most - 1] = np.where(gone, np.inf, np.take_along_axis(far, order, axis=1))
-        self.numbers[mine, : most - 1] = np.where(gone, -1, np.take_along_axis(numbers, order, axis=1))
+        is_duplicate = np.take_along_axis(itself, order, axis=1)
+        self.far[mine, : most - 1] = np.where(is_duplicate, np.inf, np.take_along_axis(far, order, axis=1))
+        self.numbers[mine, : most - 1] = np.where(is_duplicate, -1, np.take_along_axis(numbers, order, axis=1))

@@ -153,13 +153,13 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
     filled = np.full(int(offsets[-1]), -1, np.int32)
     for level, (low, high) in enumerate(bounds):
         first, count = starts[low:high], lengths[low:high]
-        found = items[first[0] : first[-1] + count[-1]]
-        _check_neighbors(found, levels, level, where)
+        edges = items[first[0] : first[-1] + count[-1]]
+        _check_neighbors(edges, levels, level, where)
         if level == 0:  # all vectors in order: most of the file
-            filled[_taken(count, room[levels])] = found
+            filled[_taken(count, room[levels])] = edges
         else:
             places = offsets[numbers[low:high]] + room[level] - (first - first[0])
-            filled[np.repeat(places, count) + np.arange(len(found))] = found
+            filled[np.repeat(places, count) + np.arange(len(edges))] = edges
     return Graph(
         levels.astype(np.int32),
         room.astype(np.int32),
@@ -179,9 +179,9 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
         params: m, ef_construction and max_level that it was built with. There are at least as many levels as the
             graph has.
     """
-    chosen = {"max_level": MAX_LEVEL, "m": M, "ef_construction": EF_CONSTRUCTION, "prefetch_distance": 2, **params}
+    parameters = {"max_level": MAX_LEVEL, "m": M, "ef_construction": EF_CONSTRUCTION, "prefetch_distance": 2, **params}
     height = len(graph.room) - 1
-    chosen["max_level"] = max(int(chosen["max_level"]), height)
+    parameters["max_level"] = max(int(parameters["max_level"]), height)
     batches: list[pa.RecordBatch] = []
     ends = [0]
     for level in range(height):
@@ -189,10 +189,10 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
         blocks = (members[first : first + _BLOCK] for first in range(0, len(members), _BLOCK))
         batches.extend(_level_rows(graph, block, level, vectors, metric) for block in blocks)
         ends.append(ends[-1] + len(members))
-    ends += [ends[-1]] * (chosen["max_level"] + 1 - len(ends))
+    ends += [ends[-1]] * (parameters["max_level"] + 1 - len(ends))
     table = pa.Table.from_batches(batches, GRAPH_SCHEMA).combine_chunks()
     rows = table.to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], GRAPH_SCHEMA)
-    return GraphRows(rows, GraphMetadata(max(graph.entry_point, 0), tuple(ends), chosen))
+    return GraphRows(rows, GraphMetadata(max(graph.entry_point, 0), tuple(ends), parameters))
 
 
 def _metadata(text: object, where: str) -> GraphMetadata:
@@ -200,13 +200,13 @@ def _metadata(text: object, where: str) -> GraphMetadata:
         raise CorruptError("metadata of a graph", where=where, expected="a text", found=type(text).__name__)
     if not text:
         return GraphMetadata(0, ())
-    found = parsed(text, dict, where)
-    offsets, params = found.get("level_offsets"), found.get("params")
+    metadata = parsed(text, dict, where)
+    offsets, params = metadata.get("level_offsets"), metadata.get("params")
     if not isinstance(offsets, list) or any(type(n) is not int for n in offsets):
         raise CorruptError("level offsets", where=where, expected="whole numbers", found=repr(offsets)[:80])
     if offsets and (offsets[0] != 0 or offsets[-1] >= 1 << 40 or any(a > b for a, b in pairwise(offsets))):
         raise CorruptError("level offsets", where=where, expected="rising from 0", found=str(offsets)[:80])
-    entry = whole(found, "entry_point", 0, 1 << 32, where)
+    entry = whole(metadata, "entry_point", 0, 1 << 32, where)
     return GraphMetadata(entry, tuple(offsets), params if isinstance(params, dict) else {})
 
 
@@ -268,8 +268,8 @@ def _taken(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bo
     return np.repeat(np.tile(np.array([True, False]), len(counts)), turns)
 
 
-def _check_neighbors(found: NDArray[Any], levels: NDArray[np.int64], level: int, where: str) -> None:
-    if int(found.max(initial=0)) >= max(len(levels), 1) or (level and (levels[found] <= level).any()):
+def _check_neighbors(neighbors: NDArray[Any], levels: NDArray[np.int64], level: int, where: str) -> None:
+    if int(neighbors.max(initial=0)) >= max(len(levels), 1) or (level and (levels[neighbors] <= level).any()):
         raise CorruptError(f"neighbours on level {level} of a graph", where=where, expected="vectors of this level")
 
 

@@ -132,8 +132,12 @@ class GraphPartition:
         return best[0]
 
     def _decode(self, ids: Places) -> NDArray[np.float32]:
-        found = self._codes
-        codes = found[int(ids[0]) : int(ids[-1]) + 1] if int(ids[-1]) - int(ids[0]) + 1 == len(ids) else found[ids]
+        stored_codes = self._codes
+        codes = (
+            stored_codes[int(ids[0]) : int(ids[-1]) + 1]
+            if int(ids[-1]) - int(ids[0]) + 1 == len(ids)
+            else stored_codes[ids]
+        )
         if self._is_flat:
             return codes.view(np.float32)
         vectors: NDArray[np.float32] = self.storage.sa_decode(codes)
@@ -159,10 +163,10 @@ class GraphPartition:
             places = np.take_along_axis(places, order, axis=1)
         return distances, np.where(places < 0, -1, ids[places])
 
-    def _merged(self, found: list[tuple[Distances, Places]], k: int) -> tuple[Distances, Places]:
-        distances = np.hstack([d for d, _ in found])
+    def _merged(self, results: list[tuple[Distances, Places]], k: int) -> tuple[Distances, Places]:
+        distances = np.hstack([d for d, _ in results])
         order = np.argsort(-distances if self._is_dot else distances, axis=1, kind="stable")[:, :k]
-        places = np.hstack([p for _, p in found])
+        places = np.hstack([p for _, p in results])
         return np.take_along_axis(distances, order, axis=1), np.take_along_axis(places, order, axis=1)
 
 

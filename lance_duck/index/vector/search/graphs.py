@@ -79,8 +79,8 @@ class GraphIndex:
             return best.hits()
         for partition, mine in self._visits(vectors, best, probe):
             if allowed is None or allowed[self.files.partitions.rows(partition)].any():
-                found = self._look(partition, np.ascontiguousarray(vectors[mine]), best.k, allowed, probe)
-                best.merge(mine, *found)
+                result = self._look(partition, np.ascontiguousarray(vectors[mine]), best.k, allowed, probe)
+                best.merge(mine, *result)
         return best.hits()
 
     def statistics(self) -> dict[str, Any]:
@@ -97,8 +97,8 @@ class GraphIndex:
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory."""
-        kept = sum(partition.nbytes for partition in list(self._alive.values()))
-        return self.files.nbytes + int(self.files.centroids.nbytes) + kept
+        total = sum(partition.nbytes for partition in list(self._alive.values()))
+        return self.files.nbytes + int(self.files.centroids.nbytes) + total
 
     @property
     def _is_dot(self) -> bool:
@@ -121,10 +121,10 @@ class GraphIndex:
         looking = np.arange(len(vectors))
         while len(looking) and first < last:
             _, order = self._centroids.search(np.ascontiguousarray(vectors[looking]), last)
-            wanted = order[:, first:last]
-            for partition in np.unique(wanted[wanted >= 0]).tolist():
+            partitions = order[:, first:last]
+            for partition in np.unique(partitions[partitions >= 0]).tolist():
                 if self.files.partitions.lengths[partition]:
-                    yield partition, looking[(wanted == partition).any(axis=1)]
+                    yield partition, looking[(partitions == partition).any(axis=1)]
             looking = looking[best.are_short(looking)]
             first, last = last, min(2 * last, most)
 
@@ -137,15 +137,15 @@ class GraphIndex:
         if self.files.storage == "PQ" and has_residual(self.metric):
             vectors = vectors - self.files.centroids[partition]
         ef = probe.ef or max(k + k // 2, LEAST_EF)
-        opened, wanted = self._partition(partition), k
+        opened, candidates = self._partition(partition), k
         while True:
-            distances, positions = opened.search(vectors, wanted, mine, ef)
+            distances, positions = opened.search(vectors, candidates, mine, ef)
             self._measure(distances)
-            if probe.lower is None or distances.shape[1] < wanted:
+            if probe.lower is None or distances.shape[1] < candidates:
                 break
             if (np.count_nonzero(distances >= np.float32(probe.lower), axis=1) >= k).all():
                 break
-            wanted *= 4
+            candidates *= 4
         if rows.start:
             positions[positions >= 0] += rows.start
         if probe.lower is not None:
@@ -187,9 +187,9 @@ class _Best:
         num_rows: Vectors that there are.
     """
 
-    def __init__(self, queries: int, wanted: int, num_rows: int) -> None:
-        self.k = min(wanted, num_rows)
-        self._wanted = wanted
+    def __init__(self, queries: int, k: int, num_rows: int) -> None:
+        self.k = min(k, num_rows)
+        self._wanted = k
         self._distances = np.full((queries, self.k), np.inf, np.float32)
         self._positions = np.full((queries, self.k), -1, np.int64)
 

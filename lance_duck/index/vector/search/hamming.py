@@ -63,11 +63,11 @@ class HammingIndex:
         if allowed is not None and allowed.shape != (self.num_rows,):
             raise InvalidInputError("allowed positions", expected=self.num_rows, found=allowed.shape)
         with np.errstate(invalid="ignore"):
-            asked = queries.astype(np.uint8)
-        if not np.array_equal(asked, queries):
+            bit_queries = queries.astype(np.uint8)
+        if not np.array_equal(bit_queries, queries):
             raise InvalidInputError("query", expected="whole numbers, 0 … 255")
-        hits = Hits(np.full((len(asked), k), np.inf, np.float32), np.full((len(asked), k), -1, np.int64))
-        for row, query in enumerate(asked):
+        hits = Hits(np.full((len(bit_queries), k), np.inf, np.float32), np.full((len(bit_queries), k), -1, np.int64))
+        for row, query in enumerate(bit_queries):
             self._search(query, allowed, probe, hits.distances[row], hits.positions[row])
         return hits
 
@@ -99,7 +99,7 @@ class HammingIndex:
         order = np.argsort(_bits(self.files.centroids, query), kind="stable").tolist()
         most = len(order) if probe.max_nprobes is None else max(probe.max_nprobes, 1)
         pieces: list[NDArray[np.int64]] = []
-        found: list[NDArray[np.float32]] = []
+        results: list[NDArray[np.float32]] = []
         count = 0
         for turn, partition in enumerate(order[:most]):
             if turn >= probe.nprobes and count >= k:
@@ -113,10 +113,10 @@ class HammingIndex:
                 good &= far < np.float32(probe.upper)
             places = np.flatnonzero(good)
             pieces.append(places + rows.start)
-            found.append(far[places])
+            results.append(far[places])
             count += len(places)
         if count:
-            all_, places = np.concatenate(found), np.concatenate(pieces)
+            all_, places = np.concatenate(results), np.concatenate(pieces)
             best = np.lexsort((places, all_))[:k]
             distances[: len(best)] = all_[best]
             positions[: len(best)] = places[best]
@@ -127,5 +127,5 @@ class HammingIndex:
 
 def _bits(vectors: NDArray[np.uint8], query: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Return number of different bits of each vector."""
-    found: NDArray[np.float32] = np.bitwise_count(vectors ^ query).sum(axis=1, dtype=np.float32)
-    return found
+    distances: NDArray[np.float32] = np.bitwise_count(vectors ^ query).sum(axis=1, dtype=np.float32)
+    return distances

@@ -57,15 +57,15 @@ class IvfIndex:
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
         """Return nearest neighbours; see `contract.VectorIndex.search`."""
         vectors = self._checked(queries, k)
-        found = min(k, self.num_rows)
-        if not found or not len(vectors):
+        num_results = min(k, self.num_rows)
+        if not num_results or not len(vectors):
             return _nothing(len(vectors), k)
         if probe.lower is None:
-            distances, positions = self._search(vectors, found, allowed, probe)
+            distances, positions = self._search(vectors, num_results, allowed, probe)
         else:
-            distances, positions = self._search_above(vectors, found, allowed, probe)
-        if found < k:
-            empty = _nothing(len(vectors), k - found)
+            distances, positions = self._search_above(vectors, num_results, allowed, probe)
+        if num_results < k:
+            empty = _nothing(len(vectors), k - num_results)
             distances = np.hstack([distances, empty.distances])
             positions = np.hstack([positions, empty.positions])
         return Hits(distances, positions)
@@ -97,18 +97,18 @@ class IvfIndex:
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> tuple[_Distances, _Places]:
         """Search with a lower bound: for more and more until k rows of each query reach it."""
-        found = [self._one_above(vectors[i : i + 1], k, allowed, probe) for i in range(len(vectors))]
-        return np.vstack([d for d, _ in found]), np.vstack([p for _, p in found])
+        results = [self._one_above(vectors[i : i + 1], k, allowed, probe) for i in range(len(vectors))]
+        return np.vstack([d for d, _ in results]), np.vstack([p for _, p in results])
 
     def _one_above(
         self, vector: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> tuple[_Distances, _Places]:
-        wanted = k
+        candidates = k
         while True:
-            wanted = min(4 * wanted, self.num_rows)
-            distances, positions = self._search(vector, wanted, allowed, probe)
+            candidates = min(4 * candidates, self.num_rows)
+            distances, positions = self._search(vector, candidates, allowed, probe)
             good = np.flatnonzero((positions[0] >= 0) & (distances[0] >= np.float32(probe.lower or 0)))[:k]
-            if len(good) == k or positions[0, -1] < 0 or wanted == self.num_rows:
+            if len(good) == k or positions[0, -1] < 0 or candidates == self.num_rows:
                 empty = _nothing(1, k)
                 empty.distances[0, : len(good)] = distances[0, good]
                 empty.positions[0, : len(good)] = positions[0, good]
@@ -127,8 +127,8 @@ class IvfIndex:
         else:
             order = np.argsort(partitions[:, 0], kind="stable")
             distances, positions = np.empty((len(vectors), k), np.float32), np.empty((len(vectors), k), np.int64)
-            found = self._scan(vectors[order], k, coarse[order], partitions[order], selector, probe)
-            distances[order], positions[order] = found
+            result = self._scan(vectors[order], k, coarse[order], partitions[order], selector, probe)
+            distances[order], positions[order] = result
         if width < most and is_short(positions):
             short = np.flatnonzero(positions[:, -1] < 0)
             self._widen(vectors, k, short, allowed, selector, probe, width, most, distances, positions)
@@ -139,8 +139,8 @@ class IvfIndex:
         last = self._last_selector
         if last is not None and last.allowed is allowed and not allowed.flags.writeable:
             return last
-        made = self._last_selector = Selector(allowed, self.num_rows)
-        return made
+        new_selector = self._last_selector = Selector(allowed, self.num_rows)
+        return new_selector
 
     def _widen(
         self,
@@ -170,8 +170,8 @@ class IvfIndex:
             partitions = np.ascontiguousarray(partitions[:, :last])
             partitions[inside[:, :last] == 0] = -1
             partitions[np.arange(last) >= np.maximum(needed, width)[:, None]] = -1
-            found = self._scan(mine, k, np.ascontiguousarray(coarse[:, :last]), partitions, selector, probe)
-            distances[some], positions[some] = found
+            result = self._scan(mine, k, np.ascontiguousarray(coarse[:, :last]), partitions, selector, probe)
+            distances[some], positions[some] = result
 
     def _allowed_in_partitions(self, allowed: NDArray[np.bool_]) -> _Places:
         """Return how many of the rows of each partition may be found."""
@@ -248,18 +248,18 @@ class Selector:
 
     def parameters(self, nprobe: int) -> Any:
         """Return the faiss parameters of a search in so many partitions."""
-        made = faiss.SearchParametersIVF()
-        made.nprobe = nprobe
-        made.sel = self._selector
-        return made
+        parameters = faiss.SearchParametersIVF()
+        parameters.nprobe = nprobe
+        parameters.sel = self._selector
+        return parameters
 
 
 @lru_cache(256)
 def _parameters(nprobe: int) -> Any:
     """Return the faiss parameters of an unfiltered search in so many partitions; made once, read-only."""
-    made = faiss.SearchParametersIVF()
-    made.nprobe = nprobe
-    return made
+    parameters = faiss.SearchParametersIVF()
+    parameters.nprobe = nprobe
+    return parameters
 
 
 def is_short(positions: _Places) -> bool:

@@ -112,9 +112,9 @@ class Lists:
             loaded = self._loaded
             missing = np.unique(partitions[~loaded.present[partitions]])
             if self._may_overflow and loaded.nbytes + int(self._sizes[missing].sum()) > self._limit:
-                wanted = np.unique(partitions[partitions >= 0])
-                loaded = self._renewed(loaded, wanted)
-                missing = wanted[~loaded.present[wanted]]
+                needed = np.unique(partitions[partitions >= 0])
+                loaded = self._renewed(loaded, needed)
+                missing = needed[~loaded.present[needed]]
             self._fill(loaded, missing.tolist())
             self._loaded = loaded
             return loaded
@@ -145,7 +145,7 @@ class Lists:
             size += int(self._sizes[partition])
         return groups
 
-    def _renewed(self, old: Loaded, wanted: NDArray[np.int64]) -> Loaded:
+    def _renewed(self, old: Loaded, needed: NDArray[np.int64]) -> Loaded:
         """Rebuild lists: wanted ones, and those used last, up to half of the limit."""
         new = Loaded(self._index(), self.files)
         if old.tables:
@@ -153,10 +153,10 @@ class Lists:
             new.tables = old.tables
         new.used[:] = old.used
         there = np.flatnonzero(old.present[:-1] & (self._sizes > 0))
-        others = np.setdiff1d(there, wanted)
+        others = np.setdiff1d(there, needed)
         others = others[np.argsort(-old.used[others], kind="stable")]
-        others = others[np.cumsum(self._sizes[others]) <= self._limit // 2 - int(self._sizes[wanted].sum())]
-        for partition in np.concatenate([np.intersect1d(there, wanted), others]).tolist():
+        others = others[np.cumsum(self._sizes[others]) <= self._limit // 2 - int(self._sizes[needed].sum())]
+        for partition in np.concatenate([np.intersect1d(there, needed), others]).tolist():
             size = int(self.files.partitions.lengths[partition])
             new.lists.add_entries(partition, size, old.lists.get_ids(partition), old.lists.get_codes(partition))
             new.present[partition] = True

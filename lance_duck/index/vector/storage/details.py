@@ -30,20 +30,24 @@ def parameters_of(details: bytes) -> dict[str, Any]:
     if message is None or storage not in ("flat", "sq", "pq"):
         return {}
     graph = "HNSW_" if message.HasField("hnsw_index_config") else ""
-    found: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "index_type": f"IVF_{graph}{storage.upper()}",
         "metric": _METRICS[message.metric_type],
         "target_partition_size": message.target_partition_size,
     }
     if message.target_num_partitions <= MOST_PARTITIONS:
-        found["num_partitions"] = message.target_num_partitions
+        parameters["num_partitions"] = message.target_num_partitions
     if storage == "pq":
-        found |= {"num_bits": message.pq.num_bits, "num_sub_vectors": message.pq.num_sub_vectors}
+        parameters |= {"num_bits": message.pq.num_bits, "num_sub_vectors": message.pq.num_sub_vectors}
     if graph:
         config = message.hnsw_index_config
-        found |= {"m": config.max_connections, "ef_construction": config.construction_ef, "max_level": config.max_level}
-    found |= {name: _hint(message, _HINT + name, 6) for name in _HINTS}
-    return {name: value for name, value in found.items() if value}
+        parameters |= {
+            "m": config.max_connections,
+            "ef_construction": config.construction_ef,
+            "max_level": config.max_level,
+        }
+    parameters |= {name: _hint(message, _HINT + name, 6) for name in _HINTS}
+    return {name: value for name, value in parameters.items() if value}
 
 
 def trained_rows(details: bytes) -> int:
@@ -64,14 +68,14 @@ def parameters_in(figures: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same, of the figures of a segment whose message is empty."""
     inside = figures.get("sub_index", {})
     graph = inside.get("params", {})
-    found = {
+    parameters = {
         "index_type": figures["index_type"],
         "metric": figures["metric_type"],
         "num_bits": inside.get("nbits"),
         "num_sub_vectors": inside.get("num_sub_vectors"),
         **{name: graph.get(name) for name in ("m", "ef_construction", "max_level")},
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in parameters.items() if value}
 
 
 def shown_details(details: bytes) -> dict[str, Any]:
@@ -79,22 +83,22 @@ def shown_details(details: bytes) -> dict[str, Any]:
     message = _message(details)
     if message is None or not details:
         return {}
-    shown: dict[str, Any] = {"metric_type": _METRICS[message.metric_type].upper()}
+    result: dict[str, Any] = {"metric_type": _METRICS[message.metric_type].upper()}
     if message.target_partition_size:
-        shown["target_partition_size"] = message.target_partition_size
+        result["target_partition_size"] = message.target_partition_size
     if message.HasField("hnsw_index_config"):
         config = message.hnsw_index_config
-        shown["hnsw"] = {
+        result["hnsw"] = {
             "max_connections": config.max_connections,
             "construction_ef": config.construction_ef,
             "max_level": config.max_level,
         }
     compression = _compression(message)
     if compression:
-        shown["compression"] = compression
+        result["compression"] = compression
     if message.runtime_hints:
-        shown["runtime_hints"] = dict(message.runtime_hints)
-    return shown
+        result["runtime_hints"] = dict(message.runtime_hints)
+    return result
 
 
 def _compression(message: index_pb2.VectorIndexDetails) -> dict[str, Any]:

@@ -125,10 +125,10 @@ class VectorFiles:
         """Return names of all rows by position; read once, kept, not to be changed."""
         with self._lock:
             if self._rows is None:
-                (found,) = self.auxiliary.read([ROW_ID])
-                if found.null_count:
-                    raise CorruptError(f"nulls in {ROW_ID}", where=self.auxiliary.path, found=found.null_count)
-                self._rows = found.to_numpy()
+                (row_ids,) = self.auxiliary.read([ROW_ID])
+                if row_ids.null_count:
+                    raise CorruptError(f"nulls in {ROW_ID}", where=self.auxiliary.path, found=row_ids.null_count)
+                self._rows = row_ids.to_numpy()
             return self._rows
 
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
@@ -137,8 +137,8 @@ class VectorFiles:
         Those of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`.
         """
         column = self.auxiliary.column(COLUMNS[self.storage])
-        found = run(gather([column.read(self.partitions.rows(p)) for p in partitions]))
-        return [self._matrix(array) for array in found]
+        arrays = run(gather([column.read(self.partitions.rows(p)) for p in partitions]))
+        return [self._matrix(array) for array in arrays]
 
     @property
     def code_width(self) -> int:
@@ -255,7 +255,7 @@ def _known_kind(name: Any, where: str) -> str:
 
 
 def _known_metric(name: Any, where: str) -> str:
-    found = METRICS.get(name.lower()) if isinstance(name, str) else None
-    if found is None:
+    metric = METRICS.get(name.lower()) if isinstance(name, str) else None
+    if metric is None:
         raise CorruptError("metric", where=where, expected=", ".join(METRICS), found=repr(name))
-    return found
+    return metric

@@ -27,5 +27,5 @@ def flat_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 
 def flat_bytes(codes: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Return vectors (n, dim) as the bytes that faiss keeps, (n, code size), C-contiguous."""
-    found: NDArray[np.uint8] = np.ascontiguousarray(codes, np.float32).view(np.uint8)
-    return found
+    raw: NDArray[np.uint8] = np.ascontiguousarray(codes, np.float32).view(np.uint8)
+    return raw

@@ -66,33 +66,33 @@ def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> A
 def parsed(text: Any, type_: type, where: str) -> Any:
     """Return the value of a JSON text, of a type. Raises CorruptError."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
         raise CorruptError("is no JSON", where=where, found=str(error)[:200]) from error
-    if not isinstance(found, type_):
-        raise CorruptError("JSON", where=where, expected=type_.__name__, found=type(found).__name__)
-    return found
+    if not isinstance(value, type_):
+        raise CorruptError("JSON", where=where, expected=type_.__name__, found=type(value).__name__)
+    return value
 
 
 def whole(of: Mapping[str, Any], key: str, low: int, high: int, where: str) -> int:
     """Return a whole number of a JSON object, low … high. Raises CorruptError."""
-    found = of.get(key)
-    if not isinstance(found, int) or isinstance(found, bool) or not low <= found <= high:
-        raise CorruptError(key, where=where, expected=f"{low} … {high}", found=repr(found))
-    return found
+    value = of.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise CorruptError(key, where=where, expected=f"{low} … {high}", found=repr(value))
+    return value
 
 
 def real(of: Mapping[str, Any], key: str, where: str) -> float:
     """Return a finite number of a JSON object. Raises CorruptError."""
-    found = of.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise CorruptError(key, where=where, expected="a number", found=repr(found))
+    value = of.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CorruptError(key, where=where, expected="a number", found=repr(value))
     try:
-        number = float(found)
+        number = float(value)
     except OverflowError as error:
-        raise CorruptError(key, where=where, expected="a finite number", found=repr(found)) from error
+        raise CorruptError(key, where=where, expected="a finite number", found=repr(value)) from error
     if not math.isfinite(number):
-        raise CorruptError(key, where=where, expected="a finite number", found=repr(found))
+        raise CorruptError(key, where=where, expected="a finite number", found=repr(value))
     return number
 
 

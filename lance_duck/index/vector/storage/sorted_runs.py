@@ -44,10 +44,10 @@ class SortedRuns:
         """Return rows of a partition and their codes; None: it has none. No more is added then."""
         if self._waiting:
             self._runs.append(self._sorted())
-        found = [run.take(partition) for run in self._runs if run.starts[partition] < run.starts[partition + 1]]
-        if len(found) < 2:
-            return found[0] if found else None
-        rows, codes = np.concatenate([r for r, _ in found]), np.concatenate([c for _, c in found])
+        pieces = [run.take(partition) for run in self._runs if run.starts[partition] < run.starts[partition + 1]]
+        if len(pieces) < 2:
+            return pieces[0] if pieces else None
+        rows, codes = np.concatenate([r for r, _ in pieces]), np.concatenate([c for _, c in pieces])
         if not self._by_name:
             return rows, codes
         order = np.argsort(rows, kind="stable")
@@ -74,8 +74,8 @@ class _PartitionRun:
     codes: NDArray[Any]
 
     def take(self, partition: int) -> tuple[Rows, NDArray[Any]]:
-        chosen = slice(self.starts[partition], self.starts[partition + 1])
-        return self.rows[chosen], self.codes[chosen] if self.order is None else self.codes[self.order[chosen]]
+        rows = slice(self.starts[partition], self.starts[partition + 1])
+        return self.rows[rows], self.codes[rows] if self.order is None else self.codes[self.order[rows]]
 
     def gathered(self) -> NDArray[Any]:
         return self.codes if self.order is None else self.codes[self.order]

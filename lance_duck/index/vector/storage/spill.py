@@ -89,9 +89,9 @@ class VectorSpill:
         """Return some vectors, chosen by chance, in their order; all where there are no more. There is at least one."""
         if count >= self._count:
             return np.concatenate([vectors for _, vectors in self._chunks])
-        chosen = np.sort(np.random.default_rng(seed).choice(self._count, count, replace=False))
+        positions = np.sort(np.random.default_rng(seed).choice(self._count, count, replace=False))
         ends = np.cumsum([len(rows) for rows, _ in self._chunks])
-        parts = np.split(chosen, np.searchsorted(chosen, ends))
+        parts = np.split(positions, np.searchsorted(positions, ends))
         starts = np.concatenate([[0], ends])
         pairs = zip(self._chunks, parts[:-1], starts[:-1], strict=True)
         return np.concatenate([vectors[part - start] for (_, vectors), part, start in pairs])

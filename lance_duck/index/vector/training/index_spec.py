@@ -101,15 +101,15 @@ class VectorWish:
             InvalidInputError: A parameter is not known, or makes no sense for this column.
             UnsupportedError: A kind of index, or of column, that is not built.
         """
-        given = {name: value for name, value in parameters.items() if value is not None}
-        unknown = sorted(map(str, given.keys() - set(_KNOWN)))
+        values = {name: value for name, value in parameters.items() if value is not None}
+        unknown = sorted(map(str, values.keys() - set(_KNOWN)))
         if unknown:
             raise InvalidInputError(
                 "parameters of a vector index", expected=", ".join(_KNOWN), found=", ".join(unknown)
             )
         if not is_vector(type_):
             raise UnsupportedError("column of a vector index", expected="fixed_size_list of floats", found=type_)
-        kind, metric = _kind(given.get("index_type")), metric_of(given.get("metric", "l2"))
+        kind, metric = _kind(values.get("index_type")), metric_of(values.get("metric", "l2"))
         if is_bytes(type_) != (metric == "hamming"):
             raise InvalidInputError(
                 f"metric {metric!r}", where=type_, remedy="hamming is for vectors of uint8, and only"
@@ -117,29 +117,31 @@ class VectorWish:
         if metric == "hamming" and not kind.endswith("FLAT"):
             raise UnsupportedError(f"{kind} with hamming", expected="IVF_FLAT, IVF_HNSW_FLAT")
         dim = int(type_.list_size)
-        centroids = None if "ivf_centroids" not in given else _centroids(given["ivf_centroids"], dim, metric)
-        count = _number(given, "num_partitions", 1, MOST_PARTITIONS)
+        centroids = None if "ivf_centroids" not in values else _centroids(values["ivf_centroids"], dim, metric)
+        count = _number(values, "num_partitions", 1, MOST_PARTITIONS)
         if centroids is not None:
             if count is not None and count != len(centroids):
                 raise InvalidInputError("num_partitions", expected=f"{len(centroids)}, as ivf_centroids", found=count)
             count = len(centroids)
-        chosen: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         if kind.endswith("PQ"):
-            chosen = _product(given, dim)
-        elif _number(given, "num_bits", 1, 8) not in (None, 8):
-            raise InvalidInputError("num_bits", where=kind, expected=8, found=given["num_bits"])
+            settings = _product(values, dim)
+        elif _number(values, "num_bits", 1, 8) not in (None, 8):
+            raise InvalidInputError("num_bits", where=kind, expected=8, found=values["num_bits"])
         for name, most in (("m", 1024), ("ef_construction", 1 << 20), ("max_level", 64)):
-            if name in given:
-                chosen[name] = _number(given, name, 2 if name == "m" else 1, most)
+            if name in values:
+                settings[name] = _number(values, name, 2 if name == "m" else 1, most)
         for name in ("sample_rate", "max_iters"):
-            if name in given:
-                chosen[name] = _number(given, name, 2 if name == "sample_rate" else 1, 1 << 20)
-        if "sq_bounds" in given and kind.endswith("SQ"):
-            chosen["bounds"] = _bounds(given["sq_bounds"])
-        chosen["asked_partitions"] = _number({"asked_partitions": count or 0, **given}, "asked_partitions", 0, 1 << 32)
-        chosen["trained_rows"] = _number(given, "trained_rows", 0, 1 << 62) or 0
-        target = _number(given, "target_partition_size", 1, 1 << 40)
-        return cls(kind, metric, dim, count, target, centroids=centroids, **chosen)
+            if name in values:
+                settings[name] = _number(values, name, 2 if name == "sample_rate" else 1, 1 << 20)
+        if "sq_bounds" in values and kind.endswith("SQ"):
+            settings["bounds"] = _bounds(values["sq_bounds"])
+        settings["asked_partitions"] = _number(
+            {"asked_partitions": count or 0, **values}, "asked_partitions", 0, 1 << 32
+        )
+        settings["trained_rows"] = _number(values, "trained_rows", 0, 1 << 62) or 0
+        target = _number(values, "target_partition_size", 1, 1 << 40)
+        return cls(kind, metric, dim, count, target, centroids=centroids, **settings)
 
     @property
     def has_graphs(self) -> bool:
@@ -193,30 +195,30 @@ class VectorWish:
 
 
 def _kind(name: Any) -> str:
-    wanted = name.upper() if isinstance(name, str) else ""
-    if wanted not in KINDS:
+    kind_name = name.upper() if isinstance(name, str) else ""
+    if kind_name not in KINDS:
         raise UnsupportedError("kind of vector index", expected=", ".join(KINDS), found=repr(name))
-    return wanted
+    return kind_name
 
 
-def _number(given: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
-    found = given.get(name)
-    if found is None:
+def _number(parameters: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
+    value = parameters.get(name)
+    if value is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int | np.integer) or not least <= found <= most:
-        raise InvalidInputError(name, expected=f"a whole number, {least} … {most}", found=repr(found))
-    return int(found)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise InvalidInputError(name, expected=f"a whole number, {least} … {most}", found=repr(value))
+    return int(value)
 
 
-def _product(given: Mapping[str, Any], dim: int) -> dict[str, Any]:
+def _product(parameters: Mapping[str, Any], dim: int) -> dict[str, Any]:
     """Return parameters of product quantisation."""
-    bits = _number(given, "num_bits", 1, 8) or 8
+    bits = _number(parameters, "num_bits", 1, 8) or 8
     if bits not in (4, 8):
         raise InvalidInputError("num_bits", expected="4 or 8", found=bits)
-    parts = _number(given, "num_sub_vectors", 1, dim)
+    parts = _number(parameters, "num_sub_vectors", 1, dim)
     codebook = None
-    if "pq_codebook" in given:
-        codebook = _codebook(given["pq_codebook"], dim, bits, parts)
+    if "pq_codebook" in parameters:
+        codebook = _codebook(parameters["pq_codebook"], dim, bits, parts)
         parts = len(codebook)
     if parts is None:
         parts = next(dim // size for size in (16, 8, 4, 2, 1) if dim % size == 0 and dim // size * bits % 8 == 0)
@@ -229,9 +231,9 @@ def _product(given: Mapping[str, Any], dim: int) -> dict[str, Any]:
     return {"num_sub_vectors": parts, "bits": bits, "codebook": codebook}
 
 
-def _centroids(given: Any, dim: int, metric: str) -> NDArray[Any]:
+def _centroids(value: Any, dim: int, metric: str) -> NDArray[Any]:
     """Return own centroids: an array (partitions, dim), or an Arrow array of vectors."""
-    numbers = _numbers(given, "ivf_centroids")
+    numbers = _numbers(value, "ivf_centroids")
     if numbers.ndim == 1 and len(numbers) == dim:
         numbers = numbers.reshape(1, dim)
     if numbers.ndim != 2 or numbers.shape[1] != dim or not 0 < len(numbers) <= MOST_PARTITIONS:
@@ -243,13 +245,13 @@ def _centroids(given: Any, dim: int, metric: str) -> NDArray[Any]:
     return np.ascontiguousarray(numbers, np.uint8)
 
 
-def _codebook(given: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.float32]:
+def _codebook(value: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.float32]:
     """Return an own codebook: (parts, 2 ** bits, dim / parts), or its rows one after the other."""
-    numbers = _numbers(given, "pq_codebook")
-    found = parts
-    if found is None and numbers.ndim > 1 and numbers.shape[-1]:
-        found = dim // numbers.shape[-1]
-    expected = None if not found or dim % found else (found, 1 << bits, dim // found)
+    numbers = _numbers(value, "pq_codebook")
+    num_parts = parts
+    if num_parts is None and numbers.ndim > 1 and numbers.shape[-1]:
+        num_parts = dim // numbers.shape[-1]
+    expected = None if not num_parts or dim % num_parts else (num_parts, 1 << bits, dim // num_parts)
     fits = expected is not None and numbers.size == dim << bits
     if not fits or expected is None or (numbers.ndim > 1 and numbers.shape[-1] != expected[2]):
         raise InvalidInputError("pq_codebook", expected=expected or f"{dim << bits} numbers", found=numbers.shape)
@@ -258,18 +260,18 @@ def _codebook(given: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.
     return np.ascontiguousarray(numbers, np.float32).reshape(expected)
 
 
-def _bounds(given: Any) -> tuple[float, float]:
+def _bounds(value: Any) -> tuple[float, float]:
     """Return own bounds of SQ: two finite numbers, the lower one first."""
-    numbers = _numbers(given, "sq_bounds")
+    numbers = _numbers(value, "sq_bounds")
     if numbers.shape != (2,) or not numbers[0] < numbers[1]:
-        raise InvalidInputError("sq_bounds", expected="a number, and a greater one", found=repr(given))
+        raise InvalidInputError("sq_bounds", expected="a number, and a greater one", found=repr(value))
     return float(numbers[0]), float(numbers[1])
 
 
-def _numbers(given: Any, name: str) -> NDArray[Any]:
+def _numbers(value: Any, name: str) -> NDArray[Any]:
     """Return finite numbers of numpy, Arrow (lists, tensors) or nested lists."""
     try:
-        numbers = np.asarray(_from_arrow(given))
+        numbers = np.asarray(_from_arrow(value))
         with np.errstate(over="ignore"):
             finite = np.isfinite(numbers.astype(np.float32)).all()
     except (TypeError, ValueError, pa.ArrowInvalid) as error:
@@ -279,18 +281,18 @@ def _numbers(given: Any, name: str) -> NDArray[Any]:
     return numbers
 
 
-def _from_arrow(given: Any) -> Any:
+def _from_arrow(value: Any) -> Any:
     """Return what numpy takes, of an Arrow array; other things as they are."""
-    if isinstance(given, pa.ChunkedArray):
-        given = given.combine_chunks()
-    if isinstance(given, pa.FixedShapeTensorArray):
-        return given.to_numpy_ndarray()
-    if not isinstance(given, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
-        return given
-    items = given.flatten()
-    if given.null_count or items.null_count:
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if isinstance(value, pa.FixedShapeTensorArray):
+        return value.to_numpy_ndarray()
+    if not isinstance(value, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray):
+        return value
+    items = value.flatten()
+    if value.null_count or items.null_count:
         raise ValueError("null")
-    lengths = np.unique(given.value_lengths())
+    lengths = np.unique(value.value_lengths())
     if len(lengths) > 1:
         raise ValueError("vectors of several lengths")
-    return items.to_numpy(zero_copy_only=False).reshape(len(given), -1 if len(given) else 0)
+    return items.to_numpy(zero_copy_only=False).reshape(len(value), -1 if len(value) else 0)

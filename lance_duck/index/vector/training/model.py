@@ -92,10 +92,10 @@ class Model:
             steps = (vectors - np.float32(start)) * np.float32(_STEPS / (end - start))
             bytes_: NDArray[np.uint8] = np.clip(steps, 0, _STEPS).astype(np.uint8)
             return bytes_
-        left: NDArray[np.float32] = vectors
+        residuals: NDArray[np.float32] = vectors
         if has_residual(self.metric):
-            left = vectors - self.centroids[partitions]
-        codes: NDArray[np.uint8] = self._product.compute_codes(np.ascontiguousarray(left, np.float32))
+            residuals = vectors - self.centroids[partitions]
+        codes: NDArray[np.uint8] = self._product.compute_codes(np.ascontiguousarray(residuals, np.float32))
         return codes
 
     @safe_after_fork
@@ -129,8 +129,8 @@ def nearest_centroids(quantizer: Any, vectors: NDArray[Any]) -> tuple[Partitions
         quantizer: See `quantizer`.
         vectors: (n, dim), normalised for cosine.
     """
-    distances, found = quantizer.search(vectors, 1)
-    return np.maximum(found[:, 0], 0), np.nan_to_num(distances[:, 0].astype(np.float32))
+    distances, partitions = quantizer.search(vectors, 1)
+    return np.maximum(partitions[:, 0], 0), np.nan_to_num(distances[:, 0].astype(np.float32))
 
 
 def quantizer(centroids: NDArray[Any], metric: str) -> Any:

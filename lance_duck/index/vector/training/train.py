@@ -160,8 +160,8 @@ def _clusters(sample: NDArray[np.float32], count: int, index: Any, wish: VectorW
 def _short(sample: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the vectors whose distances fit float32; faiss ends the process on others."""
     numbers = np.abs(sample).max(axis=1, initial=0)
-    found = numbers <= _LONGEST / np.sqrt(sample.shape[1])
-    return sample if found.all() else np.ascontiguousarray(sample[found])
+    is_short = numbers <= _LONGEST / np.sqrt(sample.shape[1])
+    return sample if is_short.all() else np.ascontiguousarray(sample[is_short])
 
 
 def apart(low: float, high: float) -> tuple[float, float]:
