@@ -231,14 +231,14 @@ class _Commit:
         store = self._read.store
         latest = versions.latest_version(store)
         ours = Footprint(self._transaction, has_affected_rows=self.affected is not None)
-        known = self._newest.version
-        for version in range(known + 1, latest.version + 1):
+        base = self._newest.version
+        for version in range(base + 1, latest.version + 1):
             newer, theirs = self._load(ManifestName(version, latest.naming))
             if theirs is not None and theirs.transaction.uuid == self._transaction.uuid:
                 return latest, newer
             if not self.may_rebase:
                 raise RetryableError(
-                    f"Commit conflict for version {known + 1}: {ours.kind} may only follow version {known}",
+                    f"Commit conflict for version {base + 1}: {ours.kind} may only follow version {base}",
                     where=store.uri,
                     found=f"version {latest.version}",
                     remedy=MAKE_AGAIN,
@@ -248,7 +248,7 @@ class _Commit:
                 self._overtook.append((version, theirs))
                 flags.check_writable(newer.manifest.writer_flags, store.uri)
                 self._newest = newer
-        if latest.version > known and self.guard is not None:
+        if latest.version > base and self.guard is not None:
             self.guard(self._newest)
         return latest, None
 

@@ -92,8 +92,8 @@ def clone_manifest(source: ManifestDraft, operation: Clone, source_uri: str) -> 
     if not operation.is_shallow:
         _own_all(draft)
         return draft
-    known = {b.id for b in manifest.base_paths}
-    base_id = max(known) + 1 if known else 0
+    base_ids = {b.id for b in manifest.base_paths}
+    base_id = max(base_ids) + 1 if base_ids else 0
     base = manifest.base_paths.add(id=base_id, is_dataset_root=True, path=operation.ref_path or source_uri)
     if operation.ref_name is not None:
         base.name = operation.ref_name
@@ -127,11 +127,11 @@ def _own_all(draft: ManifestDraft) -> None:
 
 def _refuse_present(location: Location) -> None:
     try:
-        found = versions.latest_version(location.store())
+        version = versions.latest_version(location.store())
     except NotFoundError:
         return
     raise AlreadyExistsError(
-        "there is a table already", where=location.uri, found=f"version {found.version}", remedy="append or overwrite"
+        "there is a table already", where=location.uri, found=f"version {version.version}", remedy="append or overwrite"
     )
 
 
@@ -162,8 +162,8 @@ def _store(location: Location, draft: ManifestDraft) -> Store:
 def _own_version(location: Location, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot | None:
     """Return the version that was made after all, though its answer was lost."""
     try:
-        found = Snapshot(location, versions.load_manifest(location.store(), name.path))
-        theirs = found.transaction()
+        snapshot = Snapshot(location, versions.load_manifest(location.store(), name.path))
+        theirs = snapshot.transaction()
     except (NotFoundError, StoreError):
         return None
-    return found if theirs is not None and theirs.uuid == transaction.uuid else None
+    return snapshot if theirs is not None and theirs.uuid == transaction.uuid else None

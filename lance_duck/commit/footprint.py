@@ -96,12 +96,12 @@ class Footprint:
     @cached_property
     def replaced(self) -> Mapping[int, frozenset[int]]:
         """By fragment, the fields for which a DataReplacement brings a file."""
-        found: dict[int, frozenset[int]] = {}
+        result: dict[int, frozenset[int]] = {}
         if self.kind == "DataReplacement":
             for r in self._message.replacements:
                 fields = frozenset(i for i in r.new_file.fields if i >= 0)
-                found[r.fragment_id] = found.get(r.fragment_id, frozenset()) | fields
-        return found
+                result[r.fragment_id] = result.get(r.fragment_id, frozenset()) | fields
+        return result
 
     @cached_property
     def keeps_nullability(self) -> bool:
@@ -126,15 +126,15 @@ class Footprint:
     @cached_property
     def indexed_fragments(self) -> frozenset[int] | None:
         """Fragments that added index segments cover; None when one does not say."""
-        found: set[int] = set()
+        result: set[int] = set()
         for segment in self.indices:
             if segment.name in SYSTEM:
                 continue
             ids = covered(segment)
             if ids is None:
                 return None
-            found.update(ids.tolist())
-        return frozenset(found)
+            result.update(ids.tolist())
+        return frozenset(result)
 
     @cached_property
     def config(self) -> MapKeys:
@@ -180,8 +180,8 @@ class Footprint:
         """Keys of rows that an Update inserts, where it says."""
         if self.kind != "Update" or not self._message.HasField("inserted_rows"):
             return None
-        found: _T.KeyExistenceFilter = self._message.inserted_rows
-        return found
+        key_filter: _T.KeyExistenceFilter = self._message.inserted_rows
+        return key_filter
 
     @property
     def is_known(self) -> bool:

@@ -55,10 +55,10 @@ class FragmentList:
     def append(self, fragments: Iterable[table_pb2.DataFragment]) -> list[int]:
         """Add new fragments; they get ids, and their rows too. Returns the ids."""
         ids = []
-        for given in fragments:
+        for new_fragment in fragments:
             fragment_id = self.next_id()
             fragment = self._manifest.fragments.add()
-            fragment.CopyFrom(given)
+            fragment.CopyFrom(new_fragment)
             fragment.id = fragment_id
             self._number(fragment)
             ids.append(fragment.id)
@@ -71,13 +71,13 @@ class FragmentList:
 
     def remove(self, fragment_ids: Iterable[int]) -> None:
         """Drop fragments."""
-        gone = set(fragment_ids)
-        places = [place for place, f in enumerate(self._manifest.fragments) if f.id in gone] if gone else []
-        if len(places) < len(gone):
-            for fragment_id in gone:
+        removed = set(fragment_ids)
+        places = [place for place, f in enumerate(self._manifest.fragments) if f.id in removed] if removed else []
+        if len(places) < len(removed):
+            for fragment_id in removed:
                 self.get(fragment_id)
         if len(places) > _MOST_CUT_OUT:
-            self._set([f for f in self._manifest.fragments if f.id not in gone])
+            self._set([f for f in self._manifest.fragments if f.id not in removed])
         elif places:
             self.note_id(self._highest)
             for place in reversed(places):
@@ -86,17 +86,17 @@ class FragmentList:
 
     def set_all(self, fragments: Sequence[table_pb2.DataFragment]) -> None:
         """Have these fragments, which carry their ids; those that there were keep row ids that the new ones lack."""
-        known = {f.id: f for f in self._manifest.fragments}
+        by_id = {f.id: f for f in self._manifest.fragments}
         copies = []
-        for given in fragments:
-            fragment, before = table_pb2.DataFragment(), known.get(given.id)
+        for new_fragment in fragments:
+            fragment, before = table_pb2.DataFragment(), by_id.get(new_fragment.id)
             if before is None:
-                fragment.CopyFrom(given)
+                fragment.CopyFrom(new_fragment)
                 self.note_id(fragment.id)
                 self._number(fragment)
             else:
                 fragment.CopyFrom(before)
-                carry_over(fragment, given)
+                carry_over(fragment, new_fragment)
             copies.append(fragment)
         if len({f.id for f in copies}) != len(copies):
             raise InvalidInputError("a fragment id comes twice", where="fragments")
@@ -104,15 +104,15 @@ class FragmentList:
 
     def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:
         """Put new fragments, which carry their ids, in the place of old ones; readers expect them in order of ids."""
-        gone: set[int] = set()
+        removed: set[int] = set()
         for old, _ in groups:
             for fragment_id in old:
                 self.get(fragment_id)
-            if not gone.isdisjoint(old):
+            if not removed.isdisjoint(old):
                 raise InvalidInputError("a fragment is rewritten twice", where="Rewrite", found=list(old))
-            gone.update(old)
-        kept = [f for f in self._manifest.fragments if f.id not in gone]
-        self._set(sorted([*kept, *(f for _, new in groups for f in new)], key=lambda f: f.id))
+            removed.update(old)
+        others = [f for f in self._manifest.fragments if f.id not in removed]
+        self._set(sorted([*others, *(f for _, new in groups for f in new)], key=lambda f: f.id))
 
     def change_all(self, change: Callable[[table_pb2.DataFragment], None]) -> None:
         """Change each fragment in place."""
@@ -165,15 +165,15 @@ class FragmentList:
 
 def carry_over(target: table_pb2.DataFragment, source: table_pb2.DataFragment) -> None:
     """Make `target` what `source` is, but keep its fields that are not known, and row ids and versions of its own."""
-    kept = table_pb2.DataFragment()
-    kept.CopyFrom(target)
+    result = table_pb2.DataFragment()
+    result.CopyFrom(target)
     has_unknown = bool(len(UnknownFieldSet(target)))
     target.CopyFrom(source)
     for sequence in _SEQUENCES:
-        name = kept.WhichOneof(sequence)
+        name = result.WhichOneof(sequence)
         if name is not None and target.WhichOneof(sequence) is None:
-            target.MergeFrom(table_pb2.DataFragment(**{name: getattr(kept, name)}))
+            target.MergeFrom(table_pb2.DataFragment(**{name: getattr(result, name)}))
     if has_unknown:
-        for field, _ in kept.ListFields():
-            kept.ClearField(field.name)
-        target.MergeFrom(kept)
+        for field, _ in result.ListFields():
+            result.ClearField(field.name)
+        target.MergeFrom(result)

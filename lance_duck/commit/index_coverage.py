@@ -54,27 +54,27 @@ def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[in
         field_ids: Ids of fields; others than those of the schema stay as they are.
         fields: The schema, parents first.
     """
-    wanted = set(field_ids)
+    roots = set(field_ids)
     parents = {f.id: f.parent_id for f in fields}
-    found = set(wanted)
+    result = set(roots)
     for field_id, parent in parents.items():
-        if parent in found:
-            found.add(field_id)
-    for field_id in wanted:
+        if parent in result:
+            result.add(field_id)
+    for field_id in roots:
         above = parents.get(field_id, -1)
         while above in parents:
-            found.add(above)
+            result.add(above)
             above = parents[above]
-    return found
+    return result
 
 
 def withdraw(segments: Segments, fragment_ids: Iterable[int], fields: Set[int] | None = None) -> None:
     """Take fragments out of the bitmaps of segments over some fields; None: of all."""
-    gone = np.fromiter(fragment_ids, np.uint32)
+    withdrawn = np.fromiter(fragment_ids, np.uint32)
     for segment in segments:
         if segment.name in SYSTEM or (fields is not None and fields.isdisjoint(segment.fields)):
             continue
-        _change(segment, lambda ids: np.setdiff1d(ids, gone))
+        _change(segment, lambda ids: np.setdiff1d(ids, withdrawn))
 
 
 def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequence[int], changed: Set[int]) -> None:
@@ -154,15 +154,15 @@ def retain(segments: Segments, fields: Set[int], fragment_ids: Callable[[], Ids]
         fields: Ids of the fields there are.
         fragment_ids: Gives the ids of the fragments there are.
     """
-    kept = [s for s in segments if s.name in SYSTEM or fields >= set(s.fields)]
+    retained = [s for s in segments if s.name in SYSTEM or fields >= set(s.fields)]
     names: dict[str, Segments] = {}
-    for segment in kept:
+    for segment in retained:
         if segment.name not in SYSTEM:
             names.setdefault(segment.name, []).append(segment)
     dropped: set[bytes] = set()
     for group in (g for g in names.values() if len(g) > 1):
         dropped |= _useless(group, fragment_ids())
-    return [s for s in kept if s.uuid.uuid not in dropped]
+    return [s for s in retained if s.uuid.uuid not in dropped]
 
 
 def _useless(group: Segments, present: Ids) -> set[bytes]:
@@ -189,12 +189,12 @@ def _group_ids(group: Rewrite.RewriteGroup) -> tuple[Ids, Ids]:
 
 
 def _translated(pairs: Sequence[tuple[Ids, Ids]], name: str, follows: bool, ids: Ids) -> Ids:
-    found = ids
+    result = ids
     for old, new in pairs:
         inside = np.isin(old, ids)
         if not inside.any():
             continue
-        found = np.setdiff1d(found, old)
+        result = np.setdiff1d(result, old)
         if not follows:
             continue
         if not inside.all():
@@ -204,8 +204,8 @@ def _translated(pairs: Sequence[tuple[Ids, Ids]], name: str, follows: bool, ids:
                 expected="all or none",
                 found=f"{old[inside].tolist()} of {old.tolist()}",
             )
-        found = np.union1d(found, new)
-    return found
+        result = np.union1d(result, new)
+    return result
 
 
 def _renew(segment: table_pb2.IndexMetadata, new: Rewrite.RewrittenIndex) -> None:

@@ -108,9 +108,9 @@ def _overwrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Over
     set_schema(manifest, operation.schema, operation.schema_metadata)
     for key, value in operation.config_upsert_values.items():
         manifest.config[key] = value
-    found = {_file_version(f) for fragment in operation.fragments for f in fragment.files}
-    if found and manifest.data_format.version not in found:
-        manifest.data_format.version = max(found)
+    versions = {_file_version(f) for fragment in operation.fragments for f in fragment.files}
+    if versions and manifest.data_format.version not in versions:
+        manifest.data_format.version = max(versions)
     _check_files(manifest, operation.fragments)
     fragments.append(operation.fragments)
 
@@ -138,8 +138,8 @@ def _update(draft: ManifestDraft, operation: transaction_pb2.Transaction.Update,
 
 
 def _touch_updated(fragments: FragmentList, operation: transaction_pb2.Transaction.Update, version: int) -> None:
-    for given in operation.updated_fragments:
-        fragment, bitmap = fragments.get(given.id), operation.updated_fragment_offset_bitmaps.get(given.id)
+    for updated in operation.updated_fragments:
+        fragment, bitmap = fragments.get(updated.id), operation.updated_fragment_offset_bitmaps.get(updated.id)
         if bitmap:
             touch_some_rows(fragment, version, bitmap)
         else:
@@ -165,10 +165,10 @@ def _merge(draft: ManifestDraft, operation: transaction_pb2.Transaction.Merge, v
 
 
 def _project(draft: ManifestDraft, operation: transaction_pb2.Transaction.Project, version: int) -> None:
-    kept = {f.id for f in operation.schema}
+    field_ids = {f.id for f in operation.schema}
 
     def drop_files(fragment: table_pb2.DataFragment) -> None:
-        files = [f for f in fragment.files if not kept.isdisjoint(f.fields)]
+        files = [f for f in fragment.files if not field_ids.isdisjoint(f.fields)]
         if len(files) < len(fragment.files):
             copies = table_pb2.DataFragment(files=files)
             fragment.ClearField("files")
@@ -205,8 +205,8 @@ def _create_index(draft: ManifestDraft, operation: transaction_pb2.Transaction.C
     for segment in operation.new_indices:
         if segment.name not in coverage.SYSTEM:
             _check_fields(draft.manifest, segment.fields, f"index {segment.name!r}")
-    gone = {i.uuid.uuid for i in (*operation.removed_indices, *operation.new_indices)}
-    draft.segments[:] = [s for s in draft.segments if s.uuid.uuid not in gone]
+    replaced = {i.uuid.uuid for i in (*operation.removed_indices, *operation.new_indices)}
+    draft.segments[:] = [s for s in draft.segments if s.uuid.uuid not in replaced]
     draft.segments.extend(_copy(i) for i in operation.new_indices)
 
 
@@ -215,12 +215,12 @@ def _replace_data(draft: ManifestDraft, operation: transaction_pb2.Transaction.D
     for group in operation.replacements:
         fragment, new = fragments.get(group.fragment_id), group.new_file
         _check_files(draft.manifest, [table_pb2.DataFragment(files=[new])])
-        wanted = {i for i in new.fields if i >= 0}
-        _check_fields(draft.manifest, wanted, f"new file of fragment {fragment.id}")
-        same = [f for f in fragment.files if {i for i in f.fields if i >= 0} == wanted]
+        field_ids = {i for i in new.fields if i >= 0}
+        _check_fields(draft.manifest, field_ids, f"new file of fragment {fragment.id}")
+        same = [f for f in fragment.files if {i for i in f.fields if i >= 0} == field_ids]
         if same:
             same[0].CopyFrom(new)
-        elif wanted.isdisjoint(i for f in fragment.files for i in f.fields):
+        elif field_ids.isdisjoint(i for f in fragment.files for i in f.fields):
             fragment.files.add().CopyFrom(new)
         else:
             raise InvalidInputError(
@@ -229,7 +229,7 @@ def _replace_data(draft: ManifestDraft, operation: transaction_pb2.Transaction.D
                 expected=" or ".join(str(list(f.fields)) for f in fragment.files),
                 found=list(new.fields),
             )
-        coverage.withdraw(draft.segments, [group.fragment_id], coverage.family(wanted, draft.manifest.fields))
+        coverage.withdraw(draft.segments, [group.fragment_id], coverage.family(field_ids, draft.manifest.fields))
         if fragments.is_stable:
             touch_rows(fragment, version)
 
@@ -300,19 +300,19 @@ def _finish(draft: ManifestDraft) -> None:
 
 def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment]) -> None:
     """Note when data files of another version come in; refuse to mix those of 0.1 with others."""
-    found = {(f.file_major_version, f.file_minor_version) for fragment in fragments for f in fragment.files}
-    if not found:
+    versions = {(f.file_major_version, f.file_minor_version) for fragment in fragments for f in fragment.files}
+    if not versions:
         return
     present = next((f for fragment in manifest.fragments for f in fragment.files), None)
     is_old = present is not None and (present.file_major_version, present.file_minor_version) in _OLD_FILES
-    if present is not None and any((version in _OLD_FILES) != is_old for version in found):
+    if present is not None and any((version in _OLD_FILES) != is_old for version in versions):
         raise UnsupportedError(
             "data files of version 0.1 and of version 2 in one table",
             expected=_file_version(present),
-            found=", ".join(f"{major}.{minor}" for major, minor in sorted(found)),
+            found=", ".join(f"{major}.{minor}" for major, minor in sorted(versions)),
             remedy="write the table anew",
         )
-    if not is_old and any(_version_text(v) != manifest.data_format.version for v in found):
+    if not is_old and any(_version_text(v) != manifest.data_format.version for v in versions):
         manifest.reader_feature_flags |= flags.MIXED_VERSIONS
         manifest.writer_feature_flags |= flags.MIXED_VERSIONS
 
@@ -328,27 +328,27 @@ def _version_text(version: tuple[int, int]) -> str:
 
 
 def _given_rows(fragment: table_pb2.DataFragment) -> int:
-    given = given_row_ids(fragment)
-    return fragment.physical_rows if given is None else len(given)
+    row_ids = given_row_ids(fragment)
+    return fragment.physical_rows if row_ids is None else len(row_ids)
 
 
 def _add_bases(manifest: table_pb2.Manifest, bases: Sequence[table_pb2.BasePath]) -> None:
-    for given in bases:
-        known = manifest.base_paths
-        if given.path in {b.path for b in known}:
-            raise IncompatibleError("base path is there already", found=given.path)
-        base = known.add()
-        base.CopyFrom(given)
-        base.id = given.id or max((b.id for b in known), default=0) + 1
-        if sum(b.id == base.id for b in known) > 1:
-            raise IncompatibleError(f"base path id {base.id} is taken", found=given.path)
+    for new_base in bases:
+        base_paths = manifest.base_paths
+        if new_base.path in {b.path for b in base_paths}:
+            raise IncompatibleError("base path is there already", found=new_base.path)
+        base = base_paths.add()
+        base.CopyFrom(new_base)
+        base.id = new_base.id or max((b.id for b in base_paths), default=0) + 1
+        if sum(b.id == base.id for b in base_paths) > 1:
+            raise IncompatibleError(f"base path id {base.id} is taken", found=new_base.path)
 
 
 def _check_fields(manifest: table_pb2.Manifest, field_ids: Iterable[int], where: str) -> None:
     present = {f.id for f in manifest.fields}
-    gone = sorted(set(field_ids) - present)
-    if gone:
-        raise IncompatibleError("field is not in the table", where=where, found=", ".join(map(str, gone)))
+    missing = sorted(set(field_ids) - present)
+    if missing:
+        raise IncompatibleError("field is not in the table", where=where, found=", ".join(map(str, missing)))
 
 
 def _refuse_tree(manifest: table_pb2.Manifest) -> None:

@@ -33,7 +33,7 @@ def rebase(
     read: Snapshot,
     newest: Snapshot,
     affected: Affected | None,
-    written: Callable[[str], None],
+    report_file: Callable[[str], None],
     winner: Callable[[int], str | None],
 ) -> transaction_pb2.Transaction:
     """Return a transaction as it must be to go on top of the newest version.
@@ -43,7 +43,7 @@ def rebase(
         read: Version that it was made from.
         newest: Version that it goes on top of.
         affected: Rows that it deletes or changes in each fragment; None: not known.
-        written: Is told the path of each deletion file that is written.
+        report_file: Is told the path of each deletion file that is written.
         winner: Says who changed a fragment meanwhile.
 
     Raises:
@@ -54,15 +54,15 @@ def rebase(
     match rebased.WhichOneof("operation"):
         case "delete":
             removed = rebased.delete.deleted_fragment_ids
-            merger = _Merger(read, newest, affected, written, winner)
-            gone = merger.merge(rebased.delete.updated_fragments, removed)
-            _drop(rebased.delete.updated_fragments, gone)
-            removed.extend(gone)
+            merger = _Merger(read, newest, affected, report_file, winner)
+            removed_fragments = merger.merge(rebased.delete.updated_fragments, removed)
+            _drop(rebased.delete.updated_fragments, removed_fragments)
+            removed.extend(removed_fragments)
         case "update":
-            merger = _Merger(read, newest, affected, written, winner)
-            gone = merger.merge(rebased.update.updated_fragments, rebased.update.removed_fragment_ids)
-            _drop(rebased.update.updated_fragments, gone)
-            rebased.update.removed_fragment_ids.extend(gone)
+            merger = _Merger(read, newest, affected, report_file, winner)
+            removed_fragments = merger.merge(rebased.update.updated_fragments, rebased.update.removed_fragment_ids)
+            _drop(rebased.update.updated_fragments, removed_fragments)
+            rebased.update.removed_fragment_ids.extend(removed_fragments)
             _check_fields_stay((*rebased.update.new_fragments, *rebased.update.updated_fragments), read, newest)
         case "append":
             _check_fields_stay(rebased.append.fragments, read, newest)
@@ -93,13 +93,13 @@ class _Merger:
         read: Snapshot,
         newest: Snapshot,
         affected: Affected | None,
-        written: Callable[[str], None],
+        report_file: Callable[[str], None],
         winner: Callable[[int], str | None],
     ) -> None:
         self._newest = newest
         self._before, self._now = _by_id(read), _by_id(newest)
         self._affected = affected
-        self._written = written
+        self._written = report_file
         self._winner = winner
         self._where = newest.uri
 
@@ -209,8 +209,8 @@ def _by_id(snapshot: Snapshot) -> Fragments:
     return {f.id: f for f in snapshot.manifest.proto.fragments}
 
 
-def _drop(fragments: MutableSequence[table_pb2.DataFragment], gone: Iterable[int]) -> None:
-    dropped = set(gone)
+def _drop(fragments: MutableSequence[table_pb2.DataFragment], fragment_ids: Iterable[int]) -> None:
+    dropped = set(fragment_ids)
     for place in reversed(range(len(fragments))):
         if fragments[place].id in dropped:
             del fragments[place]

@@ -24,7 +24,7 @@ def followed(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) ->
     except LanceDuckError:
         reuse = None
     present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
-    found = []
+    result = []
     for segment in segments:
         ids = None if segment.name in SYSTEM else covered(segment)
         if ids is not None:
@@ -34,5 +34,5 @@ def followed(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) ->
                 copied.CopyFrom(segment)
                 copied.fragment_bitmap = roaring_bytes(now)
                 segment = copied
-        found.append(segment)
-    return found
+        result.append(segment)
+    return result

@@ -32,22 +32,24 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
         InvalidInputError: More ids or versions are given than there are rows, or no id is free.
     """
     rows, where = fragment.physical_rows, f"new fragment of {fragment.physical_rows} rows"
-    given = given_row_ids(fragment)
-    moved = rows if given is None else len(given)
+    row_ids = given_row_ids(fragment)
+    moved = rows if row_ids is None else len(row_ids)
     if moved > rows:
         raise InvalidInputError("more row ids than rows", where=where, expected=rows, found=moved)
     if next_row_id + rows - moved > _LAST_ROW_ID:
         raise InvalidInputError("row ids are used up", where=where, expected=f"<= {_LAST_ROW_ID}", found=next_row_id)
-    if given is not None and moved < rows:
+    if row_ids is not None and moved < rows:
         fresh = RowIdSequence.range_of(next_row_id, rows - moved)
-        fragment.inline_row_ids = RowIdSequence.concat([given, fresh]).to_bytes()
+        fragment.inline_row_ids = RowIdSequence.concat([row_ids, fresh]).to_bytes()
     if fragment.WhichOneof("created_at_version_sequence") != "external_created_at_versions":
         created = VersionSequence.constant(version, rows)
         if fragment.inline_created_at_versions:
-            known = read_versions(fragment.inline_created_at_versions, where)
-            if len(known) > rows:
-                raise InvalidInputError("more row versions than rows", where=where, expected=rows, found=len(known))
-            created = VersionSequence.concat([known, VersionSequence.constant(version, rows - len(known))])
+            created_at = read_versions(fragment.inline_created_at_versions, where)
+            if len(created_at) > rows:
+                raise InvalidInputError(
+                    "more row versions than rows", where=where, expected=rows, found=len(created_at)
+                )
+            created = VersionSequence.concat([created_at, VersionSequence.constant(version, rows - len(created_at))])
         fragment.inline_created_at_versions = created.to_bytes()
     touch_rows(fragment, version)
     return next_row_id + rows - moved
@@ -112,16 +114,16 @@ def recall_created_at(transaction: transaction_pb2.Transaction, snapshot: Snapsh
     for fragment in transaction.update.new_fragments:
         if fragment.WhichOneof("created_at_version_sequence") is not None:
             continue
-        given = given_row_ids(fragment)
-        if given is not None and len(given):
-            fragment.inline_created_at_versions = _created_at(given, snapshot).to_bytes()
+        row_ids = given_row_ids(fragment)
+        if row_ids is not None and len(row_ids):
+            fragment.inline_created_at_versions = _created_at(row_ids, snapshot).to_bytes()
 
 
-def _created_at(given: RowIdSequence, snapshot: Snapshot) -> VersionSequence:
+def _created_at(row_ids: RowIdSequence, snapshot: Snapshot) -> VersionSequence:
     index = snapshot.row_id_index
     assert index is not None
-    addresses, found = index.addresses(given.slice(0, len(given)))
-    if not found.all():
+    addresses, lives = index.addresses(row_ids.slice(0, len(row_ids)))
+    if not lives.all():
         raise InvalidInputError("row id of a moved row that no row has", where=snapshot.uri)
     versions = np.zeros(len(addresses), np.uint64)
     owners, offsets = split_addresses(addresses)

@@ -21,9 +21,9 @@ def set_schema(
     manifest.ClearField("fields")
     manifest.fields.MergeFrom(copies.fields)
     if metadata is not None:
-        kept = dict(metadata)
+        own_metadata = dict(metadata)
         manifest.schema_metadata.clear()
-        for key, value in kept.items():
+        for key, value in own_metadata.items():
             manifest.schema_metadata[key] = value
 
 

@@ -64,10 +64,10 @@ def insert(words: Words, hashes: Hashes) -> None:
 
 def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
     """Say of each of some filters, (filters, blocks, 8), whether it may hold one of some values."""
-    found = np.zeros(len(filters), np.bool_)
+    result = np.zeros(len(filters), np.bool_)
     if filters.shape[1]:
-        bloom.find_hashes(readonly(filters), readonly(hashes), found)
-    return found
+        bloom.find_hashes(readonly(filters), readonly(hashes), result)
+    return result
 
 
 @cache

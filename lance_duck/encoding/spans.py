@@ -10,29 +10,29 @@ from numpy.typing import NDArray
 from lance_duck.store.request import ByteRange, Bytes
 
 
-def join(ranges: Sequence[ByteRange], found: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
+def join(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
     """Return bytes that hold all ranges of one source, and where each begins in them.
 
     Views of a mapped file are parts of one array already, which is not copied; other ranges are put one after the
     other.
     """
-    if len(found) == 1:
-        return found[0], np.zeros(1, dtype=np.int64)
+    if len(pieces) == 1:
+        return pieces[0], np.zeros(1, dtype=np.int64)
     sizes = np.array([r.size for r in ranges], dtype=np.int64)
-    whole = found[0].base if found else None
-    if isinstance(whole, np.ndarray) and _holds(whole, ranges, found):
+    whole = pieces[0].base if pieces else None
+    if isinstance(whole, np.ndarray) and _holds(whole, ranges, pieces):
         return whole, np.array([r.offset for r in ranges], dtype=np.int64)
-    data = np.concatenate(found) if found else np.empty(0, dtype=np.uint8)
+    data = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint8)
     return data, np.cumsum(sizes) - sizes
 
 
-def _holds(whole: Bytes, ranges: Sequence[ByteRange], found: Sequence[Bytes]) -> bool:
+def _holds(whole: Bytes, ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> bool:
     if whole.dtype != np.uint8 or whole.ndim != 1 or whole.nbytes != ranges[0].source.size:
         return False
-    if not all(part.base is whole for part in found):
+    if not all(part.base is whole for part in pieces):
         return False
-    ends = (0, len(found) - 1)
-    return all(_address(found[i]) == _address(whole) + ranges[i].offset for i in ends)
+    ends = (0, len(pieces) - 1)
+    return all(_address(pieces[i]) == _address(whole) + ranges[i].offset for i in ends)
 
 
 def _address(array: Bytes) -> int:

@@ -69,44 +69,44 @@ class AddressMap:
         # Many rows are looked up in a list of all of them; what it takes is no more than what was asked takes.
         if len(addresses) * _WORTH >= self._slots.total:
             return self._follow_many(addresses)
-        gone = np.isin(addresses >> _HIGH, self._old)
+        is_moved = np.isin(addresses >> _HIGH, self._old)
         if not len(self._first):
-            return addresses, ~gone
+            return addresses, ~is_moved
         run = np.searchsorted(self._first, addresses, side="right") - 1
         within = addresses - self._first[run]  # wraps around before the first run, beyond any length
         moved = within < self._length[run]
-        return np.where(moved, self._target[run] + within, addresses), moved | ~gone
+        return np.where(moved, self._target[run] + within, addresses), moved | ~is_moved
 
     def _follow_many(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
         if not self._slots.total:
             return addresses, ~np.isin(addresses >> _HIGH, self._old)
         place, within, moved = self._slots.find(addresses)
-        found = self._targets()[place]
-        lives = ~moved | (within & (found != _GONE))
-        return np.where(moved, found, addresses), lives
+        targets = self._targets()[place]
+        lives = ~moved | (within & (targets != _GONE))
+        return np.where(moved, targets, addresses), lives
 
     def _targets(self) -> Addresses:
         """Return new address of every row that there was, by its place."""
         length = self._length.astype(np.int64)
         inside = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
         first, _, _ = self._slots.find(self._first)
-        found = np.full(self._slots.total, _GONE)
-        found[np.repeat(first, length) + inside] = np.repeat(self._target, length) + inside.astype(np.uint64)
-        return found
+        targets = np.full(self._slots.total, _GONE)
+        targets[np.repeat(first, length) + inside] = np.repeat(self._target, length) + inside.astype(np.uint64)
+        return targets
 
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
         """Return the fragments in which the rows of some fragments are now, ascending.
 
         A group of which only a part is among them is left out: nobody knows which of its new rows are meant.
         """
-        found = fragment_ids
+        result = fragment_ids
         for old, new in self.groups:
-            inside = np.isin(old, found)
+            inside = np.isin(old, result)
             if inside.any():
-                found = np.setdiff1d(found, old)
+                result = np.setdiff1d(result, old)
             if inside.any() and inside.all():
-                found = np.union1d(found, new)
-        return found
+                result = np.union1d(result, new)
+        return result
 
     @property
     def old(self) -> FragmentIds:
@@ -142,8 +142,8 @@ def live_runs(
     """
     edges = np.concatenate(([-1], deleted.astype(np.int64), [physical_rows]))
     first, length = edges[:-1] + 1, np.diff(edges) - 1
-    kept = length > 0
-    return first[kept].astype(np.uint64) | np.uint64(fragment_id << 32), length[kept]
+    is_live = length > 0
+    return first[is_live].astype(np.uint64) | np.uint64(fragment_id << 32), length[is_live]
 
 
 _NOTHING = np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64)
@@ -180,7 +180,7 @@ def join_runs(
     runs: Iterable[tuple[Addresses, NDArray[np.int64]]],
 ) -> tuple[Addresses, NDArray[np.int64]]:
     """Return runs one after another."""
-    found = list(runs)
-    if not found:
+    pieces = list(runs)
+    if not pieces:
         return np.empty(0, np.uint64), np.empty(0, np.int64)
-    return np.concatenate([first for first, _ in found]), np.concatenate([length for _, length in found])
+    return np.concatenate([first for first, _ in pieces]), np.concatenate([length for _, length in pieces])

@@ -50,9 +50,9 @@ class Bitset:
         first = int(np.searchsorted(self._before, start, side="right")) - 1
         last = int(np.searchsorted(self._before, stop, side="left"))
         bits = np.unpackbits(self._blocks[first:last].reshape(-1), bitorder="little")
-        found = np.flatnonzero(bits).astype(np.int64, copy=False) + first * _BLOCK_BITS
+        positions = np.flatnonzero(bits).astype(np.int64, copy=False) + first * _BLOCK_BITS
         skip = start - int(self._before[first])
-        return found[skip : skip + stop - start]
+        return positions[skip : skip + stop - start]
 
     def select(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number at each place of the ascending list of numbers; places may come in any order."""
@@ -72,9 +72,9 @@ class Bitset:
         block = np.searchsorted(self._before, places, side="right") - 1
         bits = np.unpackbits(self._blocks[block], axis=1, bitorder="little")
         ranks = np.cumsum(bits, axis=1, dtype=np.int16)
-        wanted = (places - self._before[block] + 1).astype(np.int16)
-        found: NDArray[np.int64] = np.argmax(ranks == wanted[:, None], axis=1) + block * _BLOCK_BITS
-        return found
+        target_ranks = (places - self._before[block] + 1).astype(np.int16)
+        positions: NDArray[np.int64] = np.argmax(ranks == target_ranks[:, None], axis=1) + block * _BLOCK_BITS
+        return positions
 
     def _rank_piece(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         block, bit = numbers // _BLOCK_BITS, numbers % _BLOCK_BITS

@@ -65,9 +65,9 @@ class DeletionVector:
         if not self.count:
             return np.zeros(len(offsets), np.bool_)
         # Needles of the same type: a wider one would copy the whole vector at each search.
-        wanted = offsets.astype(np.uint32, copy=False)
-        places = np.searchsorted(self.deleted, wanted)
-        return np.asarray(self.deleted[np.minimum(places, self.count - 1)] == wanted)
+        targets = offsets.astype(np.uint32, copy=False)
+        places = np.searchsorted(self.deleted, targets)
+        return np.asarray(self.deleted[np.minimum(places, self.count - 1)] == targets)
 
     def nth_live(self, places: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the offset of each n-th living row, counted from 0; the caller keeps places inside the fragment."""

@@ -139,11 +139,11 @@ class _RoaringReader:
         return CorruptError("broken roaring bitmap", where=self._where, found=what)
 
     def take(self, size: int) -> bytes:
-        found = self._data[self.at : self.at + size]
-        if len(found) != size:
+        piece = self._data[self.at : self.at + size]
+        if len(piece) != size:
             raise self.corrupt("it is cut short")
         self.at += size
-        return found
+        return piece
 
     def array(self, count: int) -> NDArray[np.uint16]:
         return np.frombuffer(self.take(2 * count), _U16)
@@ -198,9 +198,9 @@ class _RoaringReader:
         if run:
             self.run_ends(card)
         elif card > _ARRAY_MAX:
-            found = int(np.bitwise_count(np.frombuffer(self.take(_BITSET_BYTES), np.uint64)).sum())
-            if found != card:
-                raise self.corrupt(f"{found} bits in a container of {card} values")
+            cardinality = int(np.bitwise_count(np.frombuffer(self.take(_BITSET_BYTES), np.uint64)).sum())
+            if cardinality != card:
+                raise self.corrupt(f"{cardinality} bits in a container of {card} values")
         else:
             self.plain(card)
 

@@ -49,20 +49,20 @@ class RowIdIndex:
 
     def addresses(self, ids: NDArray[np.integer]) -> tuple[Ids, NDArray[np.bool_]]:
         """Return the address of each id, in any order, and whether such a row lives; where none does it is 0."""
-        wanted = ids.astype(np.uint64, copy=False)
-        order = None if (wanted[1:] >= wanted[:-1]).all() else np.argsort(wanted, kind="stable")
-        ascending = wanted if order is None else wanted[order]
-        found = np.zeros(len(wanted), np.uint64)
-        lives = np.zeros(len(wanted), np.bool_)
+        targets = ids.astype(np.uint64, copy=False)
+        order = None if (targets[1:] >= targets[:-1]).all() else np.argsort(targets, kind="stable")
+        ascending = targets if order is None else targets[order]
+        addresses = np.zeros(len(targets), np.uint64)
+        lives = np.zeros(len(targets), np.bool_)
         first = np.searchsorted(ascending, self._lows, side="left")
         last = np.searchsorted(ascending, self._highs, side="right")
         for i in np.flatnonzero(first < last).tolist():
             begin, end = int(first[i]), int(last[i])
-            self._look(i, ascending[begin:end], found[begin:end], lives[begin:end])
+            self._look(i, ascending[begin:end], addresses[begin:end], lives[begin:end])
         if order is None:
-            return found, lives
-        result, alive = np.empty_like(found), np.empty_like(lives)
-        result[order], alive[order] = found, lives
+            return addresses, lives
+        result, alive = np.empty_like(addresses), np.empty_like(lives)
+        result[order], alive[order] = addresses, lives
         return result, alive
 
     def clip(self, ids: RowSet) -> RowSet:
@@ -75,7 +75,7 @@ class RowIdIndex:
                     ranges.append((key, max(low - base, 0), min(high - base + 1, 1 << 32)))
         return ids & RowSet.of_ranges(ranges)
 
-    def _look(self, i: int, ids: Ids, found: Ids, lives: NDArray[np.bool_]) -> None:
+    def _look(self, i: int, ids: Ids, addresses: Ids, lives: NDArray[np.bool_]) -> None:
         places = self._segments[i].find(ids)
         hits = np.flatnonzero((places >= 0) & ~lives)
         if not len(hits):
@@ -86,5 +86,5 @@ class RowIdIndex:
         if deletions is not None:
             live = ~deletions.contains(offsets)
             hits, offsets = hits[live], offsets[live]
-        found[hits] = row_addresses(self._ids[owner], offsets)
+        addresses[hits] = row_addresses(self._ids[owner], offsets)
         lives[hits] = True

@@ -81,15 +81,15 @@ class RowIdSequence:
 
     def take(self, offsets: NDArray[np.integer]) -> Ids:
         """Return the ids of rows at some offsets, in any order; the caller keeps them inside the fragment."""
-        wanted = offsets.astype(np.int64, copy=False)
+        positions = offsets.astype(np.int64, copy=False)
         if len(self.segments) == 1:
-            return self.segments[0].take(wanted)
-        owner = np.searchsorted(self.bounds, wanted, side="right") - 1
-        found = np.empty(len(wanted), np.uint64)
+            return self.segments[0].take(positions)
+        owner = np.searchsorted(self.bounds, positions, side="right") - 1
+        row_ids = np.empty(len(positions), np.uint64)
         for i in np.unique(owner).tolist():
             mine = owner == i
-            found[mine] = self.segments[i].take(wanted[mine] - self.bounds[i])
-        return found
+            row_ids[mine] = self.segments[i].take(positions[mine] - self.bounds[i])
+        return row_ids
 
     def select(self, offsets: NDArray[np.integer]) -> RowIdSequence:
         """Return the ids of the rows at some offsets as a sequence.
@@ -97,14 +97,14 @@ class RowIdSequence:
         Args:
             offsets: Strictly ascending, inside the fragment.
         """
-        kept: list[RowIdSequence] = []
+        pieces: list[RowIdSequence] = []
         edges = np.searchsorted(offsets, self.bounds).tolist()
         for segment, base, low, high in zip(self.segments, self.bounds.tolist(), edges, edges[1:], strict=False):
             if high - low == segment.count:
-                kept.append(RowIdSequence([segment]))
+                pieces.append(RowIdSequence([segment]))
             elif high > low:
-                kept.append(self.from_ids(segment.take(offsets[low:high].astype(np.int64) - base)))
-        return self.concat(kept)
+                pieces.append(self.from_ids(segment.take(offsets[low:high].astype(np.int64) - base)))
+        return self.concat(pieces)
 
     def to_bytes(self) -> bytes:
         """Serialize, each segment in the smallest of its forms."""

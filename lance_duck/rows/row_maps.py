@@ -49,24 +49,24 @@ def read_array_maps(data: NDArray[np.uint8], offsets: _Ints) -> tuple[_Flags, _I
     """
     begin, end = offsets[:-1], offsets[1:]
     good = (end - begin >= 4) & (end - begin <= _LARGEST_BYTES)
-    left = np.zeros(len(begin), np.int64)
-    left[good] = _u32(data, begin[good])
-    good &= left * (_HEAD + 8) <= end - begin
+    remaining = np.zeros(len(begin), np.int64)
+    remaining[good] = _u32(data, begin[good])
+    good &= remaining * (_HEAD + 8) <= end - begin
     at = begin + 4
     last = np.full(len(begin), -1, np.int64)
-    found = []
+    blocks = []
     while True:
-        maps = np.flatnonzero(good & (left > 0))
+        maps = np.flatnonzero(good & (remaining > 0))
         if not len(maps):
             break
         sound, stop, key, containers = _part(data, maps, at[maps], end[maps])
         sound &= key > last[maps]
         good[maps[~sound]] = False
         at[maps], last[maps] = stop, key
-        left[maps] -= 1
-        found.append(containers)
+        remaining[maps] -= 1
+        blocks.append(containers)
     good &= at == end
-    counts, rows = _rows(data, found, good)
+    counts, rows = _rows(data, blocks, good)
     return good, counts, rows
 
 
@@ -137,12 +137,12 @@ def _part(data: NDArray[np.uint8], maps: _Ints, at: _Ints, end: _Ints) -> tuple[
     return sound, stop, key, _Containers(maps[of[keep]], names[keep], card[keep], begin[keep])
 
 
-def _rows(data: NDArray[np.uint8], found: list[_Containers], good: _Flags) -> tuple[_Ints, _Names]:
+def _rows(data: NDArray[np.uint8], containers: list[_Containers], good: _Flags) -> tuple[_Ints, _Names]:
     """Lay out the values of containers, map by map; maps whose values are out of order are good no longer."""
-    if not found:
+    if not containers:
         return np.zeros(len(good), np.int64), np.empty(0, np.uint64)
     maps, high, card, at = (
-        np.concatenate([getattr(piece, name) for piece in found]) for name in ("map", "high", "card", "at")
+        np.concatenate([getattr(piece, name) for piece in containers]) for name in ("map", "high", "card", "at")
     )
     order = np.argsort(maps, kind="stable")
     order = order[good[maps[order]]]

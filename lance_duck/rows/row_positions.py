@@ -48,8 +48,10 @@ class Slots:
     def _fragment(self, ids: NDArray[np.uint64]) -> NDArray[np.integer]:
         """Return which of the fragments each id is; their number for another one."""
         if self._table is not None:
-            found: NDArray[np.integer] = self._table[np.minimum(ids, np.uint64(len(self._table) - 1)).view(np.int64)]
-            return found
+            positions: NDArray[np.integer] = self._table[
+                np.minimum(ids, np.uint64(len(self._table) - 1)).view(np.int64)
+            ]
+            return positions
         near = np.searchsorted(self._ids, ids)
         same = np.append(self._ids, 0)[near] == ids
         return np.where(same & (near < len(self._ids)), near, len(self._ids))

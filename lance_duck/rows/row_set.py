@@ -89,8 +89,8 @@ class RowSet:
 
     def only(self, fragment_ids: Iterable[int]) -> RowSet:
         """Return the rows of some fragments."""
-        wanted = set(fragment_ids)
-        return RowSet({key: part for key, part in self._parts.items() if key in wanted})
+        fragments = set(fragment_ids)
+        return RowSet({key: part for key, part in self._parts.items() if key in fragments})
 
     def filtered(self, keep: Callable[[int, BitMap], BitMap]) -> RowSet:
         """Return the rows that a function, given a fragment id and its offsets, leaves of each fragment."""
@@ -103,8 +103,10 @@ class RowSet:
         return RowSet({key: part & other._parts[key] for key, part in self._parts.items() if key in other._parts})
 
     def __sub__(self, other: RowSet) -> RowSet:
-        gone = other._parts
-        return RowSet({key: part - gone[key] if key in gone else part for key, part in self._parts.items()})
+        other_parts = other._parts
+        return RowSet(
+            {key: part - other_parts[key] if key in other_parts else part for key, part in self._parts.items()}
+        )
 
     def __len__(self) -> int:
         return sum(map(len, self._parts.values()))

@@ -146,5 +146,5 @@ def _unpack(form: struct.Struct, data: bytes, at: int, where: str) -> tuple[int,
     return form.unpack_from(data, at)
 
 
-def _corrupt(where: str, found: str) -> CorruptError:
-    return CorruptError("broken set of rows", where=where, found=found)
+def _corrupt(where: str, problem: str) -> CorruptError:
+    return CorruptError("broken set of rows", where=where, found=problem)

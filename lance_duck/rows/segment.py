@@ -202,8 +202,8 @@ class ArraySegment:
         if not self.count:
             return np.full(len(ids), -1)
         places = np.minimum(np.searchsorted(self._sorted, ids), self.count - 1)
-        found = self._sorted[places] == ids
-        return np.where(found, places if self._order is None else self._order[places], -1)
+        is_present = self._sorted[places] == ids
+        return np.where(is_present, places if self._order is None else self._order[places], -1)
 
     @cached_property
     def _order(self) -> Places | None:

@@ -44,9 +44,9 @@ class VersionSequence:
     @classmethod
     def concat(cls, sequences: Iterable[VersionSequence]) -> VersionSequence:
         """Return the rows of one sequence after the other; runs of one version are joined."""
-        found = list(sequences)
-        lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(s._bounds) for s in found)])
-        versions = np.concatenate([np.empty(0, np.uint64), *(s._versions for s in found)])
+        pieces = list(sequences)
+        lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(s._bounds) for s in pieces)])
+        versions = np.concatenate([np.empty(0, np.uint64), *(s._versions for s in pieces)])
         lengths, versions = lengths[lengths > 0], versions[lengths > 0]
         if not len(lengths):
             return cls(lengths, versions)
@@ -63,8 +63,8 @@ class VersionSequence:
 
     def take(self, offsets: NDArray[np.integer]) -> NDArray[np.uint64]:
         """Return the versions of rows at some offsets, in any order; the caller keeps them inside the fragment."""
-        wanted = offsets.astype(np.int64, copy=False)
-        return self._versions[np.searchsorted(self._bounds, wanted, side="right") - 1]
+        positions = offsets.astype(np.int64, copy=False)
+        return self._versions[np.searchsorted(self._bounds, positions, side="right") - 1]
 
     def select(self, offsets: NDArray[np.integer]) -> VersionSequence:
         """Return the versions of rows at some offsets, which ascend strictly, as a sequence."""

@@ -125,8 +125,8 @@ def check_options(options: object) -> None:
         if not isinstance(name, str):
             raise WrongTypeError("storage_options", expected="names that are text", found=type(name).__name__)
         if not isinstance(value, str | bool | int | float):
-            found = type(value).__name__
-            raise WrongTypeError(f"storage option {name!r}", expected="text", found=found)
+            type_name = type(value).__name__
+            raise WrongTypeError(f"storage option {name!r}", expected="text", found=type_name)
         if not (is_unicode(name) and is_unicode(str(value))):
             raise InvalidInputError(f"storage option {name!r}", expected="text", found="a lone surrogate")
 

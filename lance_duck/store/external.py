@@ -85,8 +85,8 @@ def manifest_store(url: str | None) -> ExternalManifestStore | None:
     if url is None:
         return None
     with _lock:
-        found = _opened.get(url)
-        if found is None:
+        manifest_store_ = _opened.get(url)
+        if manifest_store_ is None:
             opener = _openers.get(urlsplit(url).scheme)
             if opener is None:
                 raise InvalidInputError(
@@ -96,8 +96,8 @@ def manifest_store(url: str | None) -> ExternalManifestStore | None:
                     found=repr(urlsplit(url).scheme),
                     remedy="register_manifest_store() adds others",
                 )
-            found = _opened[url] = _open(opener, url)
-        return found
+            manifest_store_ = _opened[url] = _open(opener, url)
+        return manifest_store_
 
 
 def _open(opener: Opener, url: str) -> ExternalManifestStore:
@@ -106,8 +106,8 @@ def _open(opener: Opener, url: str) -> ExternalManifestStore:
     except LanceDuckError:
         raise
     except Exception as error:
-        said, cause = shown(error, [url]), without_secrets(error, [url])
-    raise StoreError(f"the manifest store cannot be opened: {said}", where=f"storage option {OPTION}") from cause
+        text, cause = shown(error, [url]), without_secrets(error, [url])
+    raise StoreError(f"the manifest store cannot be opened: {text}", where=f"storage option {OPTION}") from cause
 
 
 _lock = Lock()

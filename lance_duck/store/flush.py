@@ -40,7 +40,7 @@ class Unflushed:
         """Flush the directories that lie below one of the roots or above it, and files. Raises OSError."""
         with self._lock:
             noted = {d: t for d, t in self._noted.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
-        named = dict(found for directory in noted for root in roots for found in self._not_safe(directory, root))
+        named = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
         _flush_all(files, {*noted, *map(os.path.dirname, named)})
         with self._lock:  # only now: another thread that commits meanwhile must find them, too
             if len(self._safe) > _MOST_KNOWN:
@@ -52,14 +52,14 @@ class Unflushed:
 
     def _not_safe(self, directory: str, root: str) -> list[tuple[str, int]]:
         """Return a directory and its parents below the root that another process may just have made."""
-        found = []
+        result = []
         while directory != root and _holds(root, directory):
             with contextlib.suppress(FileNotFoundError):
                 number = os.stat(directory).st_ino
                 if self._safe.get(directory) != number:
-                    found.append((directory, number))
+                    result.append((directory, number))
             directory = os.path.dirname(directory)
-        return found
+        return result
 
 
 def _flush_all(files: Sequence[str], directories: set[str]) -> None:

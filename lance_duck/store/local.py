@@ -61,12 +61,12 @@ class LocalStore:
         place = self._place(directory)
         for name in self.names(directory):
             try:
-                found = os.stat(os.path.join(place, name))
+                status = os.stat(os.path.join(place, name))
             except FileNotFoundError:
                 continue  # a temporary file that its writer has renamed meanwhile
-            if stat.S_ISREG(found.st_mode):
+            if stat.S_ISREG(status.st_mode):
                 yield Entry(
-                    f"{directory.strip('/')}/{name}", found.st_size, datetime.fromtimestamp(found.st_mtime, UTC)
+                    f"{directory.strip('/')}/{name}", status.st_size, datetime.fromtimestamp(status.st_mtime, UTC)
                 )
 
     def names(self, directory: str) -> Iterator[str]:
@@ -82,8 +82,8 @@ class LocalStore:
     def beginning(self, start: str) -> Iterator[str]:
         """See `Store.beginning`."""
         directory, _, name = start.rpartition("/")
-        for found in [other for other in self.names(directory) if other.startswith(name)]:
-            path = f"{directory}/{found}"
+        for file_name in [other for other in self.names(directory) if other.startswith(name)]:
+            path = f"{directory}/{file_name}"
             if os.path.isdir(self._place(path)):
                 yield from (entry.path for entry in self.walk(path))
             else:
@@ -98,16 +98,16 @@ class LocalStore:
         place = self._place(path)
         try:
             with translated(place):
-                found = os.stat(place)
+                status = os.stat(place)
         except NotFoundError:
             return None
-        return f"{found.st_ino} {found.st_mtime_ns} {found.st_size}"
+        return f"{status.st_ino} {status.st_mtime_ns} {status.st_size}"
 
     def folders(self) -> list[str] | None:
         """See `Store.folders`."""
         try:
-            with translated(self.uri), os.scandir(self._root) as found:
-                return sorted(entry.name for entry in found if entry.is_dir())
+            with translated(self.uri), os.scandir(self._root) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
         except NotFoundError:
             return None
 
@@ -133,18 +133,18 @@ class LocalStore:
     def walk(self, directory: str = "") -> Iterator[Entry]:
         """See `Store.walk`."""
         top = self._place(directory) if directory.strip("/") else self._root
-        shown = directory.strip("/")
+        place = directory.strip("/")
         with translated(top):
             for folder, _, names in os.walk(top, onerror=_raise_unless_gone):
                 inner = os.path.relpath(folder, top).replace(os.sep, "/")
-                prefix = "/".join(part for part in (shown, "" if inner == "." else inner) if part)
+                prefix = "/".join(part for part in (place, "" if inner == "." else inner) if part)
                 for name in names:
                     try:
-                        found = os.lstat(os.path.join(folder, name))
+                        status = os.lstat(os.path.join(folder, name))
                     except FileNotFoundError:
                         continue
-                    modified = datetime.fromtimestamp(found.st_mtime, UTC)
-                    yield Entry(f"{prefix}/{name}" if prefix else name, found.st_size, modified)
+                    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+                    yield Entry(f"{prefix}/{name}" if prefix else name, status.st_size, modified)
 
     def copy(self, source: str, path: str) -> None:
         """See `Store.copy`."""

@@ -186,15 +186,15 @@ def _make_directories(directory: str) -> None:
     while directory and not os.path.isdir(directory):
         missing.append(directory)
         directory = os.path.dirname(directory)
-    for made in reversed(missing):
+    for folder in reversed(missing):
         try:
-            os.mkdir(made)
+            os.mkdir(folder)
         except FileExistsError:
-            if os.path.isfile(made):
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), made) from None
+            if os.path.isfile(folder):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
         except FileNotFoundError:
             return  # deleted this moment; the caller tries again
-        unflushed.note(os.path.dirname(made))
+        unflushed.note(os.path.dirname(folder))
 
 
 def _name_if_absent(temporary: str, place: str) -> None:

@@ -63,18 +63,18 @@ class MappedFile:
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return a read-only view for each (offset, size); raises CorruptError beyond the end."""
-        found, touched = [], 0
+        pieces, touched = [], 0
         data, end = self._bytes, self.size
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > end:
                 check_range(self.path, end, offset, length)
-            found.append(data[offset : offset + length])
+            pieces.append(data[offset : offset + length])
             touched += length
             start = offset - offset % mmap.PAGESIZE
             if offset + length - start > mmap.PAGESIZE and _CAN_PLAN:
                 self._map.madvise(mmap.MADV_WILLNEED, start, offset + length - start)  # type: ignore[union-attr]
         residency.touch(self, touched)
-        return found
+        return pieces
 
     def look(self, offset: int, size: int, touched: int) -> Bytes:
         """Return a view of which only about `touched` bytes are going to be read, who knows which."""
@@ -172,10 +172,10 @@ def _map_file(path: str) -> tuple[int, mmap.mmap | None]:
         size = os.fstat(file.fileno()).st_size
         if not size:
             return 0, None
-        found = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        mapping = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         if _CAN_PLAN:
-            found.madvise(mmap.MADV_RANDOM)
-        return size, found
+            mapping.madvise(mmap.MADV_RANDOM)
+        return size, mapping
 
 
 def _raise_file_limit() -> bool:
@@ -183,8 +183,8 @@ def _raise_file_limit() -> bool:
     if resource is None:
         return False
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard, _MOST_FILES) if hard != resource.RLIM_INFINITY else _MOST_FILES
-    if soft >= wanted:
+    limit = min(hard, _MOST_FILES) if hard != resource.RLIM_INFINITY else _MOST_FILES
+    if soft >= limit:
         return False
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     return True

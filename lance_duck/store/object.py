@@ -55,14 +55,14 @@ class ObjectFile:
             return list(obstore.get_ranges(self._client, self._key, starts=starts, lengths=lengths, coalesce=COALESCE))
 
         try:
-            found = [np.frombuffer(data, np.uint8) for data in call(self.path, fetch)]
+            pieces = [np.frombuffer(data, np.uint8) for data in call(self.path, fetch)]
         except StoreError:
             self._check_size()
             raise
-        if any(len(data) != length for data, length in zip(found, lengths, strict=True)):
+        if any(len(data) != length for data, length in zip(pieces, lengths, strict=True)):
             self._check_size()
             raise StoreError("the store sent fewer bytes than were asked for", where=self.path)
-        return found
+        return pieces
 
     def _check_size(self) -> None:
         size = call(self.path, lambda: obstore.head(self._client, self._key)["size"])
@@ -109,9 +109,9 @@ class ObjectStore:
         """See `Store.entries`."""
         key = self._key(directory) + "/"
         cut = len(key) - len(directory.strip("/")) - 1
-        for found in self._listed(key, self._where(directory)):
-            if "/" not in found["path"][len(key) :]:
-                yield _entry(found, cut)
+        for item in self._listed(key, self._where(directory)):
+            if "/" not in item["path"][len(key) :]:
+                yield _entry(item, cut)
 
     def names(self, directory: str) -> Iterator[str]:
         """See `Store.names`."""
@@ -123,10 +123,10 @@ class ObjectStore:
         directory, _, name = start.rpartition("/")
         key = self._key(directory) + "/"
         cut = len(self._prefix) + 1 if self._prefix else 0
-        for found in self._listed(key, self._where(start), after=key + name):
-            if not found["path"].startswith(key + name):
+        for item in self._listed(key, self._where(start), after=key + name):
+            if not item["path"].startswith(key + name):
                 return
-            yield found["path"][cut:]
+            yield item["path"][cut:]
 
     def exists(self, path: str) -> bool:
         """See `Store.exists`."""
@@ -141,17 +141,17 @@ class ObjectStore:
         """See `Store.stamp`."""
         key = self._key(path)
         try:
-            found = call(self._where(path), lambda: obstore.head(self._client, key))
+            metadata = call(self._where(path), lambda: obstore.head(self._client, key))
         except NotFoundError:
             return None
-        return f"{found['e_tag']} {found['last_modified']} {found['size']}"
+        return f"{metadata['e_tag']} {metadata['last_modified']} {metadata['size']}"
 
     def folders(self) -> list[str] | None:
         """See `Store.folders`; a bucket's root exists even when it holds nothing."""
-        found = call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
-        if self._prefix and not found["common_prefixes"] and not found["objects"]:
+        listing = call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
+        if self._prefix and not listing["common_prefixes"] and not listing["objects"]:
             return None
-        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"])
+        return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"])
 
     def create(self, path: str) -> Sink:
         """See `Store.create`: an upload in parts, at most four of which wait in memory.
@@ -187,8 +187,8 @@ class ObjectStore:
         """See `Store.walk`."""
         key = self._key(directory) + "/" if directory.strip("/") else self._prefix and self._prefix + "/"
         cut = len(self._prefix) + 1 if self._prefix else 0
-        for found in self._listed(key, self._where(directory)):
-            yield _entry(found, cut)
+        for item in self._listed(key, self._where(directory)):
+            yield _entry(item, cut)
 
     def copy(self, source: str, path: str) -> None:
         """See `Store.copy`: within the service, unless the object is too large for that."""
@@ -230,6 +230,6 @@ class ObjectStore:
         return f"{self.uri}/{path}"
 
 
-def _entry(found: Any, cut: int) -> Entry:
-    modified: datetime = found["last_modified"]
-    return Entry(found["path"][cut:], found["size"], modified.astimezone(UTC))
+def _entry(item: Any, cut: int) -> Entry:
+    modified: datetime = item["last_modified"]
+    return Entry(item["path"][cut:], item["size"], modified.astimezone(UTC))

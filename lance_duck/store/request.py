@@ -66,9 +66,9 @@ Request = Generator[list[ByteRange], list[Bytes], T]
 def run(request: Request[T]) -> T:
     """Drive a request to its end, fetching what it asks for."""
     try:
-        wanted = next(request)
+        ranges = next(request)
         while True:
-            wanted = request.send(fetch(wanted))
+            ranges = request.send(fetch(ranges))
     except StopIteration as stop:
         result: T = stop.value
         return result
@@ -122,12 +122,12 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
     for i, r in enumerate(ranges):
         by_source.setdefault(id(r.source), []).append(i)
     groups = list(by_source.values())
-    found: list[Any] = [None] * len(ranges)
+    pieces: list[Any] = [None] * len(ranges)
 
     def read(places: list[int]) -> None:
         source = ranges[places[0]].source
         for i, data in zip(places, source.read([(ranges[i].offset, ranges[i].size) for i in places]), strict=True):
-            found[i] = data
+            pieces[i] = data
 
     if len(groups) > 1 and any(ranges[places[0]].source.remote for places in groups):
         with ThreadPoolExecutor(min(len(groups), MOST_AT_ONCE), thread_name_prefix="lance_duck-fetch") as pool:
@@ -136,7 +136,7 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
     else:
         for places in groups:
             read(places)
-    return found
+    return pieces
 
 
 def gather(requests: Sequence[Request[T]]) -> Request[list[T]]:
@@ -157,9 +157,9 @@ def gather(requests: Sequence[Request[T]]) -> Request[list[T]]:
         step(i, request, None)
     while pending:
         now, pending = pending, []
-        found = yield [r for _, _, wanted in now for r in wanted]
+        pieces = yield [r for _, _, ranges in now for r in ranges]
         at = 0
-        for i, request, wanted in now:
-            step(i, request, found[at : at + len(wanted)])
-            at += len(wanted)
+        for i, request, ranges in now:
+            step(i, request, pieces[at : at + len(ranges)])
+            at += len(ranges)
     return results

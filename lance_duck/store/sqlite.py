@@ -67,15 +67,15 @@ class SqliteManifestStore:
 
     def get(self, base_uri: str, version: int) -> str | None:
         """See `ExternalManifestStore`."""
-        found = self._first("SELECT path FROM manifests WHERE base_uri = ? AND version = ?", base_uri, version)
-        return None if found is None else str(found[0])
+        row = self._first("SELECT path FROM manifests WHERE base_uri = ? AND version = ?", base_uri, version)
+        return None if row is None else str(row[0])
 
     def get_latest(self, base_uri: str) -> tuple[int, str] | None:
         """See `ExternalManifestStore`."""
-        found = self._first(
+        row = self._first(
             "SELECT version, path FROM manifests WHERE base_uri = ? ORDER BY version DESC LIMIT 1", base_uri
         )
-        return None if found is None else (int(found[0]), str(found[1]))
+        return None if row is None else (int(row[0]), str(row[1]))
 
     def delete(self, base_uri: str) -> None:
         """See `ExternalManifestStore`."""
@@ -84,8 +84,8 @@ class SqliteManifestStore:
 
     def _first(self, query: str, *values: object) -> tuple[Any, ...] | None:
         with self._connection() as connection:
-            found: tuple[Any, ...] | None = connection.execute(query, values).fetchone()
-            return found
+            row: tuple[Any, ...] | None = connection.execute(query, values).fetchone()
+            return row
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:

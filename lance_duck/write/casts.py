@@ -36,46 +36,46 @@ from lance_duck.write.plain_casts import (
 from lance_duck.write.uuids import UUID, texts_from_uuids, uuids_from_texts
 
 
-def find_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
+def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
     """Return how arrays of a type become the storage type of a field; None: they are that already.
 
     Args:
-        found: The type of the arrays.
+        source: The type of the arrays.
         field: The field of the table.
         where: Column, for messages.
 
     Raises:
         InvalidInputError: They cannot, by their types alone. The cast raises it for values that do not fit.
     """
-    if _is_uuid(found) and is_text(field.storage_type):
+    if _is_uuid(source) and is_text(field.storage_type):
         return _after(texts_from_uuids, find_cast(pa.large_string(), field, where))
-    if is_text(found) and field.extension_name == UUID:
+    if is_text(source) and field.extension_name == UUID:
         return lambda array: _uuid_values(array, where)
-    if isinstance(found, pa.BaseExtensionType):
-        inner = find_cast(found.storage_type, field, where)
+    if isinstance(source, pa.BaseExtensionType):
+        inner = find_cast(source.storage_type, field, where)
         return lambda array: array.storage if inner is None else inner(array.storage)
-    wanted = field.storage_type
-    if pa.types.is_null(found) and not pa.types.is_null(wanted):
-        return lambda array: pa.nulls(len(array), wanted)
-    if field.blob_version == 2 and not pa.types.is_struct(found):
-        return blob_cast(found, field, where)
-    if found == wanted and (not field.children or _same_names(found, field)):
+    target = field.storage_type
+    if pa.types.is_null(source) and not pa.types.is_null(target):
+        return lambda array: pa.nulls(len(array), target)
+    if field.blob_version == 2 and not pa.types.is_struct(source):
+        return blob_cast(source, field, where)
+    if source == target and (not field.children or _same_names(source, field)):
         return None
-    if pa.types.is_dictionary(wanted):
-        return dictionary_cast(found, wanted, where)
-    if pa.types.is_dictionary(found):
-        return _after(lambda array: array.dictionary_decode(), find_cast(found.value_type, field, where))
-    if pa.types.is_run_end_encoded(found):
-        return _after(pc.run_end_decode, find_cast(found.value_type, field, where))
-    if pa.types.is_struct(wanted) and pa.types.is_struct(found):
-        return _struct_cast(found, field, where)
-    if pa.types.is_map(wanted) and pa.types.is_map(found):
-        return _map_cast(found, field, where)
-    if _is_list(wanted) and _is_list(found):
-        return _list_cast(found, field, where)
-    if fits(found, wanted):
-        return lambda array: cast_values(array, wanted, where)
-    raise mismatch(found, wanted, where)
+    if pa.types.is_dictionary(target):
+        return dictionary_cast(source, target, where)
+    if pa.types.is_dictionary(source):
+        return _after(lambda array: array.dictionary_decode(), find_cast(source.value_type, field, where))
+    if pa.types.is_run_end_encoded(source):
+        return _after(pc.run_end_decode, find_cast(source.value_type, field, where))
+    if pa.types.is_struct(target) and pa.types.is_struct(source):
+        return _struct_cast(source, field, where)
+    if pa.types.is_map(target) and pa.types.is_map(source):
+        return _map_cast(source, field, where)
+    if _is_list(target) and _is_list(source):
+        return _list_cast(source, field, where)
+    if fits(source, target):
+        return lambda array: cast_values(array, target, where)
+    raise mismatch(source, target, where)
 
 
 def _is_uuid(kind: pa.DataType) -> bool:
@@ -98,25 +98,26 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(plain or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
-def _same_names(found: pa.DataType, field: Field) -> bool:
+def _same_names(source: pa.DataType, field: Field) -> bool:
     """Return whether equal types also agree in struct field names, which Arrow ignores inside lists."""
-    if pa.types.is_struct(found):
+    if pa.types.is_struct(source):
         return all(
-            found.field(i).name == c.name and _same_names(found.field(i).type, c) for i, c in enumerate(field.children)
+            source.field(i).name == c.name and _same_names(source.field(i).type, c)
+            for i, c in enumerate(field.children)
         )
-    if pa.types.is_map(found):
+    if pa.types.is_map(source):
         key, value = field.children[0].children
-        return _same_names(found.key_type, key) and _same_names(found.item_type, value)
-    if _is_list(found) and field.children:
-        return _same_names(found.value_type, field.children[0])
+        return _same_names(source.key_type, key) and _same_names(source.item_type, value)
+    if _is_list(source) and field.children:
+        return _same_names(source.value_type, field.children[0])
     return True
 
 
-def _struct_cast(found: pa.StructType, field: Field, where: str) -> Cast:
-    wanted = field.storage_type
-    places = match_names([f.name for f in found], field.children, where)
+def _struct_cast(source: pa.StructType, field: Field, where: str) -> Cast:
+    target = field.storage_type
+    places = match_names([f.name for f in source], field.children, where)
     casts = [
-        None if place is None else find_cast(found.field(place).type, child, f"{where}.{child.name}")
+        None if place is None else find_cast(source.field(place).type, child, f"{where}.{child.name}")
         for place, child in zip(places, field.children, strict=True)
     ]
 
@@ -131,22 +132,22 @@ def _struct_cast(found: pa.StructType, field: Field, where: str) -> Cast:
         mask = array.is_null() if array.null_count else None
         if not columns:
             return array
-        return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=mask)
+        return pa.StructArray.from_arrays(columns, fields=list(target), mask=mask)
 
     return cast
 
 
-def match_names(found: list[str], fields: tuple[Field, ...], where: str | None) -> list[int | None]:
+def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) -> list[int | None]:
     """Return place of each field among the names found; None for one that is missing and may be null.
 
     Raises:
         InvalidInputError: A name comes twice, or no field has it, or one that may not be null is missing.
     """
     at = where or "data"
-    twice = sorted({name for name in found if found.count(name) > 1}) if len(set(found)) < len(found) else []
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
         raise InvalidInputError("columns that come twice", where=at, found=", ".join(twice))
-    extra = [name for name in found if name not in {f.name for f in fields}]
+    extra = [name for name in names if name not in {f.name for f in fields}]
     if extra:
         raise InvalidInputError(
             "columns that the table does not have",
@@ -155,17 +156,17 @@ def match_names(found: list[str], fields: tuple[Field, ...], where: str | None) 
             found=", ".join(extra),
             remedy="leave them out, or add them with add_columns first",
         )
-    missing = [f.name for f in fields if f.name not in set(found) and not f.nullable]
+    missing = [f.name for f in fields if f.name not in set(names) and not f.nullable]
     if missing:
         raise InvalidInputError("columns that may not be null are missing", where=at, expected=", ".join(missing))
-    place = {name: i for i, name in enumerate(found)}
+    place = {name: i for i, name in enumerate(names)}
     return [place.get(f.name) for f in fields]
 
 
-def _map_cast(found: pa.MapType, field: Field, where: str) -> Cast:
+def _map_cast(source: pa.MapType, field: Field, where: str) -> Cast:
     key, value = field.children[0].children
-    key_cast = find_cast(found.key_type, key, f"{where}.key")
-    value_cast = find_cast(found.item_type, value, f"{where}.value")
+    key_cast = find_cast(source.key_type, key, f"{where}.key")
+    value_cast = find_cast(source.item_type, value, f"{where}.value")
 
     def cast(array: pa.Array) -> pa.Array:
         offsets, start, stop = _offsets(array)
@@ -179,24 +180,24 @@ def _map_cast(found: pa.MapType, field: Field, where: str) -> Cast:
     return cast
 
 
-def _list_cast(found: pa.DataType, field: Field, where: str) -> Cast:
-    wanted = field.storage_type
-    inner = _item_cast(found.value_type, field, where)
-    vectors = pa.types.is_fixed_size_list(wanted)
+def _list_cast(source: pa.DataType, field: Field, where: str) -> Cast:
+    target = field.storage_type
+    inner = _item_cast(source.value_type, field, where)
+    vectors = pa.types.is_fixed_size_list(target)
 
     def cast(array: pa.Array) -> pa.Array:
         if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
             array = _in_order(array)
         if vectors:
-            return _to_vectors(array, wanted, inner, where)
+            return _to_vectors(array, target, inner, where)
         if pa.types.is_fixed_size_list(array.type):
             array = array.cast(pa.large_list(array.type.value_field))
         offsets, start, stop = _offsets(array)
         items = array.values.slice(start, stop - start)
         items = items if inner is None else _run_below(inner, items, offsets)
         mask = array.is_null() if array.null_count else None
-        item = pa.field("item", items.type, wanted.value_field.nullable)
-        if pa.types.is_large_list(wanted):
+        item = pa.field("item", items.type, target.value_field.nullable)
+        if pa.types.is_large_list(target):
             return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), items, pa.large_list(item), mask=mask)
         if len(items) >= 1 << 31:
             raise InvalidInputError("too many items in the lists of a batch", where=where, expected="below 2^31")
@@ -205,17 +206,17 @@ def _list_cast(found: pa.DataType, field: Field, where: str) -> Cast:
     return cast
 
 
-def _item_cast(found: pa.DataType, field: Field, where: str) -> Cast | None:
+def _item_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
     """Return how items become those of a field."""
     if field.children:
-        return find_cast(found, field.children[0], f"{where}.{field.children[0].name}")
+        return find_cast(source, field.children[0], f"{where}.{field.children[0].name}")
     item = field.storage_type.value_type
-    if found == item:
+    if source == item:
         return None
-    if pa.types.is_floating(found) and pa.types.is_floating(item):
+    if pa.types.is_floating(source) and pa.types.is_floating(item):
         return lambda items: items.cast(item)
     as_field = Field(-1, "item", -1, field.logical_type.partition(":")[2].rpartition(":")[0], True)
-    return find_cast(found, as_field, f"{where}.item")
+    return find_cast(source, as_field, f"{where}.item")
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
@@ -241,8 +242,8 @@ def _run_below(cast: Cast, items: pa.Array, offsets: np.ndarray) -> pa.Array:
         raise with_row(error, lambda item: int(np.searchsorted(offsets, item, "right")) - 1) from error
 
 
-def _to_vectors(array: pa.Array, wanted: pa.FixedSizeListType, inner: Cast | None, where: str) -> pa.Array:
-    size = wanted.list_size
+def _to_vectors(array: pa.Array, target: pa.FixedSizeListType, inner: Cast | None, where: str) -> pa.Array:
+    size = target.list_size
     mask = array.is_null() if array.null_count else None
     if pa.types.is_fixed_size_list(array.type):
         if array.type.list_size != size and array.null_count < len(array):
@@ -250,14 +251,14 @@ def _to_vectors(array: pa.Array, wanted: pa.FixedSizeListType, inner: Cast | Non
             raise _wrong_length(where, row, size, array.type.list_size)
         if array.type.list_size != size:
             none = array.values.slice(0, 0)
-            item = pa.field("item", (none if inner is None else inner(none)).type, wanted.value_field.nullable)
+            item = pa.field("item", (none if inner is None else inner(none)).type, target.value_field.nullable)
             return pa.nulls(len(array), pa.list_(item, size))
         items = array.values.slice(array.offset * size, len(array) * size)
     else:
         items = _items_of_one_length(array, size, where)
     if inner is not None:
         items = _run_below(inner, items, np.arange(len(array) + 1) * size)
-    item = pa.field("item", items.type, wanted.value_field.nullable)
+    item = pa.field("item", items.type, target.value_field.nullable)
     return pa.FixedSizeListArray.from_arrays(items, type=pa.list_(item, size), mask=mask)
 
 

@@ -51,13 +51,13 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.Rec
         _plan(declared, schema)
 
 
-def check_fits(found: pa.Schema, schema: Schema) -> None:
+def check_fits(source: pa.Schema, schema: Schema) -> None:
     """Refuse data whose names and types do not fit a table, before any is read.
 
     Raises:
         InvalidInputError: As `coerce` does, by the schema alone.
     """
-    _plan(found, schema)
+    _plan(source, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,13 @@ class _Plan:
         return pa.RecordBatch.from_arrays(arrays, names=[column.field.name for column in self.columns])
 
 
-def _plan(found: pa.Schema, schema: Schema) -> _Plan:
-    places = match_names(found.names, schema.fields, None)
+def _plan(source: pa.Schema, schema: Schema) -> _Plan:
+    places = match_names(source.names, schema.fields, None)
     columns = []
     for place, field in zip(places, schema.fields, strict=True):
-        cast = None if place is None else find_cast(found.field(place).type, field, f"column {field.name!r}")
+        cast = None if place is None else find_cast(source.field(place).type, field, f"column {field.name!r}")
         columns.append(_TargetColumn(field, place, cast))
-    return _Plan(found, tuple(columns))
+    return _Plan(source, tuple(columns))
 
 
 def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -78,8 +78,8 @@ def write_columns(
             if run.rows > num_rows:
                 break
         if run.rows != num_rows:
-            found = "more" if run.rows > num_rows else run.rows
-            raise InvalidInputError("rows of new columns", expected=f"{num_rows}, as the fragment has", found=found)
+            row_count = "more" if run.rows > num_rows else run.rows
+            raise InvalidInputError("rows of new columns", expected=f"{num_rows}, as the fragment has", found=row_count)
         (fragment,) = run.finish(empty=True)
         return fragment.files[0]
     except BaseException:
@@ -119,8 +119,8 @@ class _FragmentWrite:
                 self._begin()
             writer = self._open.writer if self._open else None
             assert writer is not None
-            left = self._options.max_rows_per_file - writer.num_rows if self._rolls else batch.num_rows
-            piece = batch.slice(start, left)
+            capacity = self._options.max_rows_per_file - writer.num_rows if self._rolls else batch.num_rows
+            piece = batch.slice(start, capacity)
             writer.write(piece)
             start += piece.num_rows
             self.rows += piece.num_rows
@@ -135,7 +135,7 @@ class _FragmentWrite:
         self._finish_file()
         self._tell()
         self._sync()
-        return [_fragment(file, written) for file, written in self._done]
+        return [_fragment(file, written_file) for file, written_file in self._done]
 
     def discard(self) -> None:
         """Delete all that was written. Never raises."""
@@ -170,7 +170,9 @@ class _FragmentWrite:
 
     def _tell(self) -> None:
         if self._options.progress is not None:
-            size = sum(written.size for _, written in self._done) + (self._open.writer.tell() if self._open else 0)
+            size = sum(written_file.size for _, written_file in self._done) + (
+                self._open.writer.tell() if self._open else 0
+            )
             self._options.progress(WriteProgress(self.rows, size, len(self._done)))
 
 
@@ -196,10 +198,17 @@ class _OpenFile:
         for key, value in options.metadata.items():
             self.writer.add_schema_metadata(key, value)
 
-    def described(self, written: WrittenFile) -> DataFile:
+    def described(self, written_file: WrittenFile) -> DataFile:
         """Return the file as manifests name it."""
         base_id = None if self._base is None else self._base.id
-        return DataFile(self._name, written.fields, written.column_indices, written.version, written.size, base_id)
+        return DataFile(
+            self._name,
+            written_file.fields,
+            written_file.column_indices,
+            written_file.version,
+            written_file.size,
+            base_id,
+        )
 
     def delete(self) -> None:
         """Delete the file and the blobs beside it. Never raises."""
@@ -209,8 +218,8 @@ class _OpenFile:
         return self.store.create(paths.blob_file(self._name, blob_id, is_dataset_root=self._is_root))
 
 
-def _fragment(file: _OpenFile, written: WrittenFile) -> Fragment:
-    return Fragment(0, (file.described(written),), None, written.num_rows, None, None, None)
+def _fragment(file: _OpenFile, written_file: WrittenFile) -> Fragment:
+    return Fragment(0, (file.described(written_file),), None, written_file.num_rows, None, None, None)
 
 
 def _delete(store: Store, name: str, is_root: bool) -> None:

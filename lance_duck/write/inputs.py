@@ -62,9 +62,9 @@ def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if isinstance(data, pads.Dataset):
         return _from_dataset(data)
     module = type(data).__module__.partition(".")[0]
-    known = _BY_MODULE.get((module, type(data).__name__))
-    if known is not None:
-        return known(data, schema)
+    convert = _BY_MODULE.get((module, type(data).__name__))
+    if convert is not None:
+        return convert(data, schema)
     if isinstance(data, Mapping):
         return _from_columns(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
@@ -86,23 +86,23 @@ def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
     if not any(below.blob_version for f in fields for below in f.walk()):
         return data.scanner().to_reader()
     reader = data.scanner(blob_handling="all_binary").to_reader()
-    marked = [_marked(found, f) for found, f in zip(reader.schema, fields, strict=True)]
+    marked = [_marked(arrow_field, f) for arrow_field, f in zip(reader.schema, fields, strict=True)]
     schema = pa.schema(marked, reader.schema.metadata)
     batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def _marked(found: pa.Field, f: Field) -> pa.Field:
+def _marked(arrow_field: pa.Field, f: Field) -> pa.Field:
     """Return the field of a scan, where bytes are marked that were blobs."""
-    kind = found.type
+    kind = arrow_field.type
     if f.blob_version:
-        return found.with_metadata({**(found.metadata or {}), BLOB_KEY: "true"})
+        return arrow_field.with_metadata({**(arrow_field.metadata or {}), BLOB_KEY: "true"})
     if pa.types.is_struct(kind):
-        return found.with_type(pa.struct([_marked(kind.field(i), child) for i, child in enumerate(f.children)]))
+        return arrow_field.with_type(pa.struct([_marked(kind.field(i), child) for i, child in enumerate(f.children)]))
     if f.children and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return found.with_type(make(_marked(kind.value_field, f.children[0])))
-    return found
+        return arrow_field.with_type(make(_marked(kind.value_field, f.children[0])))
+    return arrow_field
 
 
 def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:

@@ -119,9 +119,9 @@ def storage_version(name: str | None) -> str:
     """
     if name is None:
         return NEWEST
-    known = _VERSIONS.get(str(name).lower())
-    if known is not None:
-        return known
+    version = _VERSIONS.get(str(name).lower())
+    if version is not None:
+        return version
     where, expected = "data_storage_version", ", ".join(_VERSIONS)
     if str(name).lower() in _UNWRITTEN:
         raise UnsupportedError("version of data files that is not written", where=where, expected=expected, found=name)

@@ -17,38 +17,38 @@ _INTEGER_DIGITS: Final = 20
 Cast = Callable[[pa.Array], pa.Array]
 
 
-def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+def fits(source: pa.DataType, target: pa.DataType) -> bool:
     """Return whether values of a type may become another where each is kept."""
-    if is_text(found):
-        return is_text(wanted)
-    if _is_bytes(found) or pa.types.is_fixed_size_binary(found):
-        return _is_bytes(wanted) or bool(pa.types.is_fixed_size_binary(wanted))
-    if pa.types.is_integer(found):
-        return any((pa.types.is_integer(wanted), pa.types.is_floating(wanted), pa.types.is_decimal(wanted)))
-    if pa.types.is_floating(found):
-        return bool(pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
-    if pa.types.is_timestamp(found):
-        return bool(pa.types.is_timestamp(wanted) and (found.tz is None) == (wanted.tz is None))
-    if pa.types.is_decimal(found) and pa.types.is_integer(wanted):
+    if is_text(source):
+        return is_text(target)
+    if _is_bytes(source) or pa.types.is_fixed_size_binary(source):
+        return _is_bytes(target) or bool(pa.types.is_fixed_size_binary(target))
+    if pa.types.is_integer(source):
+        return any((pa.types.is_integer(target), pa.types.is_floating(target), pa.types.is_decimal(target)))
+    if pa.types.is_floating(source):
+        return bool(pa.types.is_integer(target) or pa.types.is_floating(target))
+    if pa.types.is_timestamp(source):
+        return bool(pa.types.is_timestamp(target) and (source.tz is None) == (target.tz is None))
+    if pa.types.is_decimal(source) and pa.types.is_integer(target):
         return True
     families = (pa.types.is_decimal, pa.types.is_date, pa.types.is_time, pa.types.is_duration)
-    return any(family(found) and family(wanted) for family in families)
+    return any(family(source) and family(target) for family in families)
 
 
-def cast_values(array: pa.Array, wanted: pa.DataType, where: str) -> pa.Array:
+def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
     """Cast values one by one.
 
     Raises:
         InvalidInputError: A value would change; names the first.
     """
     try:
-        cast = _cast(array, wanted)
+        cast = _cast(array, target)
     except pa.ArrowException as error:
-        row = _first_failing(array, wanted)
+        row = _first_failing(array, target)
         raise InvalidInputError(
-            "value does not fit the column", where=f"{where}, row {row}", expected=wanted, found=array[row]
+            "value does not fit the column", where=f"{where}, row {row}", expected=target, found=array[row]
         ) from error
-    if pa.types.is_floating(array.type) and _narrows(array.type, wanted):
+    if pa.types.is_floating(array.type) and _narrows(array.type, target):
         back = cast.cast(array.type)
         same = pc.or_kleene(pc.equal(back, array), pc.is_nan(array)).fill_null(True)
         if not pc.all(same, min_count=0).as_py():
@@ -56,58 +56,58 @@ def cast_values(array: pa.Array, wanted: pa.DataType, where: str) -> pa.Array:
             raise InvalidInputError(
                 "value would be rounded",
                 where=f"{where}, row {row}",
-                expected=wanted,
+                expected=target,
                 found=array[row],
                 remedy="cast it before it is written",
             )
     return cast
 
 
-def dictionary_cast(found: pa.DataType, wanted: pa.DictionaryType, where: str) -> Cast:
+def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) -> Cast:
     """Return how values, or another dictionary of them, become a dictionary."""
-    values = found.value_type if pa.types.is_dictionary(found) else found
-    if values != wanted.value_type and not fits(values, wanted.value_type):
-        raise mismatch(found, wanted, where)
+    values = source.value_type if pa.types.is_dictionary(source) else source
+    if values != target.value_type and not fits(values, target.value_type):
+        raise mismatch(source, target, where)
 
     def cast(array: pa.Array) -> pa.Array:
         plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        if plain.type != wanted.value_type:
-            plain = cast_values(plain, wanted.value_type, where)
+        if plain.type != target.value_type:
+            plain = cast_values(plain, target.value_type, where)
         encoded = plain.dictionary_encode()
         try:
-            indices = encoded.indices.cast(wanted.index_type)
+            indices = encoded.indices.cast(target.index_type)
         except pa.ArrowException as error:
             raise InvalidInputError(
                 "more distinct values than the index type can count",
                 where=where,
-                expected=wanted,
+                expected=target,
                 found=len(encoded.dictionary),
             ) from error
-        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=wanted.ordered)
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=target.ordered)
 
     return cast
 
 
-def blob_cast(found: pa.DataType, field: Field, where: str) -> Cast:
+def blob_cast(source: pa.DataType, field: Field, where: str) -> Cast:
     """Return bytes as a blob whose bytes are given."""
-    wanted = field.storage_type
-    if not (_is_bytes(found) or is_text(found)):
-        raise mismatch(found, wanted, where)
+    target = field.storage_type
+    if not (_is_bytes(source) or is_text(source)):
+        raise mismatch(source, target, where)
 
     def cast(array: pa.Array) -> pa.Array:
         data = array.cast(pa.large_binary())
-        given = {"data": data}
-        columns = [given.get(child.name, pa.nulls(len(array), child.storage_type)) for child in field.children]
+        members = {"data": data}
+        columns = [members.get(child.name, pa.nulls(len(array), child.storage_type)) for child in field.children]
         mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=mask)
+        return pa.StructArray.from_arrays(columns, fields=list(target), mask=mask)
 
     return cast
 
 
-def mismatch(found: pa.DataType, wanted: pa.DataType, where: str) -> InvalidInputError:
+def mismatch(source: pa.DataType, target: pa.DataType, where: str) -> InvalidInputError:
     """Return the error for a type that cannot become another."""
     return InvalidInputError(
-        "data of another type", where=where, expected=wanted, found=found, remedy="cast it before it is written"
+        "data of another type", where=where, expected=target, found=source, remedy="cast it before it is written"
     )
 
 
@@ -125,26 +125,26 @@ def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidI
     )
 
 
-def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
-        array = array.cast(pa.decimal256(_MOST_DIGITS, max(0, min(wanted.scale, _MOST_DIGITS - _INTEGER_DIGITS))))
-    return array.cast(wanted)
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(array.type) and pa.types.is_decimal(target):
+        array = array.cast(pa.decimal256(_MOST_DIGITS, max(0, min(target.scale, _MOST_DIGITS - _INTEGER_DIGITS))))
+    return array.cast(target)
 
 
-def _first_failing(array: pa.Array, wanted: pa.DataType) -> int:
+def _first_failing(array: pa.Array, target: pa.DataType) -> int:
     start, stop = 0, len(array)
     while stop - start > 1:
         middle = (start + stop) // 2
         try:
-            _cast(array.slice(start, middle - start), wanted)
+            _cast(array.slice(start, middle - start), target)
             start = middle
         except pa.ArrowException:
             stop = middle
     return start
 
 
-def _narrows(found: pa.DataType, wanted: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(wanted) and wanted.bit_width < found.bit_width)
+def _narrows(source: pa.DataType, target: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(target) and target.bit_width < source.bit_width)
 
 
 def is_text(kind: pa.DataType) -> bool:

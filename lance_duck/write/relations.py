@@ -126,23 +126,23 @@ def _converted(
         reader.close()  # DuckDB's connection runs nothing else before
 
 
-def _convert(type_: Any, found: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
+def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
     """Return how arrays of a column become what is written; None: they are that already.
 
     Args:
         type_: In DuckDB.
-        found: In Arrow.
+        arrow_type: In Arrow.
         where: For messages.
         of_table: They are values of a table.
     """
     if type_.id == "uuid":
-        return None if isinstance(found, pa.BaseExtensionType) else uuids_from_texts
+        return None if isinstance(arrow_type, pa.BaseExtensionType) else uuids_from_texts
     if type_.id in ("hugeint", "uhugeint"):
         is_signed = type_.id == "hugeint"
         return lambda array: _whole_numbers(array, where, is_signed=is_signed)
     if type_.id in ("time", "time_ns"):
         return (lambda array: _times(array, where)) if of_table else None
-    children = zip(_children(type_), _below(found), strict=False)
+    children = zip(_children(type_), _below(arrow_type), strict=False)
     inner = [_convert(child, below, where, of_table=of_table) for child, below in children]
     return (lambda array: _rebuilt(array, inner)) if any(inner) else None
 
@@ -174,18 +174,18 @@ def _rebuilt(array: pa.Array, inner: list[Convert | None]) -> pa.Array:
         keys, items = below(0, array.keys), below(1, array.items)
         fields = [type_.key_field.with_type(keys.type), type_.item_field.with_type(items.type)]
         entries = pa.StructArray.from_arrays([keys, items], fields=fields)
-        made = pa.map_(*fields, keys_sorted=type_.keys_sorted)
-        return pa.Array.from_buffers(made, len(array), array.buffers()[:2], array.null_count, children=[entries])
+        arrow_type = pa.map_(*fields, keys_sorted=type_.keys_sorted)
+        return pa.Array.from_buffers(arrow_type, len(array), array.buffers()[:2], array.null_count, children=[entries])
     values = below(0, array.values)
     item = type_.value_field.with_type(values.type)
     if pa.types.is_fixed_size_list(type_):
-        made = pa.list_(item, type_.list_size)
-        return pa.Array.from_buffers(made, len(array), [validity], array.null_count, children=[values])
+        arrow_type = pa.list_(item, type_.list_size)
+        return pa.Array.from_buffers(arrow_type, len(array), [validity], array.null_count, children=[values])
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        made = pa.list_(item) if pa.types.is_list(type_) else pa.large_list(item)
-        return pa.Array.from_buffers(made, len(array), array.buffers()[:2], array.null_count, children=[values])
-    made = pa.list_view(item) if pa.types.is_list_view(type_) else pa.large_list_view(item)
-    return pa.Array.from_buffers(made, len(array), array.buffers()[:3], array.null_count, children=[values])
+        arrow_type = pa.list_(item) if pa.types.is_list(type_) else pa.large_list(item)
+        return pa.Array.from_buffers(arrow_type, len(array), array.buffers()[:2], array.null_count, children=[values])
+    arrow_type = pa.list_view(item) if pa.types.is_list_view(type_) else pa.large_list_view(item)
+    return pa.Array.from_buffers(arrow_type, len(array), array.buffers()[:3], array.null_count, children=[values])
 
 
 def _whole_numbers(array: pa.Array, where: str, *, is_signed: bool) -> pa.Array:
@@ -216,8 +216,8 @@ def _whole_numbers(array: pa.Array, where: str, *, is_signed: bool) -> pa.Array:
 
 def _is_above(high: NDArray[Any], low: NDArray[Any], most: int) -> NDArray[Any]:
     above, same = np.uint64(most >> 64), np.uint64(most & _MASK)
-    found: NDArray[Any] = (high > above) | ((high == above) & (low > same))
-    return found
+    is_above: NDArray[Any] = (high > above) | ((high == above) & (low > same))
+    return is_above
 
 
 def _times(array: pa.Array, where: str) -> pa.Array:

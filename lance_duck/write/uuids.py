@@ -29,21 +29,21 @@ def uuids_from_texts(texts: pa.Array) -> pa.Array:
         InvalidInputError: A text is no UUID.
     """
     valid = texts.is_valid().to_numpy(zero_copy_only=False)
-    given = texts.drop_null().cast(pa.large_string())
-    lengths = pc.binary_length(given).to_numpy(zero_copy_only=False)
+    valid_texts = texts.drop_null().cast(pa.large_string())
+    lengths = pc.binary_length(valid_texts).to_numpy(zero_copy_only=False)
     if (lengths != _LENGTH).any():
-        raise _no_uuid(given, int((lengths != _LENGTH).argmax()))
-    start = int(np.frombuffer(given.buffers()[1], np.int64)[given.offset]) if len(given) else 0
-    data = np.frombuffer(given.buffers()[2] or b"", np.uint8)[start:][: len(given) * _LENGTH]
-    letters = data.reshape(len(given), _LENGTH)
+        raise _no_uuid(valid_texts, int((lengths != _LENGTH).argmax()))
+    start = int(np.frombuffer(valid_texts.buffers()[1], np.int64)[valid_texts.offset]) if len(valid_texts) else 0
+    data = np.frombuffer(valid_texts.buffers()[2] or b"", np.uint8)[start:][: len(valid_texts) * _LENGTH]
+    letters = data.reshape(len(valid_texts), _LENGTH)
     digits = _VALUES[letters[:, _DIGITS]]
     wrong = (digits == _BAD).any(axis=1) | (letters[:, list(_HYPHENS)] != ord("-")).any(axis=1)
     if wrong.any():
-        raise _no_uuid(given, int(wrong.argmax()))
-    found = np.zeros((len(texts), 16), np.uint8)
-    found[valid] = digits[:, 0::2] << 4 | digits[:, 1::2]
+        raise _no_uuid(valid_texts, int(wrong.argmax()))
+    result = np.zeros((len(texts), 16), np.uint8)
+    result[valid] = digits[:, 0::2] << 4 | digits[:, 1::2]
     validity = pa.array(valid).buffers()[1] if texts.null_count else None
-    storage = pa.Array.from_buffers(BYTES, len(texts), [validity, pa.py_buffer(found)])
+    storage = pa.Array.from_buffers(BYTES, len(texts), [validity, pa.py_buffer(result)])
     return pa.ExtensionArray.from_storage(pa.uuid(), storage)
 
 

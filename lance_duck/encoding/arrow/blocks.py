@@ -110,8 +110,8 @@ def _dictionary(
     indices = _check_indices(block, where).indices
     places = indices.view(index) if indices.itemsize == index.itemsize else indices.astype(index)
     buffers = [validity_buffer(valid), pa.py_buffer(places)]
-    found = pa.Array.from_buffers(arrow_type.index_type, block.count, buffers)
-    return pa.DictionaryArray.from_arrays(found, items, ordered=arrow_type.ordered, safe=False)
+    keys = pa.Array.from_buffers(arrow_type.index_type, block.count, buffers)
+    return pa.DictionaryArray.from_arrays(keys, items, ordered=arrow_type.ordered, safe=False)
 
 
 def _check_indices(block: Dictionary, where: str) -> Dictionary:

@@ -117,13 +117,13 @@ class _Encoder:
     ) -> InvalidInputError:
         row, place = int(state[0]), int(state[3])
         start, stop = int(offsets[row]), int(offsets[row + 1])
-        found = self._data[start : min(stop, start + _EXCERPT)].tobytes().decode(errors="replace")
+        excerpt = self._data[start : min(stop, start + _EXCERPT)].tobytes().decode(errors="replace")
         dots = "…" if stop - start > _EXCERPT else ""
         return InvalidInputError(
             "not JSON",
             where=f"{self._where}, row {first + row}",
             expected=f"{_REASONS[status]} at byte {place - start}",
-            found=f"{found!r}{dots}",
+            found=f"{excerpt!r}{dots}",
         )
 
 

@@ -25,24 +25,24 @@ Valid = NDArray[np.bool_] | Bytes | None
 
 
 def narrow(
-    block: FixedWidth, stored: pa.DataType | None, wanted: pa.DataType, where: str, valid: Valid = None
+    block: FixedWidth, stored: pa.DataType | None, type_: pa.DataType, where: str, valid: Valid = None
 ) -> FixedWidth:
     """Return the values as `wanted` has them; as they are when there is nothing to do.
 
     Args:
         block: Values.
         stored: What they are in the file, which tells bfloat16 from halffloat; None: what their width says.
-        wanted: What to give.
+        type_: What to give.
         where: Column, for messages.
         valid: One flag a value, or None when all are valid; what a null holds need not fit.
 
     Raises:
         CorruptError: A decimal does not fit.
     """
-    if pa.types.is_float32(wanted) and block.bits == _HALF_BITS:
+    if pa.types.is_float32(type_) and block.bits == _HALF_BITS:
         return _widen(block, is_brain=stored is not None and pa.types.is_fixed_size_binary(stored))
-    if pa.types.is_decimal(wanted) and block.bits > wanted.bit_width:
-        return _low_bytes(block, wanted, where, valid)
+    if pa.types.is_decimal(type_) and block.bits > type_.bit_width:
+        return _low_bytes(block, type_, where, valid)
     return block
 
 
@@ -55,13 +55,13 @@ def _widen(block: FixedWidth, is_brain: bool) -> FixedWidth:
     return FixedWidth(_FLOAT_BITS, wide.view(np.uint8), block.count)
 
 
-def _low_bytes(block: FixedWidth, wanted: pa.DataType, where: str, valid: Valid) -> FixedWidth:
-    if block.bits % 64 or wanted.bit_width not in (32, 64, 128):
-        raise CorruptError("values do not fit the type of the column", where=where, expected=wanted, found=block.bits)
+def _low_bytes(block: FixedWidth, type_: pa.DataType, where: str, valid: Valid) -> FixedWidth:
+    if block.bits % 64 or type_.bit_width not in (32, 64, 128):
+        raise CorruptError("values do not fit the type of the column", where=where, expected=type_, found=block.bits)
     words = np.ascontiguousarray(block.data[: block.count * block.bits // 8]).view("<i8")
-    width = wanted.bit_width
+    width = type_.bit_width
     out = np.empty(block.count * max(width // 64, 1), "<i4" if width == _FLOAT_BITS else "<i8")
     lost = np.empty(block.count, np.uint8)
     if low_words(readonly(words), block.bits // 64, out, lost) and (valid is None or lost[valid != 0].any()):
-        raise CorruptError("decimal has more digits than its type", where=where, expected=wanted)
+        raise CorruptError("decimal has more digits than its type", where=where, expected=type_)
     return FixedWidth(width, out.view(np.uint8), block.count)

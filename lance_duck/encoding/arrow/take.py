@@ -46,8 +46,8 @@ def look_up(block: Dictionary) -> Block:
     if len(items.data) < items.count * width:
         raise CorruptError("a block is smaller than it says", where="dictionary", found=f"{len(items.data)} bytes")
     out = np.empty(block.count * width, np.uint8)
-    found = look_up_fixed(readonly(items.data), items.count, width, readonly(block.indices), out)
-    check(found, "dictionary", "row")
+    are_inside = look_up_fixed(readonly(items.data), items.count, width, readonly(block.indices), out)
+    check(are_inside, "dictionary", "row")
     return FixedWidth(items.bits, out, block.count)
 
 
@@ -68,8 +68,8 @@ def _take(block: Block, indices: NDArray[np.int64]) -> Block:
         case Dictionary(places, items):
             return Dictionary(places[indices], items)
         case FixedSizeList(dimension, items, validity):
-            taken = None if validity is None else _take_bytes(validity, dimension, indices)
-            return FixedSizeList(dimension, _take_items(items, dimension, indices), taken, len(indices))
+            validity_bits = None if validity is None else _take_bytes(validity, dimension, indices)
+            return FixedSizeList(dimension, _take_items(items, dimension, indices), validity_bits, len(indices))
         case PackedStruct(fields):
             return PackedStruct(tuple(take(field, indices) for field in fields), len(indices))
 
@@ -112,8 +112,8 @@ def _slice(block: Block, start: int, stop: int) -> Block:
             return Dictionary(places[start:stop], items)
         case FixedSizeList(dimension, items, validity):
             first, last = start * dimension, stop * dimension
-            kept = None if validity is None else validity[first:last]
-            return FixedSizeList(dimension, slice_block(items, first, last), kept, stop - start)
+            validity_bits = None if validity is None else validity[first:last]
+            return FixedSizeList(dimension, slice_block(items, first, last), validity_bits, stop - start)
         case PackedStruct(fields):
             return PackedStruct(tuple(slice_block(field, start, stop) for field in fields), stop - start)
 

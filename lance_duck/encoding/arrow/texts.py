@@ -59,8 +59,8 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
     elif pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
         buffers = [bitmap, pa.py_buffer(offsets.astype(np.int32, copy=False)), pa.py_buffer(block.data)]
     else:
-        found = "values of any length"
-        raise CorruptError("values do not fit the type of the column", where=where, expected=arrow_type, found=found)
+        sizes = "values of any length"
+        raise CorruptError("values do not fit the type of the column", where=where, expected=arrow_type, found=sizes)
     return pa.Array.from_buffers(arrow_type, block.count, buffers)
 
 

@@ -80,9 +80,9 @@ class Flat:
     def decode_values(self, values: Block) -> FixedWidth:
         """Return the values themselves."""
         fixed = fixed_values(values, self.bits, "flat")
-        held = len(fixed.data) * 8 // (8 if self.bits == 1 else self.bits)
-        if held < fixed.count:
-            raise CorruptError("too few bytes", where="flat encoding", expected=fixed.count, found=held)
+        capacity = len(fixed.data) * 8 // (8 if self.bits == 1 else self.bits)
+        if capacity < fixed.count:
+            raise CorruptError("too few bytes", where="flat encoding", expected=fixed.count, found=capacity)
         return fixed
 
     def to_proto(self) -> pb.CompressiveEncoding:

@@ -74,13 +74,13 @@ def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> Varia
     count = min(values.count, size // mean + 1)
     rng = np.random.default_rng(seed)
     bounds = np.linspace(0, values.count, count + 1)
-    chosen = (bounds[:-1] + rng.random(count) * np.diff(bounds)).astype(np.int64)
-    sizes = lengths[chosen].astype(np.int64)
+    positions = (bounds[:-1] + rng.random(count) * np.diff(bounds)).astype(np.int64)
+    sizes = lengths[positions].astype(np.int64)
     skipped = (rng.random(count) * np.maximum(sizes - PIECE + 1, 1)).astype(np.int64)
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(np.minimum(sizes, PIECE), out=offsets[1:])
     data = np.empty(int(offsets[-1]), np.uint8)
-    gather_variable(readonly(values.data), starts[chosen].astype(np.int64) + skipped, offsets, data)
+    gather_variable(readonly(values.data), starts[positions].astype(np.int64) + skipped, offsets, data)
     return VariableWidth(offsets, data)
 
 
@@ -93,9 +93,9 @@ def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
         np.empty(slots, np.uint16),
         np.empty(kernels.SHORT, np.uint16),
     )
-    chosen = np.empty(kernels.MAX_SYMBOLS, np.int64)
-    count = kernels.fill_table(symbols, lengths, *places, chosen)
-    return SymbolTable(symbols[chosen[:count]], lengths[chosen[:count]], places)
+    candidates = np.empty(kernels.MAX_SYMBOLS, np.int64)
+    count = kernels.fill_table(symbols, lengths, *places, candidates)
+    return SymbolTable(symbols[candidates[:count]], lengths[candidates[:count]], places)
 
 
 def _best(

@@ -176,13 +176,13 @@ def _zstd_frames(data: Bytes, starts: Int64s, sizes: Int64s, level: int | None) 
     Raises:
         UnsupportedError: A level that ZSTD does not have.
     """
-    wanted = level or ZSTD_LEVEL
-    if not 1 <= wanted <= 22:
+    zstd_level = level or ZSTD_LEVEL
+    if not 1 <= zstd_level <= 22:
         raise UnsupportedError("compression level", where="general encoding (ZSTD)", expected="1 to 22", found=level)
     if not len(sizes):
         return _joined([])
     parts = zstandard.BufferWithSegments(np.ascontiguousarray(data).data, np.stack([starts, sizes], 1).tobytes())
-    frames = zstandard.ZstdCompressor(level=wanted).multi_compress_to_buffer(parts)
+    frames = zstandard.ZstdCompressor(level=zstd_level).multi_compress_to_buffer(parts)
     return _joined([frames[i] for i in range(len(frames))])
 
 

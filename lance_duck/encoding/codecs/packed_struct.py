@@ -190,8 +190,8 @@ class VariablePackedStruct:
         sizes = np.empty_like(starts)
         status = find_fields(data, rows.offsets.astype(np.int64), fixed, lengths, starts, sizes)
         check(status, "variable packed struct", "row")
-        found = zip(self.fields, starts, sizes, strict=True)
-        fields = tuple(field.codec.decode_values(_gather(data, field, *place)) for field, *place in found)
+        columns = zip(self.fields, starts, sizes, strict=True)
+        fields = tuple(field.codec.decode_values(_gather(data, field, *place)) for field, *place in columns)
         return blocks.PackedStruct(fields, rows.count)
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -214,8 +214,8 @@ class VariablePackedStruct:
 
     def encode_values(self, block: Block) -> VariableWidth:
         """Return single rows, each field encoded by its own codec."""
-        found = zip(self.fields, _fields(block, len(self.fields)), strict=True)
-        values = [(field, field.codec.encode_values(values)) for field, values in found]
+        columns = zip(self.fields, _fields(block, len(self.fields)), strict=True)
+        values = [(field, field.codec.encode_values(values)) for field, values in columns]
         sizes = np.zeros(block.count, np.int64)
         for field, encoded in values:
             sizes += field.fixed or field.length + np.diff(variable_values(encoded, "variable packed struct").offsets)
@@ -264,9 +264,9 @@ def _gather(data: Bytes, field: PackedField, starts: NDArray[np.int64], sizes: N
             gather_fixed(data, starts, field.fixed, out)
         else:
             out[:] = 0
-            kept = np.empty(int(present.sum()) * field.fixed, np.uint8)
-            gather_fixed(data, starts[present], field.fixed, kept)
-            out.reshape(count, field.fixed)[present] = kept.reshape(-1, field.fixed)
+            result = np.empty(int(present.sum()) * field.fixed, np.uint8)
+            gather_fixed(data, starts[present], field.fixed, result)
+            out.reshape(count, field.fixed)[present] = result.reshape(-1, field.fixed)
         return FixedWidth(field.fixed * 8, out, count)
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])

@@ -55,12 +55,12 @@ class Structure:
     @cached_property
     def visible(self) -> tuple[int, ...]:
         """`visible_i` of each layer."""
-        found = []
+        result = []
         for i, is_list in enumerate(self.lists):
             around = self.lists[i + 1 :]
             items = around.index(True) if True in around else len(around)
-            found.append(self.base[i] + (2 if is_list else 1) + items)
-        return tuple(found)
+            result.append(self.base[i] + (2 if is_list else 1) + items)
+        return tuple(result)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:

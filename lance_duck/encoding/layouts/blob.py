@@ -110,8 +110,8 @@ def read_extents(
     first, last = int(starts.min()), int((starts + lengths).max())
     if total > _LARGE * len(starts) or last - first > 2 * total + _GAP * len(starts):
         extents = zip(starts.tolist(), lengths.tolist(), strict=True)
-        found = yield [ByteRange(source, start, length) for start, length in extents]
-        return VariableWidth(offsets, np.concatenate(found))
+        pieces = yield [ByteRange(source, start, length) for start, length in extents]
+        return VariableWidth(offsets, np.concatenate(pieces))
     (data,) = yield [ByteRange(source, first, last - first)]
     places = np.where(filled, positions, np.uint64(first)) - np.uint64(first)
     out = np.empty(total, dtype=np.uint8)

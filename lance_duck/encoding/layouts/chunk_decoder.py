@@ -81,8 +81,8 @@ def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShap
     first, last = runs(chunks)
     begin, end = table.offsets[first], table.offsets[last + 1]
     ranges = [page.byte_range(1, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
-    found = yield ranges
-    data, places = join(ranges, found)
+    pieces = yield ranges
+    data, places = join(ranges, pieces)
     run = first.searchsorted(chunks, side="right") - 1
     starts = (places - begin)[run] + table.offsets[chunks]
     return parse_chunks(data, starts, table.sizes[chunks], table.counts[chunks], shape, page.where)

@@ -106,21 +106,21 @@ class ConstantReader:
         assert state.rep is not None
         if isinstance(rows, slice):
             start, stop = slice_bounds(rows)
-            chosen: slice | NDArray[np.int64] = slice(int(state.heads[start]), int(state.heads[stop]))
+            entries: slice | NDArray[np.int64] = slice(int(state.heads[start]), int(state.heads[stop]))
         else:
-            chosen = expand_ranges(state.heads[rows], state.heads[rows + 1])
-        rep = state.rep[chosen]
-        def_ = None if state.def_ is None else state.def_[chosen]
+            entries = expand_ranges(state.heads[rows], state.heads[rows + 1])
+        rep = state.rep[entries]
+        def_ = None if state.def_ is None else state.def_[entries]
         slots = len(rep) if def_ is None else int(np.count_nonzero(def_ <= layers.max_visible))
         return Leaf(_repeat(state.value, slots), rep, def_, layers, slots, count)
 
     def _load(self) -> Request[_ConstantState]:
         page, layout = self._page, self._layout
-        found = yield [page.byte_range(i) for i in range(len(page.buffers))]
-        scalar = found.pop(0) if len(found) % 2 else None
+        pieces = yield [page.byte_range(i) for i in range(len(page.buffers))]
+        scalar = pieces.pop(0) if len(pieces) % 2 else None
         rep = def_ = heads = None
-        if found:
-            rep, def_ = self._levels(found[0], found[1])
+        if pieces:
+            rep, def_ = self._levels(pieces[0], pieces[1])
         if layout.layers.max_rep:
             if rep is None:
                 raise CorruptError("lists without repetition levels", where=page.where)

@@ -133,8 +133,8 @@ class FullZipReader:
             begin, end = first * stride, last * stride
         else:
             begin, end = offsets[first], offsets[last]
-        found = yield [self._page.byte_range(0, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
-        data = found[0] if len(found) == 1 else np.concatenate(found)
+        pieces = yield [self._page.byte_range(0, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+        data = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return self._split(data, count)
 
     def _load(self) -> Request[Int64s]:

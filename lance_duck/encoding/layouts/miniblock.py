@@ -86,23 +86,23 @@ class MiniBlockReader:
 
     def _load(self) -> Request[_MiniBlockState]:
         page, layout = self._page, self._layout
-        wanted = [page.byte_range(0)]
+        ranges = [page.byte_range(0)]
         if layout.dictionary is not None:
-            wanted.append(page.byte_range(2))
+            ranges.append(page.byte_range(2))
         if layout.layers.max_rep:
-            wanted.append(page.byte_range(len(page.buffers) - 1))
-        found = yield wanted
-        table = parse_chunk_table(found[0], layout.shape.large, layout.num_items, page.buffer_size(1), page.where)
+            ranges.append(page.byte_range(len(page.buffers) - 1))
+        pieces = yield ranges
+        table = parse_chunk_table(pieces[0], layout.shape.large, layout.num_items, page.buffer_size(1), page.where)
         dictionary = None
         if layout.dictionary is not None:
             if layout.num_dictionary_items > _MAX_DICTIONARY:
                 raise CorruptError("values of the dictionary", where=page.where, found=layout.num_dictionary_items)
-            dictionary = layout.dictionary.decode_block(found[1], layout.num_dictionary_items)
+            dictionary = layout.dictionary.decode_block(pieces[1], layout.num_dictionary_items)
             if dictionary.count == 0:
                 raise CorruptError("dictionary without values", where=page.where)
         index = None
         if layout.layers.max_rep:
-            index = parse_rep_index(found[-1], layout.rep_index_depth, table.num_chunks, page.num_rows, page.where)
+            index = parse_rep_index(pieces[-1], layout.rep_index_depth, table.num_chunks, page.num_rows, page.where)
         few = FewValues(page, layout, table, dictionary) if FewValues.can_read(layout) else None
         self._state = _MiniBlockState(table, index, dictionary, few)
         return self._state
@@ -168,17 +168,17 @@ class MiniBlockReader:
         rows_before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(begins)])
         levels_before = levels.before()
         if isinstance(rows, slice):
-            wanted = np.array(slice_bounds(rows), dtype=np.int64) - index.first_row[chunks[0]]
+            level_rows = np.array(slice_bounds(rows), dtype=np.int64) - index.first_row[chunks[0]]
         else:
             chunk = index.chunk_of(rows)
             head = rows_before[chunks.searchsorted(chunk)] + rows - index.first_row[chunk]
-            wanted = np.stack([head, head + 1], axis=1).reshape(-1)
-        if not row_bounds(levels.rep, self._layout.layers.max_rep, levels_before, rows_before, wanted):
+            level_rows = np.stack([head, head + 1], axis=1).reshape(-1)
+        if not row_bounds(levels.rep, self._layout.layers.max_rep, levels_before, rows_before, level_rows):
             raise CorruptError("repetition levels do not match the repetition index", where=self._page.where)
         if isinstance(rows, slice):
-            return wanted[:1], wanted[1:]
+            return level_rows[:1], level_rows[1:]
         last = chunks.searchsorted(index.chunk_end(rows + 1) - 1)
-        return np.ascontiguousarray(wanted[0::2]), np.minimum(wanted[1::2], levels_before[last + 1])
+        return np.ascontiguousarray(level_rows[0::2]), np.minimum(level_rows[1::2], levels_before[last + 1])
 
     def _choose(self, block: Block, levels: LevelChunks, starts: Int64s, stops: Int64s, count: int) -> Leaf:
         """Return the levels in ranges, and the values of those that have one."""

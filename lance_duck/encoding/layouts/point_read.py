@@ -68,10 +68,10 @@ class FewValues:
             CorruptError: A chunk that holds one contradicts itself, or the page has no such row.
         """
         data = self._data(len(rows))
-        found = np.empty((6, len(rows)), np.int64)
-        status = find_values(data, self._offsets, self._items, readonly(rows), self._levels, self._width, found)
+        places = np.empty((6, len(rows)), np.int64)
+        status = find_values(data, self._offsets, self._items, readonly(rows), self._levels, self._width, places)
         check(status, "miniblock", "row")
-        place, count, start, size, level_start, level_size = found
+        place, count, start, size, level_start, level_size = places
         def_ = None
         if self._pick_level is not None:
             levels = self._pick_level(data, place, count, level_start, level_size)

@@ -37,15 +37,15 @@ class Binary:
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
         """Return VariableWidth values, offsets from 0: the ends first, then the bytes between them."""
-        found = yield from self.ends.read(runs)
-        wanted = merged(found.item_starts, found.item_stops)
-        if self.data.capacity is not None and wanted.stop > self.data.capacity:
-            raise CorruptError("value beyond the bytes of its page", expected=self.data.capacity, found=wanted.stop)
-        items = yield from self.data.read(wanted)
+        ends = yield from self.ends.read(runs)
+        item_runs = merged(ends.item_starts, ends.item_stops)
+        if self.data.capacity is not None and item_runs.stop > self.data.capacity:
+            raise CorruptError("value beyond the bytes of its page", expected=self.data.capacity, found=item_runs.stop)
+        items = yield from self.data.read(item_runs)
         if not isinstance(items.block, FixedWidth) or items.block.bits != 8:
             raise CorruptError("bytes of a binary array", expected="values of 8 bits")
-        offsets = narrow_offsets(found.offsets, len(items.block.data))
-        return PageValues(VariableWidth(offsets, items.block.data), found.validity, runs.count)
+        offsets = narrow_offsets(ends.offsets, len(items.block.data))
+        return PageValues(VariableWidth(offsets, items.block.data), ends.validity, runs.count)
 
 
 @dataclass(frozen=True, slots=True)

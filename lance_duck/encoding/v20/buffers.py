@@ -43,9 +43,9 @@ class StoredBuffer:
     size: int
     where: str
 
-    def too_short(self, wanted: int, size: int) -> CorruptError:
+    def too_short(self, needed: int, size: int) -> CorruptError:
         """Return the error for values that reach to byte `wanted` of `size`."""
-        return CorruptError("values beyond the end of their buffer", where=self.where, expected=wanted, found=size)
+        return CorruptError("values beyond the end of their buffer", where=self.where, expected=needed, found=size)
 
     def read_all(self) -> Request[Bytes]:
         """Return all its bytes."""
@@ -81,15 +81,15 @@ class StoredBuffer:
         opens = np.flatnonzero(np.concatenate(([True], apart)))
         closes = np.concatenate((opens[1:] - 1, [len(starts) - 1]))
         lows, highs = starts[opens], stops[closes]
-        found = yield [
+        pieces = yield [
             ByteRange(self.source, self.offset + low, high - low)
             for low, high in zip(lows.tolist(), highs.tolist(), strict=True)
         ]
-        if len(found) == 1:
-            return found[0], starts - lows[0]
+        if len(pieces) == 1:
+            return pieces[0], starts - lows[0]
         sizes = highs - lows
         shift = np.cumsum(sizes) - sizes - lows
-        return np.concatenate(found), starts + np.repeat(shift, closes - opens + 1)
+        return np.concatenate(pieces), starts + np.repeat(shift, closes - opens + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,10 @@ class PageBuffers:
         """
         if buffer.buffer_type not in (pb.Buffer.page, pb.Buffer.column):
             raise UnsupportedError("page in a buffer of the whole file", where=self.page.where)
-        known = self.page.buffers if buffer.buffer_type == pb.Buffer.page else self.column
-        if buffer.buffer_index >= len(known):
-            raise self.corrupt("missing buffer", expected=f"index below {len(known)}", found=buffer.buffer_index)
-        offset, size = known[buffer.buffer_index]
+        buffers = self.page.buffers if buffer.buffer_type == pb.Buffer.page else self.column
+        if buffer.buffer_index >= len(buffers):
+            raise self.corrupt("missing buffer", expected=f"index below {len(buffers)}", found=buffer.buffer_index)
+        offset, size = buffers[buffer.buffer_index]
         return StoredBuffer(self.page.source, offset, size, self.page.where)
 
     def corrupt(self, what: str, *, expected: object = None, found: object = None) -> CorruptError:

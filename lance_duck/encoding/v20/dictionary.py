@@ -42,8 +42,8 @@ class DictionaryArray:
         if self._kept:
             places, items = (yield from self.indices.read(runs)), self._kept[0]
         else:
-            wanted = [self.indices.read(runs), self.items.read(span(0, self.num_items))]
-            places, items = yield from gather(wanted)
+            requests = [self.indices.read(runs), self.items.read(span(0, self.num_items))]
+            places, items = yield from gather(requests)
             self._kept[:] = [items]
         if places.block is None:
             return places

@@ -69,10 +69,10 @@ class Ends:
             CorruptError: Ends descend or exceed the limit.
         """
         firsts = runs.starts == 0
-        found = yield from self.values.read(RowRuns(np.where(firsts, 0, runs.starts - 1), runs.stops))
-        if not isinstance(found.block, FixedWidth) or found.block.bits not in (8, 16, 32, 64):
+        ends = yield from self.values.read(RowRuns(np.where(firsts, 0, runs.starts - 1), runs.stops))
+        if not isinstance(ends.block, FixedWidth) or ends.block.bits not in (8, 16, 32, 64):
             raise CorruptError("ends of variable-length rows", expected="unsigned integers")
-        stored = np.frombuffer(found.block.data, f"<u{found.block.bits // 8}").astype(np.uint64, copy=False)
+        stored = np.frombuffer(ends.block.data, f"<u{ends.block.bits // 8}").astype(np.uint64, copy=False)
         count = runs.count
         offsets, validity = np.empty(count + 1, np.int64), np.empty(count, np.uint8)
         starts, stops = np.empty(len(firsts), np.int64), np.empty(len(firsts), np.int64)

@@ -21,8 +21,8 @@ class SomeNulls:
     @property
     def capacity(self) -> int | None:
         """Values that both parts can hold."""
-        known = [c for c in (self.validity.capacity, self.values.capacity) if c is not None]
-        return min(known, default=None)
+        capacities = [c for c in (self.validity.capacity, self.values.capacity) if c is not None]
+        return min(capacities, default=None)
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
         """Return the values, with their validity."""

@@ -54,9 +54,9 @@ class RowRuns:
         lasts = np.searchsorted(self.starts, bounds[1:], side="left")
         parts: list[tuple[int, RowRuns]] = []
         for page in np.flatnonzero((firsts < lasts) & (bounds[:-1] < bounds[1:])).tolist():
-            chosen, start, stop = slice(firsts[page], lasts[page]), bounds[page], bounds[page + 1]
-            starts = np.maximum(self.starts[chosen], start) - start
-            parts.append((page, RowRuns(starts, np.minimum(self.stops[chosen], stop) - start)))
+            page_runs, start, stop = slice(firsts[page], lasts[page]), bounds[page], bounds[page + 1]
+            starts = np.maximum(self.starts[page_runs], start) - start
+            parts.append((page, RowRuns(starts, np.minimum(self.stops[page_runs], stop) - start)))
         return parts
 
 

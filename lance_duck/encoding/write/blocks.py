@@ -107,12 +107,12 @@ def _without_hidden(block: VariableWidth, valid: Bytes | None) -> VariableWidth:
     sizes = np.diff(block.offsets)
     if not sizes[valid == 0].any():
         return block
-    kept = valid.view(np.bool_)
-    shown = take(block, np.flatnonzero(kept))
-    assert isinstance(shown, VariableWidth)
+    is_valid = valid.view(np.bool_)
+    visible = take(block, np.flatnonzero(is_valid))
+    assert isinstance(visible, VariableWidth)
     offsets = np.zeros(len(sizes) + 1, dtype=block.offsets.dtype)
-    np.cumsum(np.where(kept, sizes, 0), out=offsets[1:])
-    return VariableWidth(offsets, shown.data)
+    np.cumsum(np.where(is_valid, sizes, 0), out=offsets[1:])
+    return VariableWidth(offsets, visible.data)
 
 
 def _dictionary(array: pa.DictionaryArray, where: str) -> Block:

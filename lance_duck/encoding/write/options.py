@@ -67,8 +67,8 @@ class EncodingOptions:
         """Return the options that a field's metadata and type ask for; invalid keys and numbers are ignored."""
 
         def text(key: str) -> str | None:
-            found = metadata.get(PREFIX + key)
-            return None if found is None else found.strip().lower()
+            value = metadata.get(PREFIX + key)
+            return None if value is None else value.strip().lower()
 
         return cls(
             version=version,

@@ -120,11 +120,11 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
     places = _NO_PLACES.copy() if totals[IS_DENSE] else np.empty(items, dtype=np.int64)
     unfold_lists(readonly(begins), readonly(holes), offsets, readonly(flags), form, begins_out, holes_out, places)
     values = array.values
-    shown = values.slice(int(totals[FIRST]), items) if totals[IS_DENSE] else _chosen(values, offsets, places)
-    if len(shown) != items:
+    visible = values.slice(int(totals[FIRST]), items) if totals[IS_DENSE] else _chosen(values, offsets, places)
+    if len(visible) != items:
         raise InvalidInputError("offsets of lists", where=where, expected=f"within {len(values)} items")
     inside = Outline(entries, begins_out, holes_out if totals[HAS_HOLES] else None, mark + 1, mark + 1, layer)
-    return inside, shown
+    return inside, visible
 
 
 def _chosen(values: pa.Array, offsets: Offsets, places: NDArray[np.int64]) -> pa.Array:

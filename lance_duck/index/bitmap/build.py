@@ -49,14 +49,14 @@ class SpilledRuns:
         self._waiting = self._held = self._taken = 0
         self._runs: list[Iterable[BitmapEntries]] = []
 
-    def add(self, values: pa.Array, rows: NDArray[np.uint64], taken: int) -> None:
+    def add(self, values: pa.Array, rows: NDArray[np.uint64], num_rows: int) -> None:
         """Take values and the rows that have them; `taken` rows of the table are done with that."""
         self._values.append(values)
         self._rows.append(rows)
         self._waiting += num_bytes(values) + rows.nbytes
         if self._waiting >= self._run:
             self._close()
-        self._taken += taken
+        self._taken += num_rows
         if self._progress is not None:
             self._progress(self._taken)
 

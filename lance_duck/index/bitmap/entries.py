@@ -74,10 +74,10 @@ def followed(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntrie
         for place in np.flatnonzero(~good).tolist()
     }
     maps = maps_of(counts, rows, others)
-    left = counts > 0
-    left[[place for place, found in others.items() if found]] = True
-    chosen = pa.array(np.flatnonzero(left))
-    return BitmapEntries(entries.keys.take(chosen), maps.take(chosen))
+    has_rows = counts > 0
+    has_rows[[place for place, rows_of_place in others.items() if rows_of_place]] = True
+    positions = pa.array(np.flatnonzero(has_rows))
+    return BitmapEntries(entries.keys.take(positions), maps.take(positions))
 
 
 def merged(sources: Sequence[Iterator[BitmapEntries]], where: str) -> Iterator[BitmapEntries]:
@@ -101,13 +101,13 @@ def merged(sources: Sequence[Iterator[BitmapEntries]], where: str) -> Iterator[B
 
 def moved_rows(rows: RowSet, follow: Follow) -> RowSet:
     """Return the new names of rows that are still entries."""
-    found = []
+    result = []
     for fragment_id, offsets in rows.parts.items():
         for start in range(offsets.min(), offsets.max() + 1, _PIECE):
             names = (rows & RowSet.of_ranges([(fragment_id, start, start + _PIECE)])).rows()
             new, lives = follow(names)
-            found.append(RowSet.of(new[lives]))
-    return RowSet.union(found)
+            result.append(RowSet.of(new[lives]))
+    return RowSet.union(result)
 
 
 class _Head:
@@ -134,13 +134,13 @@ class _Head:
 
     def cut(self, last: Any) -> BitmapEntries:
         """Remove and return those up to a key."""
-        found = self._entries
-        if found is None:
+        entries = self._entries
+        if entries is None:
             return BitmapEntries(self._order[:0], pa.array([], pa.binary()))
-        count = bisect_right(range(len(found)), _position(last), key=lambda i: _position(self._order[i].as_py()))
-        self._entries = BitmapEntries(found.keys[count:], found.maps[count:])
+        count = bisect_right(range(len(entries)), _position(last), key=lambda i: _position(self._order[i].as_py()))
+        self._entries = BitmapEntries(entries.keys[count:], entries.maps[count:])
         self._order = self._order[count:]
-        return BitmapEntries(found.keys[:count], found.maps[:count])
+        return BitmapEntries(entries.keys[:count], entries.maps[:count])
 
 
 def _position(key: Any) -> tuple[bool, Any]:
@@ -151,13 +151,13 @@ def _united(pieces: list[BitmapEntries], where: str) -> BitmapEntries:
     """Return entries of several streams as one."""
     if len(pieces) == 1:
         return pieces[0]
-    found = pa.concat_arrays([piece.keys for piece in pieces])
+    all_keys = pa.concat_arrays([piece.keys for piece in pieces])
     maps = pa.concat_arrays([piece.maps for piece in pieces])
-    order = sortable(found).dictionary_encode(null_encoding="encode")
-    first = np.full(len(order.dictionary), len(found), np.int64)
+    order = sortable(all_keys).dictionary_encode(null_encoding="encode")
+    first = np.full(len(order.dictionary), len(all_keys), np.int64)
     codes = order.indices.to_numpy(zero_copy_only=False)
-    np.minimum.at(first, codes, np.arange(len(found)))
-    keys = found.take(pa.array(first))
+    np.minimum.at(first, codes, np.arange(len(all_keys)))
+    keys = all_keys.take(pa.array(first))
     in_order = written_order(keys)
     rank = np.empty(len(keys), np.int64)
     rank[in_order] = np.arange(len(keys))

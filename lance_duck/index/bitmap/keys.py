@@ -94,9 +94,9 @@ class BitmapKeys:
         if isinstance(query, Null):
             return self.nulls
         if isinstance(query, Except):
-            chosen = np.ones(len(self.places), np.bool_)
-            chosen[self._ranks(query.query)] = False
-            return np.sort(self.places[chosen])
+            matches = np.ones(len(self.places), np.bool_)
+            matches[self._ranks(query.query)] = False
+            return np.sort(self.places[matches])
         return np.sort(self.places[self._ranks(query)])
 
     def equal(self, values: pa.Array) -> list[Places]:
@@ -128,8 +128,8 @@ class BitmapKeys:
         if isinstance(self._values, pa.Array) and len(values) > _MANY:
             return np.flatnonzero(pc.is_in(self._values, value_set=values).to_numpy(zero_copy_only=False))
         low, high = self._bounds(values)
-        found = low < high
-        low, high = np.unique(low[found]), np.unique(high[found])  # equal values have equal bounds
+        is_present = low < high
+        low, high = np.unique(low[is_present]), np.unique(high[is_present])  # equal values have equal bounds
         counts = high - low
         return np.repeat(low - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
 
@@ -145,9 +145,9 @@ class BitmapKeys:
         """Return ranks of the first key not below, and of the first key above each value."""
         if isinstance(self._values, np.ndarray):
             return np.searchsorted(self._values, values, "left"), np.searchsorted(self._values, values, "right")
-        items, wanted = _Items(self._values), values.to_pylist()
-        low = np.array([bisect_left(items, value) for value in wanted], np.intp)
-        return low, np.array([bisect_right(items, value) for value in wanted], np.intp)
+        items, targets = _Items(self._values), values.to_pylist()
+        low = np.array([bisect_left(items, value) for value in targets], np.intp)
+        return low, np.array([bisect_right(items, value) for value in targets], np.intp)
 
 
 class _Items(Sequence[Any]):
@@ -166,8 +166,8 @@ class _Items(Sequence[Any]):
 def _comparable(values: pa.Array) -> NDArray[Any] | pa.Array:
     """Return values without nulls in a form whose order is that of queries."""
     if pt.is_floating(values.type):
-        found = values.to_numpy(zero_copy_only=False)
-        return (found.astype(np.float32) if found.itemsize == 2 else found) + 0.0  # -0.0 + 0.0 is 0.0
+        items = values.to_numpy(zero_copy_only=False)
+        return (items.astype(np.float32) if items.itemsize == 2 else items) + 0.0  # -0.0 + 0.0 is 0.0
     plain = _plain(values)
     return plain.to_numpy(zero_copy_only=False) if is_number(values.type) else plain
 

@@ -64,12 +64,12 @@ class BitmapIndex(BitmapSegment):
 
     def _all_but(self, query: Except) -> RowSet:
         """Return the rows of keys that fail a condition, or all rows less those that satisfy it, if cheaper."""
-        keys, chosen = self.file.keys, self.file.keys.find(query)
-        if 2 * len(chosen) > len(keys.places):
+        keys, matches = self.file.keys, self.file.keys.find(query)
+        if 2 * len(matches) > len(keys.places):
             present = self.file.present()
             if present.is_disjoint:
-                return present.rows - self.file.rows(np.setdiff1d(keys.places, chosen))
-        return self.file.rows(chosen)
+                return present.rows - self.file.rows(np.setdiff1d(keys.places, matches))
+        return self.file.rows(matches)
 
 
 class BitmapKind:

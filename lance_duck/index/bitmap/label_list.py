@@ -55,11 +55,11 @@ class LabelListIndex(BitmapSegment):
 
     def estimate(self, query: Query) -> int | None:
         """Return rows of an answer at most, where its bitmaps are in memory."""
-        known = [self.file.known(places) for places in self._places(query)]
-        sizes = [size for size in known if size is not None]
+        counts = [self.file.known(places) for places in self._places(query)]
+        sizes = [size for size in counts if size is not None]
         if isinstance(query, ContainsAll):
             return min(sizes, default=None)
-        return sum(sizes) if len(sizes) == len(known) else None
+        return sum(sizes) if len(sizes) == len(counts) else None
 
     def search(self, query: Query) -> Answer:
         """Return rows for a query, sure where the file is exact."""
@@ -78,9 +78,9 @@ class LabelListIndex(BitmapSegment):
         if not all(map(len, places)):
             return RowSet({})
         each = self.file.each(np.unique(np.concatenate(places)))
-        found = [RowSet.union(each[place] for place in some.tolist()) for some in places]
-        rows = found[0]
-        for other in found[1:]:
+        row_sets = [RowSet.union(each[place] for place in some.tolist()) for some in places]
+        rows = row_sets[0]
+        for other in row_sets[1:]:
             rows = rows & other
         return rows
 

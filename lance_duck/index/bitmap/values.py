@@ -35,12 +35,12 @@ def _sorts_well(values: pa.ChunkedArray) -> bool:
 def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
     """Return keys in order, and for each value the place of its key; by sorting them."""
     array = values.combine_chunks()
-    found = sortable(array).to_numpy(zero_copy_only=False)
-    order = np.argsort(found)
-    found = found[order]
-    first = np.ones(len(found), np.bool_)
-    first[1:] = found[1:] != found[:-1]
-    rank = np.empty(len(found), np.uint32)
+    items = sortable(array).to_numpy(zero_copy_only=False)
+    order = np.argsort(items)
+    items = items[order]
+    first = np.ones(len(items), np.bool_)
+    first[1:] = items[1:] != items[:-1]
+    rank = np.empty(len(items), np.uint32)
     rank[order] = np.cumsum(first) - 1
     return array.take(pa.array(order[first])), rank
 

@@ -39,8 +39,8 @@ class KeyBounds:
         group = self.groups.get(page)
         if group is not None:
             begin, end = group
-            found = run.keys.places(self._keys.part(begin, end), self._after_equal)
-            self.places[begin:end] = found + run.values_from
+            places = run.keys.places(self._keys.part(begin, end), self._after_equal)
+            self.places[begin:end] = places + run.values_from
 
     def skip(self, lookup: Lookup) -> None:
         """Take page ends as the places of keys, without looking into pages."""

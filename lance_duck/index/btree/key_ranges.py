@@ -77,12 +77,12 @@ def _one(data: bytes) -> ByteKeys:
 def _among_floats(keys: FixedKeys, type_: pa.DataType) -> list[Spans]:
     array = keys.array
     number = (array >= _key(-np.inf, type_).array) & (array <= _key(np.inf, type_).array)
-    found = [] if number.all() else _nans(type_)
+    result = [] if number.all() else _nans(type_)
     array = array[number]
     if len(array):  # -1 is -0.0, and 0 is 0.0
         low, high = np.where(array == 0, -1, array), np.where(array == -1, 0, array)
-        found.append(Spans(FixedKeys(low.astype(array.dtype)), FixedKeys(high.astype(array.dtype))))
-    return found
+        result.append(Spans(FixedKeys(low.astype(array.dtype)), FixedKeys(high.astype(array.dtype))))
+    return result
 
 
 def _between_floats(query: Between, type_: pa.DataType) -> list[Spans]:

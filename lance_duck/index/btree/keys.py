@@ -30,7 +30,7 @@ class BTreeKeys(Protocol):
     def nbytes(self) -> int:
         """Bytes in memory."""
 
-    def places(self, wanted: Self, after_equal: bool) -> Places:
+    def places(self, targets: Self, after_equal: bool) -> Places:
         """Return, for each wanted key, how many keys are less than it, or equal to it with `after_equal`."""
 
     def part(self, start: int, stop: int) -> Self:
@@ -69,9 +69,9 @@ class FixedKeys:
         """Bytes in memory."""
         return int(self.array.nbytes)
 
-    def places(self, wanted: FixedKeys, after_equal: bool) -> Places:
+    def places(self, targets: FixedKeys, after_equal: bool) -> Places:
         """See `BTreeKeys`."""
-        return self.array.searchsorted(wanted.array, "right" if after_equal else "left")
+        return self.array.searchsorted(targets.array, "right" if after_equal else "left")
 
     def part(self, start: int, stop: int) -> FixedKeys:
         """See `BTreeKeys`."""
@@ -116,11 +116,11 @@ class ByteKeys:
         """Bytes in memory."""
         return int(self.offsets.nbytes + self.data.nbytes)
 
-    def places(self, wanted: ByteKeys, after_equal: bool) -> Places:
+    def places(self, targets: ByteKeys, after_equal: bool) -> Places:
         """See `BTreeKeys`."""
-        found = np.empty(len(wanted), np.int64)
-        status.check(find_bytes(self.offsets, self.data, wanted.offsets, wanted.data, after_equal, found), "B-tree")
-        return found
+        places = np.empty(len(targets), np.int64)
+        status.check(find_bytes(self.offsets, self.data, targets.offsets, targets.data, after_equal, places), "B-tree")
+        return places
 
     def part(self, start: int, stop: int) -> ByteKeys:
         """See `BTreeKeys`."""

@@ -71,12 +71,12 @@ class BTree:
 
 
 def _page_rows(options: BuildOptions) -> int:
-    found = options.parameters.get(_PAGE_ROWS)
-    if found is None:
+    value = options.parameters.get(_PAGE_ROWS)
+    if value is None:
         return PAGE_ROWS
-    if type(found) is not int or not 0 < found < 1 << 31:
-        raise InvalidInputError(f"{_PAGE_ROWS} of a B-tree", expected="a number above 0", found=found)
-    return found
+    if type(value) is not int or not 0 < value < 1 << 31:
+        raise InvalidInputError(f"{_PAGE_ROWS} of a B-tree", expected="a number above 0", found=value)
+    return value
 
 
 def _details(options: BuildOptions) -> Details:

@@ -131,8 +131,8 @@ class Lookup:
 
 
 def _columns(file: SegmentFile, type_: pa.DataType) -> tuple[pa.Array, pa.Array, Int64s, Int64s]:
-    for name, wanted in ((MIN, type_), (MAX, type_), (NULL_COUNT, pa.uint32()), (PAGE, pa.uint32())):
-        file.column(name, wanted)
+    for name, expected_type in ((MIN, type_), (MAX, type_), (NULL_COUNT, pa.uint32()), (PAGE, pa.uint32())):
+        file.column(name, expected_type)
     mins, maxs, null_counts, numbers = file.read([MIN, MAX, NULL_COUNT, PAGE])
     if null_counts.null_count or numbers.null_count:
         raise CorruptError("null counts and page numbers of a B-tree", where=file.path, expected="no nulls")

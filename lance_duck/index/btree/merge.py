@@ -145,10 +145,10 @@ def _splitters(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKe
     upto = np.cumsum(rows)
     # Besides whole pages a range has part of a page of each tree.
     step = max(1, most - sum(lookup.page_rows for lookup in lookups))
-    chosen = np.flatnonzero(np.diff(upto // step, prepend=0))
-    found = keys.take(order[chosen])
-    first = found.places(found, False)
-    return found.take(np.unique(first))
+    positions = np.flatnonzero(np.diff(upto // step, prepend=0))
+    splitters = keys.take(order[positions])
+    first = splitters.places(splitters, False)
+    return splitters.take(np.unique(first))
 
 
 def _steps(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:

@@ -13,13 +13,13 @@ from lance_duck.index.btree.reader import BTreeIndex
 from lance_duck.index.files import SegmentReader
 
 
-def open_tree(files: SegmentReader, type_: pa.DataType, kept: int = KEPT_BYTES) -> BTreeIndex:
+def open_tree(files: SegmentReader, type_: pa.DataType, cache_bytes: int = KEPT_BYTES) -> BTreeIndex:
     """Open a B-tree; reads page_lookup.lance.
 
     Args:
         files: Of the segment.
         type_: Storage type of the values.
-        kept: Bytes of entries that are kept in memory.
+        cache_bytes: Bytes of entries that are kept in memory.
 
     Raises:
         NotFoundError: A file is missing.
@@ -34,4 +34,4 @@ def open_tree(files: SegmentReader, type_: pa.DataType, kept: int = KEPT_BYTES) 
     data = [files.open(name) for name in layout.files]
     bounds = layout.bounds([each.num_rows for each in data], file.path)
     lookup = Lookup(file, bounds, layout.page_rows, type_, make)
-    return BTreeIndex(lookup, BTreeEntries(data, lookup, type_, make, kept), type_)
+    return BTreeIndex(lookup, BTreeEntries(data, lookup, type_, make, cache_bytes), type_)

@@ -49,8 +49,8 @@ def _words(array: NDArray[Any]) -> Words:
         words -= words.min()
         return words
     wide = array.astype(np.int64)
-    found: Words = wide.view(np.uint64)
-    return found - np.uint64(int(wide.min()) & _WORD_MASK)
+    result: Words = wide.view(np.uint64)
+    return result - np.uint64(int(wide.min()) & _WORD_MASK)
 
 
 def _order_of_words(words: Words) -> Places:
@@ -109,9 +109,9 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
     def words(step: int, places: Places) -> Words:
         if step == steps:  # what is equal but for zeros at the end is sorted by its size
             return np.asarray(keys.offsets[places + 1] - keys.offsets[places], np.uint64)
-        found = np.empty(len(places), np.uint64)
-        check(head_words(keys.offsets, keys.data, head + step * _WORD, places, found), "B-tree")
-        return found
+        result = np.empty(len(places), np.uint64)
+        check(head_words(keys.offsets, keys.data, head + step * _WORD, places, result), "B-tree")
+        return result
 
     return _order_by_passes(len(keys), steps + 1, words)
 
@@ -119,26 +119,26 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
 def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Words]) -> Places:
     """Sort by words, the first ones first; each further one only where those before it are equal."""
     step = 0
-    found = words(0, np.arange(count))
-    while step + 1 < steps and found.min() == found.max():
+    result = words(0, np.arange(count))
+    while step + 1 < steps and result.min() == result.max():
         step += 1
-        found = words(step, np.arange(count))
-    found -= found.min()
-    order = _order_of_words(found)
-    found = found[order]
-    same = np.append(False, found[1:] == found[:-1])
+        result = words(step, np.arange(count))
+    result -= result.min()
+    order = _order_of_words(result)
+    result = result[order]
+    same = np.append(False, result[1:] == result[:-1])
     tied = np.arange(count) if same.any() else np.empty(0, np.int64)
     while same.any() and step + 1 < steps:
         step += 1
         among = np.flatnonzero(same | np.append(same[1:], False))
         group, tied = np.cumsum(~same)[among], tied[among]
-        found = words(step, order[tied])
-        found -= found.min()
-        again = _order_of_words(found)
+        result = words(step, order[tied])
+        result -= result.min()
+        again = _order_of_words(result)
         again = again[_order_of_words(group[again].view(np.uint64))]
         order[tied] = order[tied][again]
-        found, group = found[again], group[again]
-        same = np.append(False, (found[1:] == found[:-1]) & (group[1:] == group[:-1]))
+        result, group = result[again], group[again]
+        same = np.append(False, (result[1:] == result[:-1]) & (group[1:] == group[:-1]))
     return order
 
 

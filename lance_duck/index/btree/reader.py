@@ -100,8 +100,8 @@ class BTreeIndex:
             if isinstance(query.query, Null):
                 return one_span(nulls, end)
             inside = self._spans(query.query)
-            found = self._vague(inside, inner=True) if vague else self._exact(inside)
-            return found.rest(nulls, end)
+            places = self._vague(inside, inner=True) if vague else self._exact(inside)
+            return places.rest(nulls, end)
         spans = self._spans(query)
         return self._vague(spans) if vague else self._exact(spans)
 
@@ -133,13 +133,13 @@ class BTreeIndex:
     def _rows(self, places: EntryRanges) -> Rows:
         """Return rows of entries: from the pages that have few of them, and alone where there are many side by side."""
         wide = places.stops - places.starts > _NARROW * self.lookup.page_rows
-        found: list[Rows] = []
+        rows: list[Rows] = []
         if wide.any():
-            found += self.entries.ids(zip(places.starts[wide].tolist(), places.stops[wide].tolist(), strict=True))
+            rows += self.entries.ids(zip(places.starts[wide].tolist(), places.stops[wide].tolist(), strict=True))
             places = EntryRanges(places.starts[~wide], places.stops[~wide])
         if len(places.starts):
-            found += self._rows_by_page(*by_page(places, self.lookup.bounds))
-        return found[0] if len(found) == 1 else np.concatenate([_NO_ROWS, *found])
+            rows += self._rows_by_page(*by_page(places, self.lookup.bounds))
+        return rows[0] if len(rows) == 1 else np.concatenate([_NO_ROWS, *rows])
 
     def _rows_by_page(self, page: Int64s, pieces: EntryRanges) -> Iterator[Rows]:
         groups = groups_of(page)

@@ -133,8 +133,8 @@ def as_words(filters: pa.Array, where: str) -> Iterator[tuple[Ints, Words]]:
 def joined_filters(words: Words, groups: Ints) -> Words:
     """Return one filter for those of each group; groups ascend."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
-    found: Words = words if len(begins) == len(groups) else np.bitwise_or.reduceat(words, begins, axis=0)
-    return found
+    joined: Words = words if len(begins) == len(groups) else np.bitwise_or.reduceat(words, begins, axis=0)
+    return joined
 
 
 def followed_rows(first: Rows, length: Ints, groups: Ints) -> Zones:

@@ -89,8 +89,8 @@ class BloomFilterIndex(ZonedIndex):
 
     def filters(self, places: Ints) -> list[tuple[Ints, Words]]:
         """Return filters of some zones by size: which of the zones, and words (filters, blocks, 8)."""
-        wanted, back = np.unique(self._order[places], return_inverse=True)
-        (data,) = self._file.read([DATA], wanted)
+        filter_numbers, back = np.unique(self._order[places], return_inverse=True)
+        (data,) = self._file.read([DATA], filter_numbers)
         return list(as_words(data.take(pa.array(back)), self._file.path))
 
     def statistics(self) -> dict[str, Any]:
@@ -107,17 +107,17 @@ class BloomFilterIndex(ZonedIndex):
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory, about."""
-        filters = sum(words.nbytes for kept in tuple(self._kept.values()) for _, words in kept)
+        filters = sum(words.nbytes for page in tuple(self._kept.values()) for _, words in page)
         return filters + 24 * len(self.zones) + self.nulls_nbytes
 
     def _words(self, number: int, part: slice) -> list[tuple[Ints, Words]]:
-        found = self._kept.get(number)
-        if found is None:
+        filters = self._kept.get(number)
+        if filters is None:
             (data,) = self._file.read([DATA], part)
-            found = list(as_words(data, self._file.path))
+            filters = list(as_words(data, self._file.path))
             if self._keeps:
-                self._kept[number] = found
-        return found
+                self._kept[number] = filters
+        return filters
 
 
 class BloomFilterKind:
@@ -135,8 +135,8 @@ class BloomFilterKind:
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
         """Return equality with some values, and nulls."""
-        asked = query.query if isinstance(query, Except) else query
-        return has_hash(type_) and (isinstance(asked, Null) or isinstance(query, Among))
+        inner = query.query if isinstance(query, Except) else query
+        return has_hash(type_) and (isinstance(inner, Null) or isinstance(query, Among))
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BloomFilterIndex:
         """Open a segment."""
@@ -170,10 +170,10 @@ BLOOM_FILTER: Final[IndexKind] = BloomFilterKind()
 
 def _parameters(options: BuildOptions, items: int, probability: float) -> tuple[int, float]:
     check_parameters(options, "BloomFilter", (ITEMS, PROBABILITY))
-    chosen: Any = options.parameters.get(PROBABILITY, probability)
-    if isinstance(chosen, bool) or not isinstance(chosen, int | float) or not 0 <= chosen < 1:
-        raise InvalidInputError(f"parameter {PROBABILITY}", expected="at least 0 and below 1", found=repr(chosen))
-    return whole_number(options, ITEMS, items), float(chosen)
+    value: Any = options.parameters.get(PROBABILITY, probability)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise InvalidInputError(f"parameter {PROBABILITY}", expected="at least 0 and below 1", found=repr(value))
+    return whole_number(options, ITEMS, items), float(value)
 
 
 def _write(
@@ -184,8 +184,8 @@ def _write(
     probability: float,
     options: BuildOptions,
 ) -> Details:
-    shown = np.format_float_positional(probability, trim="-")
-    file = writer.create(FILE, SCHEMA.with_metadata({_ITEMS_KEY: str(items), _PROBABILITY_KEY: shown}))
+    text = np.format_float_positional(probability, trim="-")
+    file = writer.create(FILE, SCHEMA.with_metadata({_ITEMS_KEY: str(items), _PROBABILITY_KEY: text}))
     filters = FilterWriter(file)
     nulls = [_follow(part, filters, items) for part in parts]
     if rows is not None:
@@ -206,10 +206,10 @@ def _follow(part: MergeInput, writer: FilterWriter, rows_per_zone: int) -> RowSe
     for begin in range(0, len(moved.zones), at_once):
         some = slice(begin, begin + at_once)
         for places, words in index.filters(moved.source[some]):
-            chosen = begin + places
-            zones = followed_rows(moved.zones.first[chosen], moved.zones.length[chosen], groups[chosen])
+            positions = begin + places
+            zones = followed_rows(moved.zones.first[positions], moved.zones.length[positions], groups[positions])
             has_null = (null_counts(nulls, zones) > 0).tolist()
-            joined = joined_filters(words, groups[chosen])
+            joined = joined_filters(words, groups[positions])
             for each in zip(zones.first.tolist(), zones.length.tolist(), has_null, joined, strict=True):
                 writer.add(*each)
     return nulls

@@ -69,14 +69,14 @@ def read_bounds(
     no_low, no_high = _missing(low), _missing(high)
     values = ~(no_low & no_high & (nulls + nans >= length))
     least, greatest = comparable(low), comparable(high)
-    known = ~(no_low | no_high)
+    has_bounds = ~(no_low | no_high)
     if pa.types.is_floating(low.type):
         least, greatest = np.where(no_low, -np.inf, least), np.where(no_high, np.inf, greatest)
         least, greatest = least.astype(comparable(low).dtype), greatest.astype(comparable(high).dtype)
-        known = np.ones(len(low), np.bool_)
-    if (known & (least > greatest)).any():
+        has_bounds = np.ones(len(low), np.bool_)
+    if (has_bounds & (least > greatest)).any():
         raise CorruptError("least value of a zone above its greatest", where=where)
-    return ZoneBounds(low.type, least, greatest, values, (nans > 0) | is_nan(low) | is_nan(high), known)
+    return ZoneBounds(low.type, least, greatest, values, (nans > 0) | is_nan(low) | is_nan(high), has_bounds)
 
 
 def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
@@ -144,9 +144,9 @@ def _range(
 def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
     values = _fitting(bounds, query.values)
     nan = is_nan(values)
-    wanted = np.unique(comparable(values)[~nan])
-    begin = np.searchsorted(wanted, bounds.low, side="left")
-    some = np.searchsorted(wanted, bounds.high, side="right") > begin
+    targets = np.unique(comparable(values)[~nan])
+    begin = np.searchsorted(targets, bounds.low, side="left")
+    some = np.searchsorted(targets, bounds.high, side="right") > begin
     return (some, some & (bounds.low == bounds.high).astype(np.bool_)), bool(nan.any())
 
 

@@ -115,13 +115,13 @@ def whole_number(options: BuildOptions, name: str, default: int) -> int:
     return value
 
 
-def check_parameters(options: BuildOptions, kind: str, known: tuple[str, ...]) -> None:
+def check_parameters(options: BuildOptions, kind: str, names: tuple[str, ...]) -> None:
     """Refuse parameters that a kind does not have.
 
     Raises:
         InvalidInputError: There is one.
     """
-    refuse_unknown(options.parameters, known, f"a {kind} index", "parameter")
+    refuse_unknown(options.parameters, names, f"a {kind} index", "parameter")
 
 
 def null_counts(nulls: RowSet, zones: Zones) -> Ints:
@@ -131,6 +131,6 @@ def null_counts(nulls: RowSet, zones: Zones) -> Ints:
     for fragment_id, part in nulls.parts.items():
         mine = np.flatnonzero(zones.fragments == np.uint64(fragment_id))
         stops = starts[mine] + zones.length[mine]
-        found = map(part.range_cardinality, starts[mine].tolist(), stops.tolist())
-        counts[mine] = np.fromiter(found, np.int64, len(mine))
+        cardinalities = map(part.range_cardinality, starts[mine].tolist(), stops.tolist())
+        counts[mine] = np.fromiter(cardinalities, np.int64, len(mine))
     return counts

@@ -65,19 +65,19 @@ def _fragments_in_place(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]
     probes = first[:, None] + (span[:, None] - np.uint64(1)) * steps // np.uint64(_PROBES - 1)
     names, lives = follow(probes.ravel())
     same = (lives & (names == probes.ravel())).reshape(probes.shape).any(axis=1)
-    found: Rows = order[begins][same]
-    return found
+    result: Rows = order[begins][same]
+    return result
 
 
 def _followed(
-    zones: Zones, chosen: Ints, part: range, follow: Callable[[Rows], tuple[Rows, Mask]]
+    zones: Zones, positions: Ints, part: range, follow: Callable[[Rows], tuple[Rows, Mask]]
 ) -> tuple[Rows, Ints, Ints]:
     """Return first row, length and old zone of each piece that a part of the rows of some zones becomes."""
-    ends = np.cumsum(zones.length[chosen])
+    ends = np.cumsum(zones.length[positions])
     place = np.arange(part.start, part.stop)
     zone = np.searchsorted(ends, place, side="right")
-    source = chosen[zone]
-    names, lives = follow(zones.first[source] + (place - (ends - zones.length[chosen])[zone]).astype(np.uint64))
+    source = positions[zone]
+    names, lives = follow(zones.first[source] + (place - (ends - zones.length[positions])[zone]).astype(np.uint64))
     names, source = names[lives], source[lives]
     order = np.argsort(names, kind="stable")
     names, source = names[order], source[order]

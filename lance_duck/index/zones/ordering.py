@@ -42,9 +42,9 @@ def comparable(array: pa.Array) -> Values:
     """
     type_ = array.type
     if is_text(type_):
-        found = np.empty(len(array), object)
-        found[:] = pc.fill_null(array.cast(pa.large_binary()), b"").to_pylist()
-        return found
+        items = np.empty(len(array), object)
+        items[:] = pc.fill_null(array.cast(pa.large_binary()), b"").to_pylist()
+        return items
     if pa.types.is_decimal(type_):
         return _big_endian(array)
     if pa.types.is_fixed_size_binary(type_):

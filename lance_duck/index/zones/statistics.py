@@ -55,9 +55,9 @@ class ZoneStatistics:
     def take(self, places: Ints) -> ZoneStatistics:
         """Return some of the zones."""
         zones = Zones(self.zones.first[places], self.zones.length[places])
-        chosen = pa.array(places)
+        indices = pa.array(places)
         return ZoneStatistics(
-            zones, self.low.take(chosen), self.high.take(chosen), self.nulls[places], self.nans[places]
+            zones, self.low.take(indices), self.high.take(indices), self.nulls[places], self.nans[places]
         )
 
 
@@ -66,11 +66,11 @@ def collect(
 ) -> tuple[ZoneStatistics, RowSet]:
     """Return the statistics of zones of rows in table order, and which rows are null."""
     type_ = rows.schema.field(VALUE).type
-    found = _PieceStatistics(type_)
+    statistics = _PieceStatistics(type_)
     nulls: list[RowSet] = []
     for piece in cut_batches(rows, rows_per_zone, nulls, progress):
-        found.add(*_pieces(*piece))
-    return found.finish(), RowSet.union(nulls)
+        statistics.add(*_pieces(*piece))
+    return statistics.finish(), RowSet.union(nulls)
 
 
 def moved_zones(
@@ -86,10 +86,10 @@ def moved_zones(
     """
     moved = follow_zones(statistics.zones, follow)
     new_nulls = follow_rows(nulls, follow)
-    taken = statistics.take(moved.source)
+    zones = statistics.take(moved.source)
     counts = null_counts(new_nulls, moved.zones)
-    nans = np.minimum(taken.nans, moved.zones.length)
-    found = ZoneStatistics(moved.zones, taken.low, taken.high, counts, nans)
+    nans = np.minimum(zones.nans, moved.zones.length)
+    found = ZoneStatistics(moved.zones, zones.low, zones.high, counts, nans)
     is_clear = ~(found.low.is_null().to_numpy(zero_copy_only=False) & (counts + nans < moved.zones.length))
     return _joined(found, moved.zones.groups(moved.is_new & is_clear, rows_per_zone)), new_nulls
 

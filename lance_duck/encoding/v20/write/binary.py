@@ -54,16 +54,16 @@ class Compression:
 
 def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
     """Return texts: distinct ones and an index for each, where they are few."""
-    found = _few_distinct(array)
-    if found is None:
+    dictionary = _few_distinct(array)
+    if dictionary is None:
         return encode_binary(array, buffers, compression)
-    indices = found.indices
+    indices = dictionary.indices
     if indices.null_count:
         indices = indices.fill_null(-1)
     places = (value_bytes(indices, 4).view("<i4") + 1).astype(np.uint8)
-    encoding = pb.Dictionary(num_dictionary_items=len(found.dictionary))
+    encoding = pb.Dictionary(num_dictionary_items=len(dictionary.dictionary))
     encoding.indices.CopyFrom(no_nulls(flat(buffers, places, 8)))
-    encoding.items.CopyFrom(encode_binary(found.dictionary, buffers, Compression()))
+    encoding.items.CopyFrom(encode_binary(dictionary.dictionary, buffers, Compression()))
     return pb.ArrayEncoding(dictionary=encoding)
 
 
@@ -117,10 +117,10 @@ def _few_distinct(array: pa.Array) -> pa.DictionaryArray | None:
     """Return the array as a dictionary, when it has few enough distinct values for that to be smaller."""
     if len(array) < _FEWEST or pc.count_distinct(array.slice(0, _SAMPLE)).as_py() > MOST_ITEMS:
         return None
-    found = pc.dictionary_encode(array)
-    if not 0 < len(found.dictionary) <= MOST_ITEMS or len(found.dictionary) * 2 > len(array):
+    dictionary = pc.dictionary_encode(array)
+    if not 0 < len(dictionary.dictionary) <= MOST_ITEMS or len(dictionary.dictionary) * 2 > len(array):
         return None
-    return found
+    return dictionary
 
 
 def _compressed(data: Bytes, compression: Compression) -> tuple[Bytes, pb.Compression | None]:

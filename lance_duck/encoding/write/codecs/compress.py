@@ -44,10 +44,10 @@ def as_dictionary(block: Block, choice: EncodingOptions) -> Block:
     if isinstance(block, VariableWidth) and block.count:
         return _texts_as_dictionary(block, choice) or block
     if isinstance(block, FixedWidth) and block.count and block.bits in choice.grammar.dictionary_bits:
-        seen = look_at(block)
-        least, runs = (seen.least, seen.runs) if seen else (len(block.data), block.count)
-        found = find_dictionary(block, choice, least, runs, _items_compressor(choice))
-        return found[0] if found else block
+        stats = look_at(block)
+        least, runs = (stats.least, stats.runs) if stats else (len(block.data), block.count)
+        dictionary = find_dictionary(block, choice, least, runs, _items_compressor(choice))
+        return dictionary[0] if dictionary else block
     return block
 
 
@@ -122,10 +122,10 @@ def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dicti
     """Return texts with a dictionary if that is also smaller than FSST symbols."""
     offsets = texts.count * texts.offsets.itemsize
     plain = text_bytes(texts) + offsets
-    found = find_dictionary(texts, choice, plain, texts.count, _items_compressor(choice))
-    if found is None:
+    result = find_dictionary(texts, choice, plain, texts.count, _items_compressor(choice))
+    if result is None:
         return None
-    dictionary, size = found
+    dictionary, size = result
     if size > FEW * plain:
         coded = text_share(texts, choice) * text_bytes(texts) + offsets
         return dictionary if size <= coded * choice.dict_size_ratio else None
@@ -163,8 +163,8 @@ def _with_dictionary(block: Dictionary, choice: EncodingOptions, max_values: int
         raise UnsupportedError("dictionary without values", where="miniblock")
     indices = np.ascontiguousarray(block.indices)
     places = FixedWidth(indices.itemsize * 8, indices.view(np.uint8), len(indices))
-    asked = "none" if choice.compression == "none" else None
-    plain = replace(choice, compression=asked, rle_threshold=None)
+    compression = "none" if choice.compression == "none" else None
+    plain = replace(choice, compression=compression, rle_threshold=None)
     codec, counts = pick_numbers(places, plain, max_values, look_at(places))
     encoding, data = compress_block(block.items, choice)
     items = DictionaryBuffer(encoding, data, block.items.count)
@@ -173,9 +173,9 @@ def _with_dictionary(block: Dictionary, choice: EncodingOptions, max_values: int
 
 def _block_numbers(block: FixedWidth) -> Codec:
     """Return the codec of a block of numbers: bit packing if that is smaller, else flat."""
-    seen = look_at(block)
-    if seen is None or seen.packed >= WORTH * seen.plain:
+    stats = look_at(block)
+    if stats is None or stats.packed >= WORTH * stats.plain:
         return Flat(block.bits)
     if block.count <= BLOCK:
         return InlineBitpacking(block.bits)
-    return OutOfLineBitpacking(block.bits, max(1, seen.width))
+    return OutOfLineBitpacking(block.bits, max(1, stats.width))

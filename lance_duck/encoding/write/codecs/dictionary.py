@@ -51,28 +51,28 @@ def find_dictionary(
     most = min(block.count // max(1, choice.dict_divisor or DIVISOR), MOST_ITEMS)
     if block.count < LEAST_VALUES or most < 1:
         return None
-    wanted = otherwise * choice.dict_size_ratio
+    budget = otherwise * choice.dict_size_ratio
     distinct = _estimate(block)
     if distinct is None or distinct * SURE > most:
         return None
     hoped = SHRUNK if compress is not None else 1.0
-    if _places_bytes(block.count, distinct, runs) + distinct * _item_bytes(block) * hoped > wanted:
+    if _places_bytes(block.count, distinct, runs) + distinct * _item_bytes(block) * hoped > budget:
         return None
-    found = _number(block, most)
-    if found is None:
+    dictionary = _number(block, most)
+    if dictionary is None:
         return None
-    items = _items(block, found[1])
+    items = _items(block, dictionary[1])
     places, size = _places_bytes(block.count, items.count, runs), _items_bytes(items)
-    if compress is not None and places + size > wanted:
+    if compress is not None and places + size > budget:
         size = compress(items)
-    return (Dictionary(found[0], items), places + size) if places + size <= wanted else None
+    return (Dictionary(dictionary[0], items), places + size) if places + size <= budget else None
 
 
 def expected_distinct(sample: VariableWidth) -> float | None:
     """Estimate the distinct values behind a sample; None if nearly all sampled values are distinct."""
-    found = _number(sample, max(1, sample.count))
-    assert found is not None
-    return _distinct(len(found[1]), sample.count)
+    dictionary = _number(sample, max(1, sample.count))
+    assert dictionary is not None
+    return _distinct(len(dictionary[1]), sample.count)
 
 
 def sample_places(count: int) -> NDArray[np.int64] | None:
@@ -117,19 +117,19 @@ def _estimate(block: FixedWidth | VariableWidth) -> float | None:
     places = sample_places(block.count)
     if places is None:
         return 1.0
-    found = _number(take(block, places), SAMPLE)
-    assert found is not None
-    return _distinct(len(found[1]), SAMPLE)
+    dictionary = _number(take(block, places), SAMPLE)
+    assert dictionary is not None
+    return _distinct(len(dictionary[1]), SAMPLE)
 
 
-def _distinct(seen: int, sample: int) -> float | None:
+def _distinct(sample_distinct: int, sample: int) -> float | None:
     """Estimate the number of distinct values from those in a sample; None if nearly all differ."""
-    if seen > sample * NEW:
+    if sample_distinct > sample * NEW:
         return None
-    low, high = float(seen), float(seen) * 64
+    low, high = float(sample_distinct), float(sample_distinct) * 64
     while high - low > 1:
         middle = (low + high) / 2
-        low, high = (middle, high) if middle * (1 - exp(-sample / middle)) < seen else (low, middle)
+        low, high = (middle, high) if middle * (1 - exp(-sample / middle)) < sample_distinct else (low, middle)
     return high
 
 

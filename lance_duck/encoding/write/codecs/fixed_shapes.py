@@ -111,8 +111,8 @@ def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
 
 def _beginnings(values: VariableWidth) -> VariableWidth:
     """Return the first bytes of some values, from all over the block."""
-    chosen = np.unique(np.linspace(0, values.count - 1, TRIED).astype(np.int64))
-    starts, ends = values.offsets[chosen].tolist(), values.offsets[chosen + 1].tolist()
+    positions = np.unique(np.linspace(0, values.count - 1, TRIED).astype(np.int64))
+    starts, ends = values.offsets[positions].tolist(), values.offsets[positions + 1].tolist()
     parts = [values.data[a : min(b, a + TRIED_BYTES)] for a, b in zip(starts, ends, strict=True)]
     offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return VariableWidth(offsets, np.concatenate(parts))

@@ -34,13 +34,13 @@ def is_compressed(choice: EncodingOptions) -> bool:
     return choice.compression in ("zstd", "lz4")
 
 
-def codec_to_compress(block: FixedWidth, choice: EncodingOptions, max_values: int, picked: Picked) -> Picked:
+def codec_to_compress(block: FixedWidth, choice: EncodingOptions, max_values: int, value_codec: Picked) -> Picked:
     """Pick the codec that, with general compression, makes a sample smallest."""
     plain = even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
     split = ByteStreamSplit(block.bits), plain
     if choice.bss == "on":
         return split
-    candidates = [picked, (Flat(block.bits), plain), *([] if choice.bss == "off" else [split])]
+    candidates = [value_codec, (Flat(block.bits), plain), *([] if choice.bss == "off" else [split])]
     sizes = []
     for codec, counts in candidates:
         size = 0

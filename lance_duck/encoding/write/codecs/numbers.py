@@ -63,15 +63,15 @@ def look_at(block: FixedWidth) -> Look | None:
     if block.bits not in WORDS or not block.count:
         return None
     words = words_of(block, block.bits, "numbers")
-    seen = np.empty(-(-block.count // BLOCK), np.uint64)
-    runs = look(words, seen)
-    widths = _bits(seen)
-    packed = int(widths.sum()) * BLOCK // 8 + len(seen) * words.itemsize
+    used_bits = np.empty(-(-block.count // BLOCK), np.uint64)
+    runs = look(words, used_bits)
+    widths = _bits(used_bits)
+    packed = int(widths.sum()) * BLOCK // 8 + len(used_bits) * words.itemsize
     return Look(block.count, words.itemsize, runs, packed, int(widths.max()))
 
 
 def pick_numbers(
-    block: FixedWidth, choice: EncodingOptions, max_values: int, seen: Look | None = None
+    block: FixedWidth, choice: EncodingOptions, max_values: int, stats: Look | None = None
 ) -> tuple[Codec, NDArray[np.int64]]:
     """Return the codec for the values of a miniblock page, without general compression, and the values of each chunk.
 
@@ -79,15 +79,15 @@ def pick_numbers(
         block: The values.
         choice: What the field asks for.
         max_values: Most values of a chunk, a power of two.
-        seen: What look_at gave for them.
+        stats: What look_at gave for them.
     """
     plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
-    if seen is None or choice.compression == "none":
+    if stats is None or choice.compression == "none":
         return plain
-    if _in_runs(seen, choice):
+    if _in_runs(stats, choice):
         most = MAX_VALUES if block.bits <= choice.grammar.max_runs_bits else MAX_VALUES // 2
         return Rle(block.bits), even_counts(block.count, min(max_values, most))
-    if max_values >= BLOCK and seen.packed < seen.plain * WORTH:
+    if max_values >= BLOCK and stats.packed < stats.plain * WORTH:
         return InlineBitpacking(block.bits), even_counts(block.count, BLOCK)
     return plain
 
@@ -106,10 +106,10 @@ def plain_values(bits: int, chunk_bytes: int) -> int:
     return min(MAX_VALUES, 1 << (fitting.bit_length() - 1))
 
 
-def _in_runs(seen: Look, choice: EncodingOptions) -> bool:
+def _in_runs(stats: Look, choice: EncodingOptions) -> bool:
     if choice.rle_threshold is not None:
-        return seen.runs < seen.count * choice.rle_threshold and seen.in_runs <= min(seen.packed, seen.plain)
-    return seen.in_runs < min(seen.packed, seen.plain) * WORTH
+        return stats.runs < stats.count * choice.rle_threshold and stats.in_runs <= min(stats.packed, stats.plain)
+    return stats.in_runs < min(stats.packed, stats.plain) * WORTH
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -27,15 +27,15 @@ def text_codec(values: VariableWidth, choice: EncodingOptions) -> Variable | Fss
     """Pick FSST with trained symbols if a sample becomes small enough, else plain values."""
     plain = Variable(values.offsets.itemsize * 8)
     size = text_bytes(values)
-    asked = choice.compression == "fsst"
-    if not asked and (choice.compression or not choice.is_text or size < LEAST_BYTES):
+    is_fsst_set = choice.compression == "fsst"
+    if not is_fsst_set and (choice.compression or not choice.is_text or size < LEAST_BYTES):
         return plain
-    if not size or (not asked and int(np.diff(values.offsets).max()) < LEAST_LENGTH):
+    if not size or (not is_fsst_set and int(np.diff(values.offsets).max()) < LEAST_LENGTH):
         return plain
     codec = Fsst.of_symbols(train_on(values), plain)
     saved = 1 - _share(codec, values)
     overhead = values.count * values.offsets.itemsize
-    return codec if asked or saved * size > (1 - WORTH) * (size + overhead) else plain
+    return codec if is_fsst_set or saved * size > (1 - WORTH) * (size + overhead) else plain
 
 
 def text_share(values: VariableWidth, choice: EncodingOptions) -> float:

@@ -41,8 +41,8 @@ def encode_blobs(rows: LeafRows, first_row: int, version: str = "2.1") -> Encode
         assert isinstance(sizes, FixedWidth)
         null = levels.def_ > 0
         folded = np.where(null, levels.def_.astype(np.uint64) << _DEF_SHIFT, positions.data.view("<u8"))
-        left = np.where(null, np.uint64(0), sizes.data.view("<u8"))
-        parts = tuple(FixedWidth(64, part.view(np.uint8), block.count) for part in (folded, left))
+        size_or_level = np.where(null, np.uint64(0), sizes.data.view("<u8"))
+        parts = tuple(FixedWidth(64, part.view(np.uint8), block.count) for part in (folded, size_or_level))
         block = PackedStruct(parts, block.count)
     plain = page_levels(FLAT, None, None, block.count, rows.num_rows)
     page = encode_mini_block(block, plain, EncodingOptions(version=version), first_row)

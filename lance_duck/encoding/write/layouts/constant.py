@@ -73,8 +73,8 @@ def _fixed_constant(block: FixedWidth, valid: Levels | None) -> FixedWidth | Non
     for place in _probes(block.count):
         if (valid is None or valid[place]) and rows[place].tobytes() != value:
             return None
-    shown = rows if valid is None else rows[valid.view(np.bool_)]
-    data = shown.view(np.uint8)
+    visible = rows if valid is None else rows[valid.view(np.bool_)]
+    data = visible.view(np.uint8)
     if not np.array_equal(data[width:], data[:-width]):
         return None
     return FixedWidth(max(8, block.bits), np.frombuffer(value, dtype=np.uint8), 1)

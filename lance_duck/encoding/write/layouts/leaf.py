@@ -106,8 +106,8 @@ def _valid_slots(levels: PageLevels) -> Levels | None:
     """Return a flag for each slot that is not null; None when all are."""
     if levels.def_ is None or not levels.layers.max_visible:
         return None
-    shown = levels.def_[levels.def_ <= levels.layers.max_visible] if levels.has_hidden else levels.def_
-    return np.equal(shown, 0).view(np.uint8)
+    visible = levels.def_[levels.def_ <= levels.layers.max_visible] if levels.has_hidden else levels.def_
+    return np.equal(visible, 0).view(np.uint8)
 
 
 def _is_large(block: Block, choice: EncodingOptions) -> bool:

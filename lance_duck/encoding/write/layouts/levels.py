@@ -75,10 +75,10 @@ class LeafShape:
 
 def _inwards(lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> tuple[bool, ...]:
     """Return the layers that may be null, with those items that may be because the items right around them may."""
-    found = list(nullable)
+    result = list(nullable)
     for i in reversed(range(len(lists) - 1)):
-        found[i] |= found[i + 1] and not lists[i] and not lists[i + 1]
-    return tuple(found)
+        result[i] |= result[i + 1] and not lists[i] and not lists[i + 1]
+    return tuple(result)
 
 
 FLAT = LeafShape((False,), (False,))
@@ -124,12 +124,12 @@ def _least_layers(shape: LeafShape, present: bytes) -> tuple[Layers, Bytes, int]
     innermost = shape.lists.index(True) if True in shape.lists else 0
     below = not shape.has_dense_nulls and any(used[:innermost])
     for is_list, is_fixed, is_used, mark in zip(shape.lists, shape.fixed, used, marks, strict=True):
-        found = [is_fixed or is_used]
+        result = [is_fixed or is_used]
         if is_list:
-            found.append(is_fixed or bool(present[mark + 1]) or (below and not is_used))
+            result.append(is_fixed or bool(present[mark + 1]) or (below and not is_used))
             below = False
-        kinds.append(_LIST_KINDS[found[0], found[1]] if is_list else NULLABLE_ITEM if found[0] else ALL_VALID_ITEM)
-        for i, is_there in enumerate(found):
+        kinds.append(_LIST_KINDS[result[0], result[1]] if is_list else NULLABLE_ITEM if result[0] else ALL_VALID_ITEM)
+        for i, is_there in enumerate(result):
             level += is_there
             table[mark + i] = level
     return parse_layers(kinds, "page"), readonly(table), level
