@@ -45,7 +45,7 @@ def did_you_mean(name: object, names: Iterable[str]) -> str | None:
 
 
 def known_names(names: Iterable[str]) -> str:
-    """Return "one of …" for the message of an error, with the first of very many names."""
+    """Return "one of …" for an error message, with only the first names of a very long list."""
     listed = list(names)
     if not listed:
         return "nothing: there are none"
@@ -189,7 +189,7 @@ def wrong_argument(
 
 
 def shortened(value: object) -> str:
-    """Return `repr` of a value, cut where it is long."""
+    """Return the `repr` of a value, shortened where it is long."""
     try:
         text = repr(value)
     except Exception:  # of a class of the caller's

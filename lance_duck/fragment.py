@@ -111,7 +111,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self.metadata.files
 
     def deletion_file(self) -> str | None:
-        """Return path of the deletion file below the root of the table; None when no row is deleted."""
+        """Return the path of the deletion file below the root of the table; None when no row is deleted."""
         deletion = self._fragment.deletion_file
         return None if deletion is None else deletion.path(self.fragment_id)
 
@@ -192,7 +192,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         validate(self._scan.snapshot, self._fragment)
 
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
-        """Return number of rows; without a filter from metadata alone."""
+        """Return the number of rows; without a filter from metadata alone."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     # Changes, to be committed by the caller. See `LanceOperation`.
@@ -343,7 +343,7 @@ class FragmentSession:
         self._projection = projection
 
     def take(self, indices: Any) -> pa.Table:
-        """Return rows by position among those that are not deleted, in any order, also repeatedly.
+        """Return the rows by position among those that are not deleted, in any order, also repeatedly.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.

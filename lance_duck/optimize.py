@@ -141,7 +141,7 @@ class CompactionPlan:
         return f"CompactionPlan(read_version={self.read_version}, tasks=<{self.num_tasks()} compaction tasks>)"
 
     def num_tasks(self) -> int:
-        """Return number of tasks."""
+        """Return the number of tasks."""
         return len(self.tasks)
 
     def json(self) -> str:

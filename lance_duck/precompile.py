@@ -67,7 +67,7 @@ def warm_up() -> WarmUp:
 
 
 def _plain() -> pa.Table:
-    """Return columns of plain types: values that pack well, that repeat, that do neither, and nulls."""
+    """Return the columns of plain types: values that pack well, that repeat, that do neither, and nulls."""
     random = np.random.default_rng(_SEED)
     row = np.arange(ROWS)
     columns: dict[str, pa.Array] = {"id": pa.array(row), "flag": pa.array(random.random(ROWS) < 0.5)}

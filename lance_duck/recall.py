@@ -267,7 +267,7 @@ def _asked(
 
 
 def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Return vectors by chance that can be searched, by whatever metric, and their rows."""
+    """Return the vectors by chance that can be searched, by whatever metric, and their rows."""
     rng, count = np.random.default_rng(seed), ds.count_rows()
     size = sample
     while True:
@@ -318,7 +318,7 @@ def _title(ds: LanceDataset, way: Route, column: str, k: int, queries: int) -> s
 
 
 def _figures(ds: LanceDataset, way: Route) -> list[dict[str, Any]]:
-    """Return statistics of the segments that are asked."""
+    """Return the statistics of the segments that are asked."""
     assert way.index is not None
     asked = {str(segment.uuid) for segment, _ in way.segments}
     figures: list[dict[str, Any]] = ds.index_statistics(way.index.name)["indices"]

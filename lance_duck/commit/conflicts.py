@@ -78,7 +78,7 @@ def rewritten_is_indexed(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def we_reuse_fragments(ours: Footprint, theirs: Footprint) -> bool:
-    """Return ours replaces the fragment reuse index, to which theirs may have added."""
+    """Refuse when ours replaces the fragment reuse index, to which theirs may have added."""
     return ours.reuses_fragments
 
 
@@ -88,12 +88,12 @@ def same_index(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def they_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
-    """Return rows written before theirs may not fit the schema after it."""
+    """Return the rows written before theirs may not fit the schema after it."""
     return not theirs.keeps_nullability
 
 
 def we_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
-    """Return rows written before ours may not fit the schema after it."""
+    """Return the rows written before ours may not fit the schema after it."""
     return not ours.keeps_nullability
 
 
@@ -113,7 +113,7 @@ def same_metadata(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def we_change_schema_metadata(ours: Footprint, theirs: Footprint) -> bool:
-    """Return ours changes metadata of the schema or of a field."""
+    """Check a change of the metadata of the schema or of a field."""
     return ours.has_schema_metadata or bool(ours.field_metadata)
 
 
@@ -128,12 +128,12 @@ def same_bases(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def inserts_by_key(ours: Footprint, theirs: Footprint) -> bool:
-    """Return ours inserts keys, and theirs adds rows of which the keys are not known."""
+    """Refuse when ours inserts keys and theirs adds rows whose keys are not known."""
     return ours.inserted_keys is not None
 
 
 def same_keys(ours: Footprint, theirs: Footprint) -> bool:
-    """Return ours inserts keys that theirs inserted, or may have inserted."""
+    """Refuse when ours inserts keys that theirs inserted, or may have inserted."""
     if ours.inserted_keys is None:
         return False
     return theirs.inserted_keys is None or may_share_keys(ours.inserted_keys, theirs.inserted_keys)
@@ -301,5 +301,5 @@ def lost_to(ours: Footprint, theirs: Footprint, version: int, where: str) -> Ret
 
 
 def who(theirs: Footprint, version: int) -> str:
-    """Return name who committed a version."""
+    """Name the writer that committed a version."""
     return f"{theirs.kind} {theirs.transaction.uuid} at version {version}"

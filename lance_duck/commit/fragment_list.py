@@ -33,7 +33,7 @@ class FragmentList:
         self.is_stable = bool(manifest.reader_feature_flags & flags.STABLE_ROW_IDS)
 
     def ids(self) -> Ids:
-        """Return ids of the fragments, in order."""
+        """Return the ids of the fragments, in order."""
         return np.array([f.id for f in self._manifest.fragments], np.uint32)
 
     def get(self, fragment_id: int) -> table_pb2.DataFragment:

@@ -48,7 +48,7 @@ def covered(segment: table_pb2.IndexMetadata) -> Ids | None:
 
 
 def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[int]:
-    """Return fields with all above and below them: whoever changes the values of one changes those of the others.
+    """Return the fields with all above and below them: whoever changes the values of one changes those of the others.
 
     Args:
         field_ids: Ids of fields; others than those of the schema stay as they are.

@@ -175,7 +175,7 @@ def _update_bases(o: op.UpdateBases) -> _T.UpdateBases:
 
 
 def base_to_proto(base: BasePath) -> table_pb2.BasePath:
-    """Return message of a base path."""
+    """Return the message of a base path."""
     return table_pb2.BasePath(id=base.id, name=base.name, is_dataset_root=base.is_dataset_root, path=base.path)
 
 

@@ -15,7 +15,7 @@ from lance_duck.wire.pb import table_pb2
 
 
 def followed(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
-    """Return segments that list the fragments in which their rows are by now: changes of a fragment must find it there.
+    """Return the segments with the fragments that hold their rows by now: changes of a fragment must find it there.
 
     Where the fragment reuse index cannot be read, fragments that are gone leave the list for good.
     """

@@ -72,7 +72,7 @@ def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
 
 @cache
 def blocks_for(items: int, probability: float) -> int:
-    """Return blocks of a filter that takes so many values and is wrong with at most this probability: a power of two.
+    """Return the number of blocks, a power of two, for so many values and at most this probability of error.
 
     From 1 block to 128 MiB, whatever the probability is then.
     """
@@ -84,7 +84,7 @@ def blocks_for(items: int, probability: float) -> int:
 
 
 def _wrong(items: int, log2_bytes: int) -> float:
-    """Return probability that a filter of 2^log2_bytes is wrong: the values in a block are Poisson distributed."""
+    """Return the probability that a filter of 2^log2_bytes is wrong: the values in a block are Poisson distributed."""
     bits = 8.0 * 2**log2_bytes
     if not items:
         return 0.0

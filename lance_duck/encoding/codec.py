@@ -47,7 +47,7 @@ class Codec(Protocol):
         """Buffers that the encoding takes from each miniblock chunk."""
 
     def decode_chunks(self, chunks: Chunks) -> Block:
-        """Return values of all chunks, in order: counts.sum() of them."""
+        """Return the values of all chunks, in order: counts.sum() of them."""
 
     def decode_block(self, buffer: Bytes, count: int) -> Block:
         """Return `count` values from one buffer: dictionaries and rep/def levels."""

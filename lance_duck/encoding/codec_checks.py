@@ -37,7 +37,7 @@ def one_chunk(buffer: Bytes, count: int) -> Chunks:
 
 
 def justified(counts: NDArray[np.int64], most: NDArray[np.int64], encoding: str) -> int:
-    """Return sum of `counts`.
+    """Return the sum of `counts`.
 
     Args:
         counts: int64 (k,), value slots in each chunk.

@@ -30,7 +30,7 @@ class ColumnReader(Protocol):
         """Rows of the fragment, deleted ones among them."""
 
     def read(self, rows: Rows) -> Request[pa.Array]:
-        """Return rows of the column.
+        """Return the rows of the column.
 
         Raises:
             CorruptError: A file contradicts itself.

@@ -101,7 +101,7 @@ def describe_file(file: LanceFile, schema: pa.Schema) -> FileMetadata:
 
 
 def file_statistics(file: LanceFile) -> FileStatistics:
-    """Return count pages and bytes of the columns of an open file.
+    """Count the pages and bytes of each column of an open file.
 
     Raises:
         CorruptError: The metadata of a column is broken.

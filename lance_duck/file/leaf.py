@@ -106,7 +106,7 @@ class LeafColumn:
         return LeafValues(values, self._entries(leaves))
 
     def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return values of a few rows at once, without a request; None where `read` does it.
+        """Return the values of a few rows at once, without a request; None where `read` does it.
 
         Args:
             rows: Ascending, at least one.
@@ -144,7 +144,7 @@ class LeafColumn:
         return reader
 
     def _scale(self, rows: Rows) -> Rows:
-        """Return rows to slots of the innermost layer, for fixed-size lists of structs."""
+        """Return the rows to slots of the innermost layer, for fixed-size lists of structs."""
         if self._stride == 1:
             return rows
         if isinstance(rows, slice):
@@ -153,7 +153,7 @@ class LeafColumn:
         return expand_ranges(rows * self._stride, (rows + 1) * self._stride)
 
     def _split(self, rows: Rows) -> list[tuple[int, Rows]]:
-        """Return rows by page, counted from the start of each."""
+        """Return the rows by page, counted from the start of each."""
         if isinstance(rows, slice):
             start, stop = slice_bounds(rows)
             first = int(self._first.searchsorted(start, side="right")) - 1

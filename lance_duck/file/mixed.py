@@ -19,7 +19,7 @@ class SingleVersionReader(Protocol):
     """Reads the fields in files of one kind; the others come as nulls."""
 
     def read(self, rows: Rows) -> Request[pa.Array]:
-        """Return rows of the column."""
+        """Return the rows of the column."""
 
 
 class MixedColumn:
@@ -74,7 +74,7 @@ class MixedColumn:
 
 
 def versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
-    """Return versions of the files that hold parts of a field."""
+    """Return the versions of the files that hold parts of a field."""
     places = (locate(f.id) for f in field.walk())
     return {place[0].version for place in places if place is not None}
 

@@ -134,7 +134,7 @@ class NestedColumn:
 
 
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return type that an extension type is stored as; other types are their own."""
+    """Return the type that an extension type is stored as; other types are their own."""
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     return arrow_type
@@ -156,7 +156,7 @@ class _NodeBuilder:
     files: list[LanceFile]
 
     def build(self, field: Field, arrow_type: pa.DataType, around: tuple[tuple[bool, int], ...]) -> FieldNode:
-        """Return node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
+        """Return the node of a field; `around` has (is a list, dimension) of each layer around it, outermost first."""
         place = self.locate(field.id)
         if place is not None and field.logical_type == "struct" and not field.children:
             return FieldNode(arrow_type, None, None, (), is_valid=True)

@@ -8,7 +8,7 @@ from lance_duck.wire.schema import Field
 
 
 def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[int, int]:
-    """Return physical column of each field of a file that holds these fields, by field id, depth first.
+    """Return the physical column of each field of a file that holds these fields, by field id, depth first.
 
     In 2.0 each field has one, parents included; since 2.1 only what has values of its own. What is below a packed
     struct or a blob has none.

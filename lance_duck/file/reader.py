@@ -77,7 +77,7 @@ class LanceFile:
         return self._global_buffers
 
     def column(self, index: int) -> ColumnMetadata:
-        """Return metadata of a physical column.
+        """Return the metadata of a physical column.
 
         Raises:
             CorruptError: The metadata is broken, or there is no such column.
@@ -93,7 +93,7 @@ class LanceFile:
         return found
 
     def global_buffer(self, index: int) -> Request[Bytes]:
-        """Return bytes of a global buffer.
+        """Return the bytes of a global buffer.
 
         Raises:
             InvalidInputError: There is no such buffer.

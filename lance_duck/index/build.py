@@ -166,7 +166,7 @@ def discard_segment(snapshot: Snapshot, metadata: IndexMetadata) -> None:
 
 
 def file_version(snapshot: Snapshot) -> str:
-    """Return version of the data files that segments of a table are written in."""
+    """Return the version of the data files that segments of a table are written in."""
     return max(snapshot.data_storage_version, "2.0")
 
 
@@ -189,7 +189,7 @@ def _follow(
     translate: Translate | None,
     names: Names,
 ) -> tuple[Names, NDArray[np.bool_]]:
-    """Return new names of rows of a segment, and whether each is still an entry."""
+    """Return the new names of the rows of a segment, and whether each is still an entry."""
     addresses, lives = follower.follow(names)
     if by_row_id:
         return (names if segment.by_row_id else _row_ids(snapshot, addresses, lives)), lives

@@ -56,7 +56,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: ScalarIndex) -> 
 
 
 def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
-    """Return covered fragments newer than a move that the segment may have missed."""
+    """Return the covered fragments that are newer than a move which the segment may have missed."""
     nothing = segment.fragments[:0]
     reuse = reuse_of(snapshot)
     if reuse is None or segment.by_row_id or segment.kind.name != _KIND:

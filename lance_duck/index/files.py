@@ -117,7 +117,7 @@ class SegmentReader:
         return SegmentFile(run(open_file(self._store.open(f"{self.directory}/{name}", size))))
 
     def size(self, name: str) -> int:
-        """Return bytes of a file. Raises NotFoundError."""
+        """Return the bytes of a file. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}").size
 
 

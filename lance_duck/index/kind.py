@@ -58,7 +58,7 @@ class ScalarIndex(Protocol):
         """Return an upper bound of the rows of an answer, without reading rows; None if only the answer tells."""
 
     def search(self, query: Query) -> Answer:
-        """Return rows for a query that the kind `answers`."""
+        """Return the rows for a query that the kind `answers`."""
 
     def statistics(self) -> dict[str, Any]:
         """Return what pylance's index_statistics says of a segment of this kind."""

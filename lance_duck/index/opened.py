@@ -59,7 +59,7 @@ def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:
 
 
 def segment_name(metadata: IndexMetadata) -> str:
-    """Return name a segment in messages."""
+    """Name a segment in messages."""
     return f"segment {metadata.uuid} of index {metadata.name!r}"
 
 

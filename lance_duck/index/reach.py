@@ -78,7 +78,7 @@ def reached(
 
 
 def _as_written(snapshot: Snapshot) -> FragmentIds:
-    """Return ids of fragments whose row ids were new when they were written.
+    """Return the ids of fragments whose row ids were new when they were written.
 
     That is sure of a fragment whose ids are greater than all those of the fragments before it, while none of these is
     gone: an id that is older than a fragment belongs to a row of one before it, deleted or not.
@@ -184,7 +184,7 @@ def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], s
 def _of_stretches(
     slots: Slots, sizes: NDArray[np.int64], first: Rows, length: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], set[int]]:
-    """Return likewise for the rows of stretches; what lies beyond the end of a fragment is left out."""
+    """Return the same for the rows of stretches; what lies beyond the end of a fragment is left out."""
     place, within, _ = slots.find(first)
     begin, length = place[within], length[within]
     ends = slots.starts + sizes

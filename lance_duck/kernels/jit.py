@@ -51,7 +51,7 @@ class Kernel(CPUDispatcher):
                 first_use.leave()
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Return type a call by another kernel: by the types of constants, not by their values."""
+        """Type a call by another kernel: by the types of constants, not by their values."""
         plain: Any = types.unliteral
         return super().get_call_template(tuple(map(plain, args)), {name: plain(arg) for name, arg in kws.items()})
 

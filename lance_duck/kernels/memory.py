@@ -26,7 +26,7 @@ BYTE = ir.IntType(8)
 
 
 def address(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, pointee: Any) -> Any:
-    """Return LLVM pointer to `pointee` at `offset` bytes into the array."""
+    """Return an LLVM pointer to `pointee` at `offset` bytes into the array."""
     struct = context.make_array(array_type)(context, builder, array)
     base = builder.bitcast(struct.data, BYTE.as_pointer())
     return builder.bitcast(builder.gep(base, [offset]), pointee.as_pointer())

@@ -86,7 +86,7 @@ class AddressMap:
         return np.where(moved, targets, addresses), lives
 
     def _targets(self) -> Addresses:
-        """Return new address of every row that there was, by its place."""
+        """Return the new address of every old row, by its position."""
         length = self._length.astype(np.int64)
         inside = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
         first, _, _ = self._slots.find(self._first)
@@ -114,7 +114,7 @@ class AddressMap:
         return self._old.astype(np.uint32)
 
     def _places(self) -> Slots:
-        """Return places of the rows of each old fragment, up to the last one that survived."""
+        """Return the places of the rows of each old fragment, up to the last one that survived."""
         sizes = np.zeros(len(self._old), np.int64)
         ends = np.searchsorted(self._first, self._old << _HIGH | _LOW, side="right")
         begins = np.searchsorted(self._first, self._old << _HIGH)
@@ -133,7 +133,7 @@ class AddressMap:
 def live_runs(
     fragment_id: int, physical_rows: int, deleted: NDArray[np.integer]
 ) -> tuple[Addresses, NDArray[np.int64]]:
-    """Return address of the first row, and length, of each run of rows that are not deleted.
+    """Return the address of the first row, and the length, of each run of rows that are not deleted.
 
     Args:
         fragment_id: Fragment that they are in.
@@ -179,7 +179,7 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
 def join_runs(
     runs: Iterable[tuple[Addresses, NDArray[np.int64]]],
 ) -> tuple[Addresses, NDArray[np.int64]]:
-    """Return runs one after another."""
+    """Join runs, one after another."""
     pieces = list(runs)
     if not pieces:
         return np.empty(0, np.uint64), np.empty(0, np.int64)

@@ -43,12 +43,12 @@ class DeletionVector:
         return len(self.deleted)
 
     def count_in(self, start: int, stop: int) -> int:
-        """Return number of deleted rows among the offsets start … stop - 1."""
+        """Return the number of deleted rows among the offsets start … stop - 1."""
         low, high = self._places(start, stop)
         return high - low
 
     def mask(self, start: int, stop: int) -> NDArray[np.bool_]:
-        """Return for each offset start … stop - 1 whether the row lives."""
+        """Return, for each offset start … stop - 1, whether the row lives."""
         live = np.ones(stop - start, np.bool_)
         low, high = self._places(start, stop)
         live[self.deleted[low:high] - np.uint32(start)] = False
@@ -61,7 +61,7 @@ class DeletionVector:
         return np.flatnonzero(self.mask(start, stop)).astype(np.int64, copy=False) + start
 
     def contains(self, offsets: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return for each offset, in any order, whether the row is deleted."""
+        """Return, for each offset in any order, whether the row is deleted."""
         if not self.count:
             return np.zeros(len(offsets), np.bool_)
         # Needles of the same type: a wider one would copy the whole vector at each search.
@@ -75,13 +75,13 @@ class DeletionVector:
         return places.astype(np.int64) + before
 
     def union(self, other: DeletionVector) -> DeletionVector:
-        """Return rows that are deleted in either."""
+        """Return the rows that are deleted in either."""
         if not other.count:
             return self
         return DeletionVector(np.union1d(self.deleted, other.deleted)) if self.count else other
 
     def difference(self, other: DeletionVector) -> DeletionVector:
-        """Return rows that are deleted here, not in the other."""
+        """Return the rows that are deleted here, not in the other."""
         return DeletionVector(self.deleted[~other.contains(self.deleted)])
 
     def intersects(self, other: DeletionVector) -> bool:

@@ -210,7 +210,7 @@ class _RoaringReader:
         return np.repeat(first - before, length) + np.arange(card)
 
     def run_ends(self, card: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return first value and length of each run of a container, which must hold `card` values."""
+        """Return the first value and length of each run of a container, which must hold `card` values."""
         count = int.from_bytes(self.take(2), "little")
         pairs = self.array(2 * count).reshape(count, 2).astype(np.int64)
         first, length = pairs[:, 0], pairs[:, 1] + 1

@@ -44,7 +44,7 @@ class RowIdIndex:
         self._highs = np.array([s.high for s in self._segments], np.uint64)
 
     def __len__(self) -> int:
-        """Return number of segments."""
+        """Return the number of segments."""
         return len(self._segments)
 
     def addresses(self, ids: NDArray[np.integer]) -> tuple[Ids, NDArray[np.bool_]]:

@@ -26,7 +26,7 @@ def row_addresses(fragment_id: int, offsets: NDArray[np.integer]) -> Ids:
 
 
 def split_addresses(addresses: Ids) -> tuple[Places, Places]:
-    """Return fragment ids and offsets of row addresses."""
+    """Split row addresses into fragment ids and offsets."""
     offsets = addresses & np.uint64((1 << OFFSET_BITS) - 1)
     return (addresses >> np.uint64(OFFSET_BITS)).astype(np.int64), offsets.astype(np.int64)
 
@@ -49,7 +49,7 @@ class RowIdSequence:
 
     @classmethod
     def from_ids(cls, ids: NDArray[np.integer]) -> RowIdSequence:
-        """Return any ids, in the order of their rows."""
+        """Make a sequence of any ids, in the order of their rows."""
         return cls(cut_ids(ids.astype(np.uint64, copy=False)))
 
     @classmethod

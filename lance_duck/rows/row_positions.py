@@ -34,7 +34,7 @@ class Slots:
         self._table = self._of_each_id() if len(self._ids) and int(self._ids[-1]) < _SMALL else None
 
     def find(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return for each row its place, whether it has one, and whether its fragment is one of these.
+        """Return, for each row, its position, whether it has one, and whether its fragment is one of these.
 
         The place of a row that has none is 0; a row that has none in one of the fragments lies beyond its end.
         """

@@ -60,7 +60,7 @@ class RowSet:
 
     @classmethod
     def union(cls, sets: Iterable[RowSet]) -> RowSet:
-        """Return rows of any of the sets."""
+        """Return the rows of any of the sets."""
         gathered: dict[int, list[BitMap]] = {}
         for each in sets:
             for key, part in each._parts.items():
@@ -78,7 +78,7 @@ class RowSet:
         return sorted(self._parts)
 
     def offsets(self, fragment_id: int) -> NDArray[np.int64]:
-        """Return offsets of the rows in one fragment, ascending."""
+        """Return the offsets of the rows in one fragment, ascending."""
         part = self._parts.get(fragment_id)
         return np.empty(0, np.int64) if part is None else _values(part).astype(np.int64)
 

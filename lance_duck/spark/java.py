@@ -87,7 +87,7 @@ def _newest() -> int:
 
 
 def _version(java: str) -> int | None:
-    """Return major version of a `java`; None where it does not run."""
+    """Return the major version of a `java`; None where it does not run."""
     release = Path(java).resolve().parents[1] / "release"
     try:
         said = release.read_text() if release.exists() else ""

@@ -74,7 +74,7 @@ def count(
     storage_options: Storage = None,
     parallelism: int | None = None,
 ) -> int:
-    """Return number of rows of a table; without a filter from its manifest alone, where Spark would read all columns.
+    """Count the rows of a table; without a filter from its manifest alone, where Spark would read all columns.
 
     Args:
         spark: Classic or Connect.
@@ -149,7 +149,7 @@ def indices(
     version: Version | None = None,
     storage_options: Storage = None,
 ) -> DataFrame:
-    """Return indexes of a version.
+    """Return the indexes of a version.
 
     Returns:
         name, type, columns, num_segments, num_indexed_fragments, num_unindexed_fragments, num_indexed_rows.

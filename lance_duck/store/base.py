@@ -96,7 +96,7 @@ class Store(Protocol):
         """Return what tells a file from another one that has taken its name; None where there is no such file."""
 
     def folders(self) -> list[str] | None:
-        """Return names of the directories directly below the root, in order; None when the root does not exist."""
+        """Return the names of the directories directly below the root, in order; None when the root does not exist."""
 
     def create(self, path: str) -> Sink:
         """Begin a file. It appears when the sink is closed, whole, in place of one of that name; directories as needed.

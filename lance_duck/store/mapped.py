@@ -141,7 +141,7 @@ residency = Residency(RESIDENT_BUDGET)
 
 
 def look(source: ByteSource, offset: int, size: int, touched: int) -> Bytes:
-    """Return bytes of which only about `touched` are going to be read: all of them where the source is not mapped."""
+    """Return bytes of which about `touched` will be read; all of them are fetched where the source is not mapped."""
     if isinstance(source, MappedFile):
         return source.look(offset, size, touched)
     return source.read([(offset, size)])[0]

@@ -89,7 +89,7 @@ class Watched:
 
 @contextmanager
 def watched() -> Iterator[Watched]:
-    """Return count all that is read in this process meanwhile."""
+    """Count all that is read in this process meanwhile."""
     counts = Watched()
     _WATCHING.append(counts)
     try:

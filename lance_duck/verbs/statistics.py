@@ -45,7 +45,7 @@ class LanceStats:
         }
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
-        """Return figures of an index; see `verbs.index_describe.index_statistics`.
+        """Return the figures of an index; see `verbs.index_describe.index_statistics`.
 
         Raises:
             IndexNotFoundError: There is none of this name.
@@ -53,7 +53,7 @@ class LanceStats:
         return index_statistics(self._snapshot, index_name)
 
     def data_stats(self) -> DataStatistics:
-        """Return bytes of each field, from the footers of the data files."""
+        """Return the bytes of each field, from the footers of the data files."""
         sizes = {field.id: 0 for field in self._snapshot.schema.walk()}
         for fragment in self._snapshot.fragments:
             for data_file in fragment.files:

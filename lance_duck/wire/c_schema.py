@@ -31,7 +31,7 @@ class _CSchema(ctypes.Structure):
 
 
 def metadata_pairs(exporter: Exporter) -> list[tuple[str, str]]:
-    """Return names and values of metadata in order, repeated names included, which pyarrow's own view drops."""
+    """Return the names and values of metadata in order, repeated names included, which pyarrow's own view drops."""
     capsule = exporter.__arrow_c_schema__()
     at = _CSchema.from_address(_capsule_pointer(capsule, b"arrow_schema")).metadata
     if not at:

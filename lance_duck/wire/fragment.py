@@ -66,7 +66,7 @@ class DeletionFile:
     base_id: int | None
 
     def path(self, fragment_id: int) -> str:
-        """Return path below the root of the table or base."""
+        """Return the path below the root of the table or base."""
         return paths.deletion_file(fragment_id, self.read_version, self.id, self.suffix)
 
 
@@ -154,11 +154,11 @@ class Fragments(Sequence[Fragment]):
         return f"<{len(self)} fragments of {self._where}>"
 
     def ids(self) -> list[int]:
-        """Return ids of all fragments, in order, without building any."""
+        """Return the ids of all fragments, in order, without building any."""
         return [p.id for p in self._protos]
 
     def row_counts(self) -> list[int] | None:
-        """Return rows of each that are not deleted, without building any; None when an old manifest does not say."""
+        """Return the rows of each fragment that are not deleted; None when an old manifest does not say."""
         counts = []
         for proto in self._protos:
             if not self._counts_old and _has_old_files(proto):

@@ -115,7 +115,7 @@ def _with_parameters(arrow: pa.DataType) -> str | None:
 
 
 def _item_name(item: pa.Field) -> str | None:
-    """Return logical type of the items of a fixed-size list; None where they cannot be such."""
+    """Return the logical type of the items of a fixed-size list; None where they cannot be such."""
     arrow = item.type
     name = (item.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode(errors="replace")
     if isinstance(arrow, pa.BaseExtensionType):

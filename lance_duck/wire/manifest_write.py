@@ -58,7 +58,7 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
 
 @cache
 def writer_version() -> str:
-    """Return version of this package, as manifests name it."""
+    """Return the version of this package, as manifests name it."""
     try:
         return version("lance-duck")
     except PackageNotFoundError:

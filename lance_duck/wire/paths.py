@@ -88,7 +88,7 @@ def parse_manifest_path(path: str) -> ManifestName | None:
 
 
 def staged_manifest(name: ManifestName, uuid: UUID) -> str:
-    """Return path of a manifest whose version is not claimed yet in an external manifest store."""
+    """Return the path of a manifest whose version is not claimed yet in an external manifest store."""
     return f"{name.path}-{uuid}"
 
 
@@ -113,14 +113,14 @@ def newest_manifest(names: Sequence[str]) -> ManifestName | None:
 
 
 def manifest_candidates(version: int) -> tuple[str, ...]:
-    """Return paths that the manifest of a version may have, most likely first."""
+    """Return the paths that the manifest of a version may have, most likely first."""
     if version & _DETACHED_BIT:
         return (ManifestName(version, 0).path,)
     return ManifestName(version, 2).path, ManifestName(version, 1).path
 
 
 def data_file(path: str, *, is_dataset_root: bool = True) -> str:
-    """Return path of a data file, from its name in a manifest; below a plain base path files lie at the top.
+    """Return the path of a data file, from its name in a manifest; below a plain base path files lie at the top.
 
     An absolute name stays absolute, for the store to judge.
     """
@@ -133,7 +133,7 @@ def new_data_file(uuid: UUID) -> str:
 
 
 def transaction_data_file(transaction: UUID, uuid: UUID) -> str:
-    """Return name of a new data file of a transaction whose files are to be found by their names."""
+    """Return the name of a new data file of a transaction whose files are to be found by their names."""
     return f"{_spread(transaction)}-{uuid.hex}.lance"
 
 
@@ -148,12 +148,12 @@ def data_stem(path: str) -> str:
 
 
 def deletion_file(fragment_id: int, read_version: int, file_id: int, suffix: str) -> str:
-    """Return path of a deletion file; `suffix` is "arrow" or "bin"."""
+    """Return the path of a deletion file; `suffix` is "arrow" or "bin"."""
     return f"{DELETIONS}/{fragment_id}-{read_version}-{file_id}.{suffix}"
 
 
 def transaction_name(read_version: int, uuid: str) -> str:
-    """Return name of a new transaction, as manifests have it."""
+    """Return the name of a new transaction, as manifests have it."""
     return f"{read_version}-{uuid}.txn"
 
 
@@ -163,7 +163,7 @@ def is_transaction(name: str, uuid: str) -> bool:
 
 
 def detached_version(number: int) -> int:
-    """Return number of a detached version, from any 63 bits."""
+    """Return the number of a detached version, from any 63 bits."""
     return number | _DETACHED_BIT
 
 
@@ -173,27 +173,27 @@ def is_detached(version: int) -> bool:
 
 
 def transaction_file(name: str) -> str:
-    """Return path of a transaction, from its name in a manifest."""
+    """Return the path of a transaction, from its name in a manifest."""
     return posixpath.join(TRANSACTIONS, name)
 
 
 def index_directory(uuid: UUID, *, is_dataset_root: bool = True) -> str:
-    """Return directory of an index segment; below a plain base path it lies at the top."""
+    """Return the directory of an index segment; below a plain base path it lies at the top."""
     return f"{INDICES}/{uuid}" if is_dataset_root else str(uuid)
 
 
 def tag_file(name: str) -> str:
-    """Return path of a tag."""
+    """Return the path of a tag."""
     return f"{TAGS}/{name}.json"
 
 
 def branch_file(name: str) -> str:
-    """Return path of the description of a branch."""
+    """Return the path of the description of a branch."""
     return f"{BRANCHES}/{quote(name, safe='')}.json"
 
 
 def branch_root(name: str) -> str:
-    """Return directory of a branch."""
+    """Return the directory of a branch."""
     return f"{TREE}/{name}"
 
 
@@ -204,13 +204,13 @@ def ref_name(file_name: str) -> str | None:
 
 
 def blob_file(data_file_name: str, blob_id: int, *, is_dataset_root: bool = True) -> str:
-    """Return path of a blob that lies beside the data file `data_file_name`."""
+    """Return the path of a blob that lies beside the data file `data_file_name`."""
     stem = data_file_name.removesuffix(".lance")
     return data_file(f"{stem}/{f'{blob_id:032b}'[::-1]}.blob", is_dataset_root=is_dataset_root)
 
 
 def blob_directory(data_file_name: str, *, is_dataset_root: bool = True) -> str:
-    """Return directory of the blobs that lie beside the data file `data_file_name`, with a slash at the end."""
+    """Return the directory of the blobs that lie beside the data file `data_file_name`, with a slash at the end."""
     return data_file(f"{data_file_name.removesuffix('.lance')}/", is_dataset_root=is_dataset_root)
 
 

@@ -310,7 +310,7 @@ def _quoted(path: str, at: int) -> tuple[str, int]:
 
 
 def text_map(raw: Mapping[str, bytes]) -> Mapping[str, str]:
-    """Return metadata with its values as text, sorted by key; bytes that are no UTF-8 become U+FFFD."""
+    """Return the metadata with its values as text, sorted by key; bytes that are no UTF-8 become U+FFFD."""
     return MappingProxyType({key: raw[key].decode(errors="replace") for key in sorted(raw)})
 
 
@@ -354,7 +354,7 @@ def _expected_children(logical_type: str) -> int | None:
 
 
 def _storage_field(f: Field, *, scan: bool) -> pa.Field:
-    """Return Arrow field of storage types, extension types still spelled as metadata."""
+    """Return the Arrow field of storage types, extension types still spelled as metadata."""
     metadata = dict(f.metadata)
     storage = _storage_type(f, scan=scan)
     if f.is_json:

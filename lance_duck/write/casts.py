@@ -138,7 +138,7 @@ def _struct_cast(source: pa.StructType, field: Field, where: str) -> Cast:
 
 
 def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) -> list[int | None]:
-    """Return place of each field among the names found; None for one that is missing and may be null.
+    """Return the place of each field among the names found; None for one that is missing and may be null.
 
     Raises:
         InvalidInputError: A name comes twice, or no field has it, or one that may not be null is missing.
@@ -220,7 +220,7 @@ def _item_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
-    """Return offsets of lists or maps from 0, and which of the items they are about."""
+    """Return the offsets of lists or maps from 0, and which of the items they are about."""
     offsets = array.offsets.to_numpy()
     start, stop = int(offsets[0]), int(offsets[-1])
     return offsets - start, start, stop
@@ -263,7 +263,7 @@ def _to_vectors(array: pa.Array, target: pa.FixedSizeListType, inner: Cast | Non
 
 
 def _items_of_one_length(array: pa.Array, size: int, where: str) -> pa.Array:
-    """Return items of lists that all have a length, with `size` nulls for each null list."""
+    """Return the items of lists that all have a length, with `size` nulls for each null list."""
     lengths = pc.list_value_length(array)
     wrong = pc.not_equal(lengths, size).fill_null(False)
     if pc.any(wrong, min_count=0).as_py():

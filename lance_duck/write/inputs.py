@@ -27,7 +27,7 @@ _KINDS: Final = (
 
 
 def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-    """Return data of any kind as a stream of batches, read as it is consumed where its kind allows that.
+    """Return the data of any kind as a stream of batches, read as it is consumed where its kind allows that.
 
     Args:
         data: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; an iterable of batches or a function
@@ -106,7 +106,7 @@ def _marked(arrow_field: pa.Field, f: Field) -> pa.Field:
 
 
 def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """Return batches, tables, or rows as dicts."""
+    """Read an iterable of batches, tables, or rows as dicts."""
     if isinstance(items, Sequence) and items and all(isinstance(item, Mapping) for item in items):
         return _from_rows(items, schema)
     rest = iter(items)

@@ -89,7 +89,7 @@ def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) 
 
 
 def blob_cast(source: pa.DataType, field: Field, where: str) -> Cast:
-    """Return bytes as a blob whose bytes are given."""
+    """Return the bytes as a blob whose bytes are given."""
     target = field.storage_type
     if not (_is_bytes(source) or is_text(source)):
         raise mismatch(source, target, where)

@@ -189,7 +189,7 @@ def _rebuilt(array: pa.Array, inner: list[Convert | None]) -> pa.Array:
 
 
 def _whole_numbers(array: pa.Array, where: str, *, is_signed: bool) -> pa.Array:
-    """Return 128 bits of DuckDB's as a decimal."""
+    """Return DuckDB's 128-bit integers as decimals."""
     storage = array.storage if isinstance(array, pa.ExtensionArray) else array
     validity, data = storage.buffers()
     words = (

@@ -23,7 +23,7 @@ _SPELLED: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 def uuids_from_texts(texts: pa.Array) -> pa.Array:
-    """Return UUIDs of any kind of strings, which spell them with hyphens, as an array of `arrow.uuid`.
+    """Parse UUIDs that strings of any kind spell with hyphens into an array of `arrow.uuid`.
 
     Raises:
         InvalidInputError: A text is no UUID.
@@ -48,7 +48,7 @@ def uuids_from_texts(texts: pa.Array) -> pa.Array:
 
 
 def texts_from_uuids(uuids: pa.Array) -> pa.Array:
-    """Return UUIDs of 16 bytes each as strings, in small letters and with hyphens."""
+    """Spell UUIDs of 16 bytes each as strings, in lower case and with hyphens."""
     storage = uuids.storage if isinstance(uuids, pa.ExtensionArray) else uuids
     rows = len(storage)
     data = (

@@ -14,14 +14,14 @@ from lance_duck.errors import CorruptError, InvalidInputError
 
 
 def validity_buffer(valid: Valid) -> pa.Buffer | None:
-    """Return Arrow validity bitmap of one flag a slot; None when all are valid."""
+    """Return the Arrow validity bitmap of one flag per slot; None when all slots are valid."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def block_to_arrow(
     block: Block, arrow_type: pa.DataType, valid: Valid, where: str, stored: pa.DataType | None = None
 ) -> pa.Array:
-    """Return array of a storage type (no extension type) with the values of a block.
+    """Return the array of a storage type (no extension type) with the values of a block.
 
     Args:
         block: Values, one a slot.
@@ -86,7 +86,7 @@ def _fixed(
 
 
 def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSizeList:
-    """Return items of lists whose encoding says no more than their width."""
+    """Return the items of lists whose encoding says no more than their width."""
     size = arrow_type.list_size
     bits = block.bits // size if size else 0
     if not size or bits * size != block.bits or bits % 8:
@@ -121,7 +121,7 @@ def _check_indices(block: Dictionary, where: str) -> Dictionary:
 
 
 def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.DataType | None) -> Block:
-    """Return dictionary entries in the wanted form if all of them fit; values are checked again one by one."""
+    """Return the dictionary entries in the wanted type if all of them fit; values are checked again one by one."""
     if not isinstance(items, FixedWidth):
         return items
     try:

@@ -92,7 +92,7 @@ def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _without_null_entries(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return null rows in place of rows that name an entry that is null."""
+    """Make the rows null that name a null entry."""
     valid = array.dictionary.is_valid().take(array.indices).fill_null(False)
     indices = pc.if_else(valid, array.indices, pa.scalar(None, array.indices.type))
     return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)

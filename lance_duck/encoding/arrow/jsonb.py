@@ -38,7 +38,7 @@ _REASONS = {TOO_SHORT: "value ends within a member", BAD_TYPE: "unknown kind of 
 
 
 def jsonb_to_text(block: Block, where: str) -> Block:
-    """Return text of JSONB values; an empty value gives an empty text.
+    """Return the text of JSONB values; an empty value gives an empty text.
 
     Raises:
         CorruptError: A value is not JSONB.
@@ -69,7 +69,7 @@ def jsonb_to_text(block: Block, where: str) -> Block:
 
 
 def float_text(value: float) -> str:
-    """Return shortest text of a float as JSON; null for what JSON cannot say."""
+    """Return the shortest JSON text of a float; null for what JSON cannot say."""
     text = repr(value)
     if "n" in text:
         return "null"
@@ -83,7 +83,7 @@ def float_text(value: float) -> str:
 
 
 def jsonb_to_text_reference(value: bytes) -> str:
-    """Return text of one value, plainly."""
+    """Return the text of one value, plainly."""
     head = int.from_bytes(value[:4], "big")
     kind = head >> 28
     count = 1 if kind == 2 else head & 0x0FFFFFFF

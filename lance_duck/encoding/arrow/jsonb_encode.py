@@ -40,7 +40,7 @@ _REASONS: Final = {
 
 
 def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
-    """Return JSONB values of an array of texts; a null gives no bytes.
+    """Encode an array of JSON texts as JSONB; a null gives no bytes.
 
     NaN, Infinity and -Infinity are taken, and half of a surrogate pair stays as it is written.
 
@@ -69,7 +69,7 @@ def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
 
 
 def encode_jsonb_reference(text: str) -> bytes:
-    """Return JSONB of one text without half surrogate pairs, plainly."""
+    """Encode one JSON text without half surrogate pairs as JSONB, in plain Python."""
     return _value(json.loads(text) if text else None)
 
 
@@ -142,7 +142,7 @@ def _text_buffers(texts: pa.Array) -> tuple[Bytes, NDArray[np.int64]]:
 
 
 def _slice_bounds(offsets: NDArray[np.int64]) -> list[int]:
-    """Return rows at which slices of about `_SLICE` bytes begin, and their number last."""
+    """Return the rows at which slices of about `_SLICE` bytes begin, and their number last."""
     rows, total = len(offsets) - 1, int(offsets[-1] - offsets[0])
     cuts = np.searchsorted(offsets, offsets[0] + np.arange(_SLICE, total, _SLICE))
     return [int(cut) for cut in np.unique([0, *cuts, rows])]

@@ -119,5 +119,5 @@ def _slice(block: Block, start: int, stop: int) -> Block:
 
 
 def _width(bits: int) -> int:
-    """Return bytes of a value."""
+    """Return the bytes of a value."""
     return 1 if bits == 1 else bits // 8

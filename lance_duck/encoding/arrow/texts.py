@@ -19,7 +19,7 @@ _MAX_OFFSET = np.iinfo(np.int32).max
 
 
 def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    """Return array of values of any length; texts are checked to be UTF-8, since who takes them in relies on it.
+    """Return the array of values of any length; texts are checked to be UTF-8, since who takes them in relies on it.
 
     Raises:
         CorruptError: The type has another form, offsets lead out of the data, or a text is no UTF-8.
@@ -67,7 +67,7 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
 def looked_up_texts(
     items: VariableWidth, block: Dictionary, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str
 ) -> pa.Array:
-    """Return array of the items that a dictionary's indices stand for; views share the bytes of the items.
+    """Return the array of the items that a dictionary's indices stand for; views share the bytes of the items.
 
     Raises:
         CorruptError: The type has another form, or offsets lead out of the data.

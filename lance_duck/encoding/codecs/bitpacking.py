@@ -73,7 +73,7 @@ class InlineBitpacking:
         return FixedWidth(self.bits, out.view(np.uint8), total)
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
-        """Return values of one buffer."""
+        """Return the values of one buffer."""
         return self.decode_chunks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
@@ -90,7 +90,7 @@ class InlineBitpacking:
         return pb.CompressiveEncoding(inline_bitpacking=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return blocks of 1024 values, or of what is left of a chunk, each as wide as its widest value."""
+        """Return the blocks of 1024 values, or of what is left of a chunk, each as wide as its widest value."""
         words = words_of(block, self.bits, "inline bitpacking")
         blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
         out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
@@ -150,7 +150,7 @@ class OutOfLineBitpacking:
         return FixedWidth(self.bits, out.view(np.uint8), total)
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
-        """Return values of one buffer."""
+        """Return the values of one buffer."""
         return self.decode_chunks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
@@ -168,7 +168,7 @@ class OutOfLineBitpacking:
         return pb.CompressiveEncoding(out_of_line_bitpacking=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return values of at most `width` bits, the tail of each chunk in the shorter of its two forms."""
+        """Return the values of at most `width` bits, the tail of each chunk in the shorter of its two forms."""
         words = words_of(block, self.bits, "out-of-line bitpacking")
         ends = np.cumsum(self.sizes(counts))
         out = np.empty(int(ends[-1]), np.uint8)
@@ -176,7 +176,7 @@ class OutOfLineBitpacking:
         return ((out, ends),)
 
     def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return bytes of chunks of so many values."""
+        """Return the bytes of chunks of so many values."""
         packed = self.width * ROW_BYTES
         tails: NDArray[np.int64] = np.minimum(counts % BLOCK * (self.bits // 8), packed)
         return counts // BLOCK * packed + tails

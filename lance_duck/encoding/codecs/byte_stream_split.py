@@ -58,7 +58,7 @@ class ByteStreamSplit:
         return FixedWidth(self.bits, out.view(np.uint8), total)
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
-        """Return values of one buffer."""
+        """Return the values of one buffer."""
         return self.decode_chunks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:

@@ -68,7 +68,7 @@ class FixedSizeListCodec:
         return self.inner.num_buffers + self.has_validity
 
     def decode_chunks(self, chunks: Chunks) -> FixedSizeList:
-        """Return lists of all chunks."""
+        """Return the lists of all chunks."""
         most = np.full(len(chunks.counts), MAX_ITEMS // self.dimension, np.int64)
         count = justified(chunks.counts, most, "fixed size list")
         counts = chunks.counts * self.dimension
@@ -92,7 +92,7 @@ class FixedSizeListCodec:
         raise no_form("fixed size list", "level")
 
     def decode_values(self, values: Block) -> FixedSizeList:
-        """Return lists that were zipped one by one: FixedWidth of all bits of a list, validity included."""
+        """Return the lists that were zipped one by one: FixedWidth of all bits of a list, validity included."""
         levels, bits = self._levels()
         total = prod(level.dimension for level in levels)
         fixed = fixed_values(values, self._value_bytes(levels, bits) * 8, "fixed size list")
@@ -127,7 +127,7 @@ class FixedSizeListCodec:
         return pb.CompressiveEncoding(fixed_size_list=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return validity of the items, if they may be null, and the items."""
+        """Return the validity of the items, if they may be null, and the items."""
         lists = _lists(block, self.dimension)
         counts = counts * self.dimension
         items = self.inner.encode_chunks(lists.items, counts)

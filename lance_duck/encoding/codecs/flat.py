@@ -70,7 +70,7 @@ class Flat:
         return FixedWidth(self.bits, out, total)
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
-        """Return values of one buffer; a view unless they are bits."""
+        """Return the values of one buffer; a view unless they are bits."""
         return self.decode_chunks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:

@@ -115,15 +115,15 @@ class Fsst:
         return pb.CompressiveEncoding(fsst=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return codes of all chunks."""
+        """Return the codes of all chunks."""
         return self.inner.encode_chunks(self.replace(block), counts)
 
     def encode_block(self, block: Block) -> Bytes:
-        """Return codes in one buffer."""
+        """Return the codes in one buffer."""
         return self.inner.encode_block(self.replace(block))
 
     def encode_values(self, block: Block) -> Block:
-        """Return codes of each value."""
+        """Return the codes of each value."""
         return self.inner.encode_values(self.replace(block))
 
     def replace(self, block: Block) -> VariableWidth:

@@ -50,14 +50,14 @@ class SymbolTable:
 
 
 def train_on(values: VariableWidth) -> SymbolTable:
-    """Return symbols for the values, from a sample of them."""
+    """Return the symbols for the values, from a sample of them."""
     small = int(values.offsets[-1]) - int(values.offsets[0]) < SMALL
     sample = sample_values(values, 0, SAMPLE // 2 if small else SAMPLE)
     return train(sample, FEWER_ROUNDS if small else ROUNDS)
 
 
 def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
-    """Return symbols for values like those of the sample."""
+    """Return the symbols for values like those of the sample."""
     table = _table(np.empty(0, np.uint64), np.empty(0, np.uint8))
     singles, pairs = np.empty(KINDS, np.int32), np.empty(KINDS * KINDS, np.int32)
     for turn in range(rounds):

@@ -72,11 +72,11 @@ class PackedStructCodec:
         return 1
 
     def decode_chunks(self, chunks: Chunks) -> blocks.PackedStruct:
-        """Return fields of all chunks."""
+        """Return the fields of all chunks."""
         return self._split(self.rows.decode_chunks(chunks))
 
     def decode_block(self, buffer: Bytes, count: int) -> blocks.PackedStruct:
-        """Return fields of the rows in one buffer."""
+        """Return the fields of the rows in one buffer."""
         return self._split(self.rows.decode_block(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> Block:
@@ -84,7 +84,7 @@ class PackedStructCodec:
         raise no_form("packed struct", "level")
 
     def decode_values(self, values: Block) -> blocks.PackedStruct:
-        """Return fields of single rows."""
+        """Return the fields of single rows."""
         return self._split(self.rows.decode_values(values))
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -93,15 +93,15 @@ class PackedStructCodec:
         return pb.CompressiveEncoding(packed_struct=pb.PackedStruct(bits_per_value=bits, values=self.rows.to_proto()))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return rows of all chunks."""
+        """Return the rows of all chunks."""
         return self.rows.encode_chunks(self.encode_values(block), counts)
 
     def encode_block(self, block: Block) -> Bytes:
-        """Return rows in one buffer."""
+        """Return the rows in one buffer."""
         return self.rows.encode_block(self.encode_values(block))
 
     def encode_values(self, block: Block) -> FixedWidth:
-        """Return single rows."""
+        """Encode single rows."""
         fields = _fields(block, len(self.widths))
         stride = self.rows.bits // 8
         out = np.empty(block.count * stride, np.uint8)
@@ -179,7 +179,7 @@ class VariablePackedStruct:
         raise no_form("variable packed struct", "level")
 
     def decode_values(self, values: Block) -> blocks.PackedStruct:
-        """Return fields of single rows, each decoded by its own codec."""
+        """Return the fields of single rows, each decoded by its own codec."""
         rows = variable_values(values, "variable packed struct")
         data = readonly(rows.data)
         if not ascending_within(readonly(rows.offsets), len(data)):
@@ -213,7 +213,7 @@ class VariablePackedStruct:
         raise no_form("variable packed struct", "block")
 
     def encode_values(self, block: Block) -> VariableWidth:
-        """Return single rows, each field encoded by its own codec."""
+        """Encode single rows, each field by its own codec."""
         columns = zip(self.fields, _fields(block, len(self.fields)), strict=True)
         values = [(field, field.codec.encode_values(values)) for field, values in columns]
         sizes = np.zeros(block.count, np.int64)

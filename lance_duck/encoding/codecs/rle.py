@@ -75,11 +75,11 @@ class Rle:
         return self._expand(chunks.data, chunks.starts[0], chunks.starts[1], runs, chunks.counts)
 
     def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
-        """Return values of one buffer in block form."""
+        """Return the values of one buffer in block form."""
         return self.decode_blocks(one_chunk(buffer, count))
 
     def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return values of chunks that hold one buffer in block form each."""
+        """Return the values of chunks that hold one buffer in block form each."""
         width = self.bits // 8
         starts, sizes = chunks.starts[0], chunks.sizes[0]
         if (sizes < HEAD).any():
@@ -101,7 +101,7 @@ class Rle:
         return pb.CompressiveEncoding(rle=pb.Rle(values=values, run_lengths=lengths))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return values of the runs, and their lengths; a chunk begins a run."""
+        """Return the values of the runs, and their lengths; a chunk begins a run."""
         values, lengths, ends = self._runs(block, counts)
         return (values.view(np.uint8), ends * values.itemsize), (lengths, ends)
 
@@ -123,7 +123,7 @@ class Rle:
         raise no_form("rle", "per-value")
 
     def _runs(self, block: Block, counts: NDArray[np.int64]) -> tuple[NDArray[Any], Bytes, NDArray[np.int64]]:
-        """Return values of runs, their lengths, and where the runs of each chunk end."""
+        """Return the values of runs, their lengths, and where the runs of each chunk end."""
         words = words_of(block, self.bits, "rle")
         ends = np.empty(len(counts), np.int64)
         count_runs(words, counts, ends)

@@ -78,7 +78,7 @@ class Variable:
         return VariableWidth(offsets, data[: int(offsets[-1])])
 
     def decode_block(self, buffer: Bytes, count: int) -> VariableWidth:
-        """Return views of one buffer."""
+        """Return the views of one buffer."""
         width, place, start = _block_head(buffer)
         if not start <= place <= len(buffer) or (place - start) // width <= count or count < 0:
             raise CorruptError(
@@ -111,7 +111,7 @@ class Variable:
         return pb.CompressiveEncoding(variable=pb.Variable(offsets=offsets))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return offsets and bytes of each chunk, padded to a multiple of an offset's bytes."""
+        """Return the offsets and bytes of each chunk, padded to a multiple of an offset's bytes."""
         values = variable_values(block, "variable")
         width = self.offset_bits // 8
         size = int(values.offsets[-1]) - int(values.offsets[0])
@@ -121,7 +121,7 @@ class Variable:
         return ((out[: int(ends[-1])], ends),)
 
     def encode_block(self, block: Block) -> Bytes:
-        """Return head, offsets and bytes."""
+        """Encode the head, the offsets and the bytes."""
         values = variable_values(block, "variable")
         width = self.offset_bits // 8
         word = np.dtype(f"<i{width}")
@@ -136,7 +136,7 @@ class Variable:
 
 
 def _block_head(buffer: Bytes) -> tuple[int, int, int]:
-    """Return width of an offset, place of the bytes, place of the offsets."""
+    """Return the width of an offset, place of the bytes, place of the offsets."""
     old = bool(buffer[1:4].any())
     bits = int.from_bytes(buffer[: 1 if old else 4].tobytes(), "little")
     if bits not in (32, 64):

@@ -73,7 +73,7 @@ class BlobReader:
 
 
 def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[VariableWidth]:
-    """Return bytes that descriptions (position, size) stand for.
+    """Return the bytes that descriptions (position, size) stand for.
 
     Raises:
         CorruptError: A description leads out of the file, or they overlap.

@@ -62,7 +62,7 @@ class LevelChunks:
     counts: Int64s
 
     def before(self) -> Int64s:
-        """Return levels before each chunk: int64 (chunks + 1,)."""
+        """Return the levels before each chunk: int64 (chunks + 1,)."""
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.counts)])
 
 
@@ -126,7 +126,7 @@ def decode_values(
 
 
 def as_dictionary(block: Block, dictionary: Block, layers: Layers, def_: Levels | None, where: str) -> Dictionary:
-    """Return values as places in a dictionary.
+    """Return the values as places in a dictionary.
 
     Raises:
         CorruptError: They are no numbers, or that of a valid value is too high.
@@ -144,7 +144,7 @@ def as_dictionary(block: Block, dictionary: Block, layers: Layers, def_: Levels 
 
 
 def plain_width(codec: Codec) -> int | None:
-    """Return bytes of a value when chunks hold values as they are, one after the other; else None."""
+    """Return the bytes of a value when chunks hold values as they are, one after the other; else None."""
     if isinstance(codec, LowFlat):
         codec = codec.whole
     if isinstance(codec, Flat) and codec.bits % 8 == 0:
@@ -156,7 +156,7 @@ def plain_width(codec: Codec) -> int | None:
 
 
 def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, place: Int64s, where: str) -> Block:
-    """Return values at places in chunks of plain values, of which no other value is touched.
+    """Return the values at places in chunks of plain values, of which no other value is touched.
 
     Args:
         parsed: The chunks.

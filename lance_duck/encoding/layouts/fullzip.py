@@ -184,7 +184,7 @@ class FullZipReader:
         return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
 
     def _split_fixed(self, data: Bytes, count: int) -> Leaf:
-        """Return entries of one size: no list, so that each has a slot."""
+        """Return the entries of one size: no list, so that each has a slot."""
         layout = self._layout
         entries = data.reshape(count, layout.control + layout.width)
         words = np.ascontiguousarray(entries[:, : layout.control]).view(f"<u{layout.control}").reshape(count)

@@ -160,7 +160,7 @@ class MiniBlockReader:
         return self._choose(block, levels, starts, stops, count)
 
     def _row_levels(self, rows: Rows, chunks: Int64s, levels: LevelChunks, index: RowIndex) -> tuple[Int64s, Int64s]:
-        """Return ranges of levels: one for all rows of a slice, else one a row."""
+        """Return the ranges of levels: one for all rows of a slice, else one a row."""
         assert levels.rep is not None
         if len(chunks) == 0:
             return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)

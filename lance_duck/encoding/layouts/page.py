@@ -52,7 +52,7 @@ class Page:
     encoding: EncodingDescription
 
     def buffer_size(self, index: int) -> int:
-        """Return bytes of a buffer.
+        """Return the bytes of a buffer.
 
         Raises:
             CorruptError: The page has no such buffer.
@@ -62,7 +62,7 @@ class Page:
         return self.buffers[index][1]
 
     def byte_range(self, index: int, start: int = 0, size: int | None = None) -> ByteRange:
-        """Return part of a buffer: `size` bytes from `start`, or the rest.
+        """Return the part of a buffer: `size` bytes from `start`, or the rest.
 
         Raises:
             CorruptError: The buffer is missing or shorter than that.

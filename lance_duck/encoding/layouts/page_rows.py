@@ -12,7 +12,7 @@ Int64s = NDArray[np.int64]
 
 
 def check_rows(rows: Rows, num_rows: int) -> int:
-    """Return count the chosen rows.
+    """Count the selected rows, after checking that they lie in the page.
 
     Raises:
         InternalError: Rows are not ascending, or lie outside of [0, num_rows).
@@ -44,7 +44,7 @@ def as_array(rows: Rows) -> Int64s:
 
 
 def runs(ids: Int64s) -> tuple[Int64s, Int64s]:
-    """Return first and last (inclusive) of each run of adjacent numbers in a strictly ascending array."""
+    """Return the first and last (inclusive) of each run of adjacent numbers in a strictly ascending array."""
     breaks = np.flatnonzero(ids[1:] != ids[:-1] + 1)
     first = np.concatenate([np.zeros(1, dtype=np.int64), breaks + 1])
     return ids[first], ids[np.append(breaks, len(ids) - 1)]

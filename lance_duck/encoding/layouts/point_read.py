@@ -62,7 +62,7 @@ class FewValues:
         return _pick_of(layout.values) is not None and (layout.def_ is None or _pick_of(layout.def_) is not None)
 
     def take(self, rows: Int64s) -> Leaf:
-        """Return values of rows of the page, at least one.
+        """Return the values of rows of the page, at least one.
 
         Raises:
             CorruptError: A chunk that holds one contradicts itself, or the page has no such row.

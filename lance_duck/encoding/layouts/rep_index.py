@@ -31,7 +31,7 @@ class RowIndex:
     continues: NDArray[np.bool_]
 
     def chunk_of(self, rows: Int64s) -> Int64s:
-        """Return chunk in which each row begins."""
+        """Return the chunk in which each row begins."""
         chunk: Int64s = self.first_row.searchsorted(rows, side="right") - 1
         return chunk
 

@@ -47,7 +47,7 @@ class EncodedArray(Protocol):
 
 
 def both_valid(one: Bytes | None, other: Bytes | None) -> Bytes | None:
-    """Return validity of values that are valid when both say so."""
+    """Return the validity of values that are valid when both say so."""
     if one is None or other is None:
         return other if one is None else one
     return np.bitwise_and(one, other)

@@ -95,6 +95,6 @@ class BitpackedForNonNeg:
 
 
 def touched(runs: RowRuns) -> RowRuns:
-    """Return runs of the chunks that `runs` need."""
+    """Return the runs of the chunks that `runs` need."""
     starts, stops = runs.starts // CHUNK, (runs.stops + CHUNK - 1) // CHUNK
     return merged(np.maximum(starts, np.concatenate(([0], stops[:-1]))) if len(starts) else starts, stops)

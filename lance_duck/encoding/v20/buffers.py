@@ -68,7 +68,7 @@ class StoredBuffer:
         return out
 
     def read_around(self, starts: Ints, stops: Ints) -> Request[tuple[Bytes, Ints]]:
-        """Return bytes that hold the extents, and where in them each begins; extents ascend and may share bytes.
+        """Return the bytes that hold the extents, and where in them each begins; extents ascend and may share bytes.
 
         Raises:
             CorruptError: An extent reaches beyond the buffer.
@@ -136,7 +136,7 @@ def recent_buffers() -> LruCache[Bytes]:
 
 
 def byte_extents(runs: RowRuns, bits: int) -> tuple[Ints, Ints]:
-    """Return first, and one past the last, byte of each run of `bits`-bit values."""
+    """Return the first byte, and one past the last, of each run of `bits`-bit values."""
     if bits % 8 == 0:
         return runs.starts * (bits // 8), runs.stops * (bits // 8)
     return runs.starts * bits // 8, (runs.stops * bits + 7) // 8

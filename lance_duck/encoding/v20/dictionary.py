@@ -38,7 +38,7 @@ class DictionaryArray:
         return self.indices.capacity
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return dictionary values; null where the index or the item is."""
+        """Return the dictionary values; null where the index or the item is."""
         if self._kept:
             places, items = (yield from self.indices.read(runs)), self._kept[0]
         else:

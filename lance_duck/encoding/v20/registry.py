@@ -81,7 +81,7 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
 
 
 def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
-    """Return reader of the ends of a page of lists; `num_items` of the description limits them.
+    """Return the reader of the ends of a page of lists; `num_items` of the description limits them.
 
     Raises:
         CorruptError: Not a list encoding, or one that contradicts itself.

@@ -71,7 +71,7 @@ def span(start: int, stop: int) -> RowRuns:
 
 
 def merged(starts: Ints, stops: Ints) -> RowRuns:
-    """Return runs from ascending extents that may be empty or touch each other."""
+    """Return the runs from ascending extents that may be empty or touch each other."""
     filled = stops > starts
     if not filled.all():
         starts, stops = starts[filled], stops[filled]
@@ -82,7 +82,7 @@ def merged(starts: Ints, stops: Ints) -> RowRuns:
 
 
 def runs_of_rows(rows: Rows, num_rows: int) -> RowRuns:
-    """Return runs of the rows of a column of `num_rows`.
+    """Return the runs of the rows of a column of `num_rows`.
 
     Raises:
         InvalidInputError: A row outside the column, a step other than 1, rows that do not ascend.

@@ -62,7 +62,7 @@ class Outline:
 
 
 def unfold_items(outline: Outline, array: pa.Array) -> Outline:
-    """Return entries with the nulls of an item layer: a struct, or values."""
+    """Return the entries with the nulls of an item layer: a struct, or values."""
     valid = valid_flags(array)
     mark = outline.marks + 1
     holes = outline.holes
@@ -79,7 +79,7 @@ def unfold_items(outline: Outline, array: pa.Array) -> Outline:
 
 
 def unfold_fixed(outline: Outline, array: pa.FixedSizeListArray, where: str) -> tuple[Outline, pa.Array]:
-    """Return entries of the items of fixed-size lists, and the items.
+    """Return the entries of the items of fixed-size lists, and the items.
 
     Raises:
         UnsupportedError: The lists are inside of lists.
@@ -94,7 +94,7 @@ def unfold_fixed(outline: Outline, array: pa.FixedSizeListArray, where: str) -> 
 
 
 def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline, pa.Array]:
-    """Return entries of the items of lists, and the items of those that are neither null nor below a null.
+    """Return the entries of the items of lists, and the items of those that are neither null nor below a null.
 
     Args:
         outline: Entries of the lists.

@@ -89,7 +89,7 @@ class BlobPlace:
 
 
 def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace | None]:
-    """Return places of blobs, None for nulls; nothing is opened.
+    """Return the places of blobs, None for nulls; nothing is opened.
 
     Args:
         descriptions: As a scan gives them: (position, size), or with kind, blob_id and blob_uri.
@@ -118,7 +118,7 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
 
 
 def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]] | None:
-    """Return positions and sizes of blobs that all lie in the data file, or None."""
+    """Return the positions and sizes of blobs that all lie in the data file, or None."""
     kinds, positions, sizes = (
         descriptions.field(name).to_numpy(zero_copy_only=False) for name in ("kind", "position", "size")
     )

@@ -50,7 +50,7 @@ class ListPages:
         return int(self.items[-1])
 
     def read(self, runs: RowRuns) -> Request[EndRows]:
-        """Return runs of lists; their items are counted over all pages."""
+        """Return the runs of lists; their items are counted over all pages."""
         parts = runs.split(self.bounds)
         found = yield from gather([located(self.ends[page].read(part), self.where[page]) for page, part in parts])
         if not found:
@@ -108,7 +108,7 @@ class ListNode:
         return False
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return lists of the rows: first their ends, then the rows of the items between."""
+        """Return the lists of the rows: first their ends, then the rows of the items between."""
         rows = yield from self.pages.read(runs)
         items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
         storage = storage_type(self.arrow_type)
@@ -137,7 +137,7 @@ class TextNode:
         return False
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return strings of the rows."""
+        """Return the strings of the rows."""
         rows = yield from self.pages.read(runs)
         items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
         data = np.frombuffer(items.buffers()[1] or b"", np.uint8, len(items), items.offset)
@@ -150,7 +150,7 @@ def _flags(rows: EndRows) -> Bytes:
 
 
 def list_offsets(offsets: Ints, storage: pa.DataType, where: str) -> NDArray[np.int32] | Ints:
-    """Return offsets of the width that the Arrow type has.
+    """Return the offsets of the width that the Arrow type has.
 
     Raises:
         InvalidInputError: More items than 32 bits can count.

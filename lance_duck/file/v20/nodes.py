@@ -86,7 +86,7 @@ class LeafNode:
         return bool(pages) and all(isinstance(self._array(page), DictionaryArray) for page in pages)
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return values of the rows."""
+        """Return the values of the rows."""
         parts = runs.split(self._bounds)
         pages = self._column.pages
         found = yield from gather([located(self._array(page).read(part), pages[page].where) for page, part in parts])
@@ -113,7 +113,7 @@ class LeafNode:
 
 
 def page_bounds(column: ColumnMetadata, where: str) -> Ints:
-    """Return first row of each page and one past the last, int64.
+    """Return the first row of each page, and one past the last row, int64.
 
     Raises:
         CorruptError: More rows than a file can have.
@@ -140,7 +140,7 @@ class MissingNode:
         return False
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return nulls."""
+        """Read rows, all null."""
         yield from ()
         return pa.nulls(runs.count, self.arrow_type)
 
@@ -159,7 +159,7 @@ class StructNode:
         return False
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return structs of what the children give."""
+        """Return the structs of what the children give."""
         children = yield from gather([child.read(runs) for child in self.children])
         storage = storage_type(self.arrow_type)
         return wrapped(pa.Array.from_buffers(storage, runs.count, [None], children=children), self.arrow_type)
@@ -176,14 +176,14 @@ def located(request: Request[T], where: str) -> Request[T]:
 
 
 def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return type that an extension type is stored as; other types are their own."""
+    """Return the type that an extension type is stored as; other types are their own."""
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     return arrow_type
 
 
 def wrapped(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """Return values of a storage type as its extension type."""
+    """Return the values of a storage type as its extension type."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(arrow_type, wrapped(values, arrow_type.storage_type))
     return values

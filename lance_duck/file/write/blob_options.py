@@ -113,7 +113,7 @@ class BlobOptions:
 
 
 def _below(uri: str, base: str) -> str | None:
-    """Return name of a file below a base path, None when it lies elsewhere."""
+    """Return the name of a file below a base path, None when it lies elsewhere."""
     here, root = local_path(uri), local_path(base)
     if (here is None) != (root is None):
         return None

@@ -84,7 +84,7 @@ class PlainBlobWriter:
         self._space = space
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Return position and size of each; (0, 0) for one without bytes."""
+        """Return the position and size of each; (0, 0) for one without bytes."""
         positions, sizes = append_values(_binary(array), self._space)
         return _struct(BLOB_V1_SCAN, [pa.array(positions), pa.array(sizes)], array)
 
@@ -204,7 +204,7 @@ class BlobWriter:
         columns.uris = dict(zip(rows.tolist(), (name for _, name in places), strict=True))
 
     def _parts(self, array: pa.StructArray, rows: NDArray[np.int64]) -> tuple[Places, Places]:
-        """Return position and size of the parts of external files; (0, 0) for all of one."""
+        """Return the position and size of the parts of external files; (0, 0) for all of one."""
         if array.type.num_fields < _NUM_MEMBERS:
             return np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)
         position, size = (array.field(name).take(pa.array(rows)) for name in ("position", "size"))
@@ -264,7 +264,7 @@ def _binary(array: pa.Array) -> pa.LargeBinaryArray:
 
 
 def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]:
-    """Return offsets and bytes of an array."""
+    """Return the offsets and bytes of an array."""
     _, offsets, data = array.buffers()
     raw = _NONE if data is None else np.frombuffer(data, np.uint8)
     if offsets is None or len(array) == 0:
@@ -273,5 +273,5 @@ def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]
 
 
 def _struct(kind: pa.StructType, members: list[pa.Array], nulls: pa.Array) -> pa.StructArray:
-    """Return structs that are null where `nulls` is."""
+    """Return the structs that are null where `nulls` is."""
     return pa.StructArray.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=members)

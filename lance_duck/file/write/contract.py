@@ -68,7 +68,7 @@ class ColumnWriter(Protocol):
 
 
 def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_bytes: int | None = None) -> int:
-    """Return bytes of values after which a page of a column is cut.
+    """Return the bytes of values after which a page of a column is cut.
 
     Args:
         num_columns: Top-level columns of the file.
@@ -86,7 +86,7 @@ def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_b
 
 
 def num_bytes(data: pa.Array | pa.RecordBatch) -> int:
-    """Return bytes that the values of an array or a batch take; about, where views of texts cannot be measured."""
+    """Return the bytes that the values of an array or a batch take; about, where views of texts cannot be measured."""
     try:
         return int(data.nbytes)
     except pa.ArrowTypeError:  # views, before pyarrow 23

@@ -66,7 +66,7 @@ class Paging:
 
 
 def num_bytes(array: pa.Array) -> int:
-    """Return bytes that the values of an array take; of a dictionary those of the indices alone."""
+    """Return the bytes that the values of an array take; of a dictionary those of the indices alone."""
     return int(array.indices.nbytes if pa.types.is_dictionary(array.type) else array.nbytes)
 
 

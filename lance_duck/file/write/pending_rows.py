@@ -73,7 +73,7 @@ class PendingRows:
         return PendingRows(values, kept, self.num_rows, self.stride)
 
     def _bounds(self) -> tuple[Int64s, Int64s]:
-        """Return entries and slots before each row, and after all."""
+        """Return the entries and slots before each row, and after all."""
         begins, holes = self.outline.begins, self.outline.holes
         if begins is None:
             entries = np.arange(self.num_rows + 1, dtype=np.int64) * self.stride
@@ -98,12 +98,12 @@ class PendingRows:
 
 
 def values_bytes(values: pa.Array) -> int:
-    """Return bytes of an array, without its dictionary."""
+    """Return the bytes of an array, without its dictionary."""
     return int(values.indices.nbytes if pa.types.is_dictionary(values.type) else values.nbytes)
 
 
 def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
-    """Return bytes of the values before each of these slots."""
+    """Return the bytes of the values before each of these slots."""
     if is_variable(values.type) and len(values):
         word = 8 if values.type in (pa.large_string(), pa.large_binary()) else 4
         offsets = np.frombuffer(values.buffers()[1], dtype=f"<i{word}")[values.offset :]

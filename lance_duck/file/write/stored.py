@@ -13,7 +13,7 @@ from lance_duck.wire.schema import Field
 
 
 def stored_type(field: Field) -> pa.DataType:
-    """Return storage type of a leaf field, with no extension type at any depth."""
+    """Return the storage type of a leaf field, without extension types at any depth."""
     return pa.large_binary() if field.is_json else plain_type(field.arrow_type)
 
 

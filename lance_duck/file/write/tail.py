@@ -109,7 +109,7 @@ def _packed(url: str, message: Message) -> file2_pb2.Encoding:
 
 
 def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
-    """Return columns of a 2.0 file whose pages say where blobs lie."""
+    """Return the columns of a 2.0 file whose pages say where blobs lie."""
     if version != (2, 0):
         return set()
     places = physical_columns(schema.fields, version)
@@ -117,7 +117,7 @@ def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
 
 
 def _descriptor_fields(schema: Schema) -> list[file_pb2.Field]:
-    """Return fields as the file stores them: a `lance.blob.v2` is a packed struct that locates its bytes."""
+    """Return the fields as the file stores them: a `lance.blob.v2` is a packed struct that locates its bytes."""
     return schema_to_proto(Schema(tuple(_described(f) for f in schema.fields)))
 
 

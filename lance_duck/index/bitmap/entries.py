@@ -148,7 +148,7 @@ def _position(key: Any) -> tuple[bool, Any]:
 
 
 def _united(pieces: list[BitmapEntries], where: str) -> BitmapEntries:
-    """Return entries of several streams as one."""
+    """Return the entries of several streams as one."""
     if len(pieces) == 1:
         return pieces[0]
     all_keys = pa.concat_arrays([piece.keys for piece in pieces])

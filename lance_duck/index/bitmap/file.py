@@ -77,7 +77,7 @@ class BitmapFile:
         self._present: Present | None = None
 
     def rows(self, places: Places) -> RowSet:
-        """Return rows of any of some keys.
+        """Return the rows of any of some keys.
 
         Args:
             places: Of the keys in the file, ascending.
@@ -91,7 +91,7 @@ class BitmapFile:
         return RowSet.union(found)
 
     def each(self, places: Places) -> dict[int, RowSet]:
-        """Return rows of each of some keys, by place.
+        """Return the rows of each of some keys, by place.
 
         Raises:
             CorruptError: A bitmap is broken.
@@ -103,7 +103,7 @@ class BitmapFile:
         return {place: rows for place, rows in found.items() if rows is not None}
 
     def present(self) -> Present:
-        """Return rows of all keys but null; found once.
+        """Return the rows of all keys but null; found once.
 
         Raises:
             CorruptError: A bitmap is broken.
@@ -122,7 +122,7 @@ class BitmapFile:
         return self._present is None or self._present.is_disjoint
 
     def known(self, places: Places) -> int | None:
-        """Return number of rows of some keys at most, without reading anything; None where it is not known."""
+        """Return the number of rows of some keys at most, without reading anything; None where it is not known."""
         if len(places) <= _FEW:
             found, missing = self._look(places)
             if not len(missing):

@@ -90,7 +90,7 @@ class BitmapKeys:
         return len(self.nulls) + len(self.places)
 
     def find(self, query: Query) -> Places:
-        """Return places in the file of the keys that satisfy a query, ascending."""
+        """Return the places in the file of the keys that satisfy a query, ascending."""
         if isinstance(query, Null):
             return self.nulls
         if isinstance(query, Except):
@@ -100,12 +100,12 @@ class BitmapKeys:
         return np.sort(self.places[self._ranks(query)])
 
     def equal(self, values: pa.Array) -> list[Places]:
-        """Return places of the keys that equal each of some values, which are not null."""
+        """Return the places of the keys that equal each of some values, which are not null."""
         low, high = self._bounds(_comparable(values))
         return [np.sort(self.places[a:b]) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
     def _ranks(self, query: Query) -> Any:
-        """Return places in the order of queries: a slice or an array."""
+        """Return the places in the order of queries: a slice or an array."""
         if isinstance(query, Between):
             return self._between(query)
         if isinstance(query, HasPrefix):
@@ -142,7 +142,7 @@ class BitmapKeys:
         return slice(start, len(items) if end is None else bisect_left(items, end))
 
     def _bounds(self, values: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return ranks of the first key not below, and of the first key above each value."""
+        """Return the ranks of the first key not below, and of the first key above each value."""
         if isinstance(self._values, np.ndarray):
             return np.searchsorted(self._values, values, "left"), np.searchsorted(self._values, values, "right")
         items, targets = _Items(self._values), values.to_pylist()
@@ -164,7 +164,7 @@ class _Items(Sequence[Any]):
 
 
 def _comparable(values: pa.Array) -> NDArray[Any] | pa.Array:
-    """Return values without nulls in a form whose order is that of queries."""
+    """Return the values without nulls in a form whose order is that of queries."""
     if pt.is_floating(values.type):
         items = values.to_numpy(zero_copy_only=False)
         return (items.astype(np.float32) if items.itemsize == 2 else items) + 0.0  # -0.0 + 0.0 is 0.0

@@ -58,7 +58,7 @@ class BitmapIndex(BitmapSegment):
         return self.file.known(self.file.keys.find(query))
 
     def search(self, query: Query) -> Answer:
-        """Return rows for a query, all of them sure unless rows are known to have several keys."""
+        """Return the rows for a query, all of them sure unless rows are known to have several keys."""
         rows = self._all_but(query) if isinstance(query, Except) else self.file.rows(self.file.keys.find(query))
         return Answer.exactly(rows) if self.file.is_sound else Answer.at_most(rows)
 
@@ -86,7 +86,7 @@ class BitmapKind:
         return can_be_key(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return ranges, values, prefixes, null, and all but these."""
+        """Answer ranges, values, prefixes, nulls, and the complements of these."""
         return can_find(query, type_)
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BitmapIndex:
@@ -114,7 +114,7 @@ class BitmapKind:
         return Details(0)
 
     def can_follow(self) -> bool:
-        """Return entries can get new row names."""
+        """Return whether the segment can be rewritten with new row names: its entries can."""
         return True
 
 

@@ -54,7 +54,7 @@ class LabelListIndex(BitmapSegment):
         self.is_exact = file.metadata.get(_EXACT) == "1"
 
     def estimate(self, query: Query) -> int | None:
-        """Return rows of an answer at most, where its bitmaps are in memory."""
+        """Return the rows of an answer at most, where its bitmaps are in memory."""
         counts = [self.file.known(places) for places in self._places(query)]
         sizes = [size for size in counts if size is not None]
         if isinstance(query, ContainsAll):
@@ -62,7 +62,7 @@ class LabelListIndex(BitmapSegment):
         return sum(sizes) if len(sizes) == len(counts) else None
 
     def search(self, query: Query) -> Answer:
-        """Return rows for a query, sure where the file is exact."""
+        """Return the rows for a query, sure where the file is exact."""
         places = self._places(query)
         if isinstance(query, ContainsAll):
             rows = self._all(places)
@@ -71,7 +71,7 @@ class LabelListIndex(BitmapSegment):
         return Answer.exactly(rows) if self.is_exact else Answer.at_most(rows)
 
     def _places(self, query: Query) -> list[Places]:
-        """Return places of the keys that equal each of the values that a query asks for."""
+        """Return the places of the keys that equal each of the values that a query asks for."""
         return self.file.keys.equal(query.values) if isinstance(query, ContainsAny | ContainsAll) else []
 
     def _all(self, places: list[Places]) -> RowSet:
@@ -136,7 +136,7 @@ class LabelListKind:
         return Details(_VERSION if tells else 0)
 
     def can_follow(self) -> bool:
-        """Return entries can get new row names."""
+        """Return whether the segment can be rewritten with new row names: its entries can."""
         return True
 
 

@@ -21,7 +21,7 @@ _ROWS_AT_ONCE: Final = 1 << 18
 
 
 def grouped(group: NDArray[Any], rows: Names, groups: int) -> tuple[NDArray[np.int64], Names]:
-    """Return rows by group, ascending in each, each once; and how many there are in each."""
+    """Return the rows by group, ascending in each, each once; and how many there are in each."""
     if len(group) and not (group[1:] >= group[:-1]).all():
         if groups <= RADIX:
             order = np.argsort(group.astype(np.uint16), kind="stable")

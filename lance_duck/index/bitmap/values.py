@@ -33,7 +33,7 @@ def _sorts_well(values: pa.ChunkedArray) -> bool:
 
 
 def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
-    """Return keys in order, and for each value the place of its key; by sorting them."""
+    """Return the keys in order, and for each value the place of its key; by sorting them."""
     array = values.combine_chunks()
     items = sortable(array).to_numpy(zero_copy_only=False)
     order = np.argsort(items)
@@ -46,7 +46,7 @@ def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
 
 
 def _hashed(values: pa.ChunkedArray, type_: pa.DataType) -> tuple[pa.Array, NDArray[Any]]:
-    """Return keys in order, and for each value the place of its key; by looking up each value."""
+    """Return the keys in order, and for each value the place of its key; by looking up each value."""
     encoded = values.dictionary_encode(null_encoding="encode").combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # what older versions give
         encoded = encoded.unify_dictionaries().chunk(0)
@@ -58,7 +58,7 @@ def _hashed(values: pa.ChunkedArray, type_: pa.DataType) -> tuple[pa.Array, NDAr
 
 
 def _as_bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return integers in place of floats: every two bit patterns are keys of their own."""
+    """Return the bits of floats as integers: different bit patterns are different keys."""
     if not pt.is_floating(values.type):
         return values
     bits = {2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[values.type.byte_width]

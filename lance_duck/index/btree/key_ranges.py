@@ -106,7 +106,7 @@ def _between_floats(query: Between, type_: pa.DataType) -> list[Spans]:
 
 
 def _nans(type_: pa.DataType) -> list[Spans]:
-    """Return everything below -inf and above inf."""
+    """Return the ranges of NaN: below -inf and above inf."""
     return [Spans(None, _key(-np.inf, type_), high_open=True), Spans(_key(np.inf, type_), None, low_open=True)]
 
 

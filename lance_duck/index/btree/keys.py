@@ -172,7 +172,7 @@ def has_prefixes(type_: pa.DataType) -> bool:
 
 
 def float_dtype(type_: pa.DataType) -> np.dtype[Any]:
-    """Return type that numpy has for a float type."""
+    """Return the type that numpy has for a float type."""
     return _STORED[type_]
 
 
@@ -220,7 +220,7 @@ def _float_maker(dtype: np.dtype[Any]) -> Callable[[pa.Array], BTreeKeys]:
 
 
 def _decimal_maker(width: int) -> Callable[[pa.Array], BTreeKeys]:
-    """Return decimals as bytes, the highest first, with the sign turned round."""
+    """Return the decimals as bytes, the highest first, with the sign turned round."""
 
     def keys(values: pa.Array) -> FixedKeys:
         raw = _stored(values, np.dtype((np.uint8, (width,))))

@@ -66,7 +66,7 @@ class BTree:
         return _details(options)
 
     def can_follow(self) -> bool:
-        """Return entries can get new row names."""
+        """Return whether the segment can be rewritten with new row names: its entries can."""
         return True
 
 

@@ -73,18 +73,18 @@ class EntryLayout:
 
 
 def data_schema(type_: pa.DataType) -> pa.Schema:
-    """Return columns of the entries of a column of a type."""
+    """Return the columns of the entries of a column of a type."""
     return pa.schema([pa.field(VALUES, type_), pa.field(IDS, pa.uint64(), nullable=False)])
 
 
 def lookup_schema(type_: pa.DataType) -> pa.Schema:
-    """Return columns of the pages of a column of a type."""
+    """Return the columns of the pages of a column of a type."""
     counts = [pa.field(name, pa.uint32(), nullable=False) for name in (NULL_COUNT, PAGE)]
     return pa.schema([pa.field(MIN, type_), pa.field(MAX, type_), *counts])
 
 
 def lookup_metadata(page_rows: int) -> dict[str, str]:
-    """Return metadata of page_lookup.lance beside one page_data.lance."""
+    """Return the metadata of page_lookup.lance beside one page_data.lance."""
     return {BATCH_SIZE: str(page_rows), PARTITIONED: "false"}
 
 

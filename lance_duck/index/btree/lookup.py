@@ -98,17 +98,17 @@ class Lookup:
         return page + self.first, self._starts[page], within
 
     def span(self, page: int) -> tuple[int, int, int]:
-        """Return first entry of a page, its first value, and its end."""
+        """Return the first entry of a page, its first value, and its end."""
         start, stop = int(self.bounds[page]), int(self.bounds[page + 1])
         return start, min(max(start, self.nulls), stop), stop
 
     def least(self, page: int) -> BTreeKeys | None:
-        """Return least key of a page that has values, where it is known."""
+        """Return the least key of a page that has values, where it is known."""
         at = page - self.first - self.straddles
         return self.mins.part(at, at + 1) if at >= 0 else None
 
     def greatest(self, page: int) -> BTreeKeys:
-        """Return greatest key of a page that has values."""
+        """Return the greatest key of a page that has values."""
         at = page - self.first
         return self.maxs.part(at, at + 1)
 

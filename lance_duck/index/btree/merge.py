@@ -42,7 +42,7 @@ class SourceTree:
                 yield self._followed(rows, None)[0]
 
     def values(self, start: int, stop: int) -> tuple[pa.Array, Rows]:
-        """Return entries with a value from one place to another."""
+        """Return the entries with a value from one place to another."""
         values, rows = self.index.entries.read(start, stop)
         if values.null_count:
             raise CorruptError("a null among the values of a B-tree", where=self.index.lookup.where)
@@ -135,7 +135,7 @@ def _ranges(
 
 
 def _splitters(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], most: int) -> BTreeKeys | None:
-    """Return keys between the ranges, each once, ascending: some of those that are the greatest of a page."""
+    """Return the keys that divide the ranges, distinct and ascending: some of the greatest keys of pages."""
     lookups = [index.lookup for index in indexes]
     if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= most:
         return None
@@ -156,7 +156,7 @@ def _steps(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _row_bytes(index: BTreeIndex) -> int:
-    """Return bytes in memory for each entry that is sorted, judged by some pages."""
+    """Return the bytes in memory for each entry that is sorted, judged by some pages."""
     lookup = index.lookup
     pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, _SAMPLED_PAGES).astype(np.int64))
     spans = [lookup.span(page) for page in pages.tolist() if lookup.first < lookup.num_pages]

@@ -89,7 +89,7 @@ def _settle(words: Words, order: Places, same: NDArray[np.bool_]) -> None:
 
 
 def _order_of_wide(array: NDArray[Any]) -> Places:
-    """Return bytes of one width."""
+    """Return the bytes of one width."""
     width = array.dtype.itemsize
     padded = np.zeros((len(array), -(-width // _WORD) * _WORD), np.uint8)
     padded[:, :width] = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), width)

@@ -124,7 +124,7 @@ class BTreeIndex:
                     cut.settle(page, run)
 
     def _vague(self, spans: list[Spans], *, inner: bool = False) -> EntryRanges:
-        """Return spans from page to page around those of the entries; inner: within them."""
+        """Return the spans from page to page around those of the entries; inner: within them."""
         pairs = [ends_of(each, self.lookup) for each in spans]
         for low, high in pairs:
             (low if inner else high).skip(self.lookup)
@@ -160,5 +160,5 @@ def _joined(pairs: list[tuple[KeyBounds | End, KeyBounds | End]]) -> tuple[Int64
 
 
 def _portions(pages: list[int]) -> Iterator[list[int]]:
-    """Return pages that are looked into together."""
+    """Return the pages that are looked into together."""
     return (pages[at : at + _AT_ONCE] for at in range(0, len(pages), _AT_ONCE))

@@ -17,7 +17,7 @@ _WORDS = 56
 
 
 def row_bytes(size: int, count: int) -> int:
-    """Return bytes that it takes to sort an entry, where `count` values have `size` bytes."""
+    """Return the bytes that it takes to sort an entry, where `count` values have `size` bytes."""
     return _WORDS + _COPIES * -(-size // max(1, count))
 
 

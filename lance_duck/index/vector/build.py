@@ -117,7 +117,7 @@ def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spi
 
 
 def _usable(batch: pa.RecordBatch, metric: str) -> tuple[Rows, NDArray[Any]]:
-    """Return rows that can be neighbours, and their vectors."""
+    """Return the rows that can be neighbours, and their vectors."""
     vectors = vectors_of(batch.column(VALUE), metric=metric)
     names = batch.column(ROW).to_numpy()
     if vectors.usable.all():
@@ -190,7 +190,7 @@ def _is_joined(model: Model, num_vectors: int) -> bool:
 
 
 def number_type(type_: pa.DataType) -> np.dtype[Any]:
-    """Return type of stored numbers for a column of such numbers."""
+    """Return the type of stored numbers for a column of such numbers."""
     if type_ == pa.uint8() or pa.types.is_floating(type_):
         dtype: np.dtype[Any] = np.dtype(type_.to_pandas_dtype())
         return dtype

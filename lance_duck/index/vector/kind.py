@@ -77,7 +77,7 @@ class VectorKind:
         return merge(parts, rows, writer, options)
 
     def can_follow(self) -> bool:
-        """Return entries can get new row names."""
+        """Return whether the segment can be rewritten with new row names: its entries can."""
         return True
 
     def name_of(self, details: bytes) -> str | None:

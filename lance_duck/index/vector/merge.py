@@ -85,7 +85,7 @@ def model_of(index: Any) -> Model:
 
 
 def _item(files: VectorFiles) -> np.dtype[Any]:
-    """Return type of the numbers of centroids."""
+    """Return the type of the numbers of centroids."""
     ivf = ivf_of(files.index.global_buffer(int(files.index.metadata["lance:ivf"])), files.index.path)
     return np.dtype(_ITEMS.get(ivf.centroids_tensor.data_type, "f4"))
 

@@ -35,7 +35,7 @@ def metric_of(name: Any) -> str:
 
 
 def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDArray[np.float32]:
-    """Return distances of all vectors to all queries.
+    """Return the distances of all vectors to all queries.
 
     Args:
         metric: As `metric_of` returns it.
@@ -63,7 +63,7 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
 
 
 def normalized(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return vectors of length 1; those that are zero stay it. Numbers of any finite size keep their direction."""
+    """Return the vectors of length 1; those that are zero stay it. Numbers of any finite size keep their direction."""
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
     largest[largest == 0] = 1
     scaled = vectors / largest

@@ -33,7 +33,7 @@ def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
 
 
 def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Return decorate a function that calls faiss: in a forked child it has one thread, whichever thread calls it."""
+    """Decorate a function that calls faiss: in a forked child it has one thread, whichever thread calls it."""
 
     @wraps(function)
     def guarded(*args: _P.args, **options: _P.kwargs) -> _R:

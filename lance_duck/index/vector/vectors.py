@@ -113,7 +113,7 @@ def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_
 
 
 def _numbers(items: pa.Array) -> NDArray[Any]:
-    """Return numbers as they lie, those of nulls anything, as float32 or uint8."""
+    """Return the numbers as they lie, undefined under nulls, as float32 or uint8."""
     width = items.type.bit_width // 8
     data = items.buffers()[1]
     bits = np.dtype(np.uint16) if width == _BFLOAT16 else np.dtype(f"u{width}")

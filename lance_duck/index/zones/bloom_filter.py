@@ -73,7 +73,7 @@ class BloomFilterIndex(ZonedIndex):
         self._kept: dict[int, list[tuple[Ints, Words]]] = {}
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return zones that may hold one of some values; none surely does."""
+        """Return the zones that may hold one of some values; none surely does."""
         if not isinstance(query, Among):
             raise InternalError("query that filters do not answer", found=query)
         nothing = np.zeros(len(self.zones), np.bool_)
@@ -88,13 +88,13 @@ class BloomFilterIndex(ZonedIndex):
         return may[self._order], nothing
 
     def filters(self, places: Ints) -> list[tuple[Ints, Words]]:
-        """Return filters of some zones by size: which of the zones, and words (filters, blocks, 8)."""
+        """Return the filters of some zones by size: which of the zones, and words (filters, blocks, 8)."""
         filter_numbers, back = np.unique(self._order[places], return_inverse=True)
         (data,) = self._file.read([DATA], filter_numbers)
         return list(as_words(data.take(pa.array(back)), self._file.path))
 
     def statistics(self) -> dict[str, Any]:
-        """Return number of zones, and what their filters were made for."""
+        """Return the number of zones, and what their filters were made for."""
         numbers = {ITEMS: self.number_of_items, PROBABILITY: self.probability}
         return {"type": "BloomFilter", "num_blocks": len(self.zones), **numbers}
 
@@ -130,11 +130,11 @@ class BloomFilterKind:
     needs_order = True
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return types that have a hash."""
+        """Return the types that have a hash."""
         return has_hash(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return equality with some values, and nulls."""
+        """Answer equality with values, and nulls."""
         inner = query.query if isinstance(query, Except) else query
         return has_hash(type_) and (isinstance(inner, Null) or isinstance(query, Among))
 
@@ -161,7 +161,7 @@ class BloomFilterKind:
         return _write(writer, parts, rows, *_parameters(options, *defaults), options)
 
     def can_follow(self) -> bool:
-        """Return filters follow their rows."""
+        """Return whether the segment can be rewritten with new row names: filters follow their rows."""
         return True
 
 

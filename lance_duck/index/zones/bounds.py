@@ -80,7 +80,7 @@ def read_bounds(
 
 
 def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
-    """Return zones of which some row may satisfy a query, and those of which every row that is not null does.
+    """Return the zones of which some row may satisfy a query, and those of which every row that is not null does.
 
     Args:
         bounds: Of the zones.
@@ -117,7 +117,7 @@ def _missing(bound: pa.Array) -> Mask:
 
 
 def _between(bounds: ZoneBounds, query: Between) -> tuple[tuple[Mask, Mask], bool]:
-    """Return NaN is above all else: a range that begins with it holds nothing else, one that ends with it all else."""
+    """Find the zones of a range, NaN above all else: a range that begins with NaN holds nothing else."""
     low, low_nan = _bound(bounds, query.low)
     high, high_nan = _bound(bounds, query.high)
     nan_inside = (high is None and not (high_nan and query.high_open)) and not (low_nan and query.low_open)
@@ -151,7 +151,7 @@ def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
 
 
 def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
-    """Return texts with a prefix are those from it up to, and without, the next one that does not have it."""
+    """Return the texts with a prefix are those from it up to, and without, the next one that does not have it."""
     prefix = comparable(_fitting(bounds, pa.array([query.prefix])))
     stem = bytes(prefix[0]).rstrip(b"\xff")
     after = None

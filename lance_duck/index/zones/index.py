@@ -35,13 +35,13 @@ class ZonedIndex(ABC):
         self._last: tuple[Query, Mask, Mask] | None = None
 
     def estimate(self, query: Query) -> int:
-        """Return rows of the zones that may have some that satisfy a query."""
+        """Return the rows of the zones that may have some that satisfy a query."""
         if isinstance(query, Null):
             return len(self.nulls)
         return self.zones.count(self._asked(query)[0])
 
     def search(self, query: Query) -> Answer:
-        """Return rows for a query; exact where it asks for nulls."""
+        """Return the rows for a query; exact where it asks for nulls."""
         if isinstance(query, Null):
             return self._trusted(self.nulls, self.nulls)
         may, surely = self._asked(query)
@@ -66,10 +66,10 @@ class ZonedIndex(ABC):
 
     @abstractmethod
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return zones of which some row may satisfy a query, and those of which every row that is not null does."""
+        """Return the zones with rows that may satisfy a query, and those of which every row that is not null does."""
 
     def _asked(self, query: Query) -> tuple[Mask, Mask]:
-        """Return masks for a query, kept for the one that was asked last: an estimate comes before its search."""
+        """Return the masks for a query, kept for the one that was asked last: an estimate comes before its search."""
         last = self._last
         if last is None or last[0] is not query:
             if isinstance(query, Except) and isinstance(query.query, Null):
@@ -125,7 +125,7 @@ def check_parameters(options: BuildOptions, kind: str, names: tuple[str, ...]) -
 
 
 def null_counts(nulls: RowSet, zones: Zones) -> Ints:
-    """Return number of nulls in each zone; of zones that overlap, of each."""
+    """Return the number of nulls in each zone; of zones that overlap, of each."""
     counts = np.zeros(len(zones), np.int64)
     starts = zones.offsets.astype(np.int64)
     for fragment_id, part in nulls.parts.items():

@@ -55,7 +55,7 @@ def follow_rows(rows: RowSet, follow: Callable[[Rows], tuple[Rows, Mask]]) -> Ro
 
 
 def _fragments_in_place(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> Rows:
-    """Return fragments of which some row still has its name."""
+    """Return the fragments of which some row still has its name."""
     order = zones.fragments
     begins = np.append(0, np.flatnonzero(order[1:] != order[:-1]) + 1) if len(order) else np.empty(0, np.int64)
     last = np.append(begins[1:], len(order))[: len(begins)] - 1
@@ -72,7 +72,7 @@ def _fragments_in_place(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]
 def _followed(
     zones: Zones, positions: Ints, part: range, follow: Callable[[Rows], tuple[Rows, Mask]]
 ) -> tuple[Rows, Ints, Ints]:
-    """Return first row, length and old zone of each piece that a part of the rows of some zones becomes."""
+    """Return the first row, length and old zone of each piece that a part of the rows of some zones becomes."""
     ends = np.cumsum(zones.length[positions])
     place = np.arange(part.start, part.stop)
     zone = np.searchsorted(ends, place, side="right")

@@ -35,7 +35,7 @@ def is_text(type_: pa.DataType) -> bool:
 
 
 def comparable(array: pa.Array) -> Values:
-    """Return values in an array of numbers, of bytes of one width, or of bytes objects.
+    """Return the values in an array of numbers, of bytes of one width, or of bytes objects.
 
     Args:
         array: Of a type that is comparable. What stands for a null means nothing.
@@ -68,14 +68,14 @@ def is_nan(array: pa.Array) -> NDArray[np.bool_]:
 
 
 def _big_endian(array: pa.Array) -> Values:
-    """Return decimals as bytes that compare as they do: largest byte first, the sign turned."""
+    """Return the decimals as bytes that compare as they do: largest byte first, the sign turned."""
     slots = np.ascontiguousarray(_slots(array)[:, ::-1])
     slots[:, 0] ^= 0x80
     return slots.view(f"S{slots.shape[1]}").ravel()
 
 
 def _slots(array: pa.Array) -> NDArray[np.uint8]:
-    """Return bytes of each value, (n, width); zeros for a null."""
+    """Return the bytes of each value, (n, width); zeros for a null."""
     width = array.type.byte_width
     data = array.buffers()[1]
     if data is None or not len(array):

@@ -126,7 +126,7 @@ class _PieceStatistics:
 
 
 def _pieces(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple[ZoneStatistics, Ints]:
-    """Return statistics of pieces of rows that follow each other."""
+    """Return the statistics of pieces of rows that follow each other."""
     last = np.append(starts[1:], len(rows)) - 1
     zones = Zones(rows[starts], (rows[last] - rows[starts]).astype(np.int64) + 1)
     nans = is_nan(values)
@@ -151,7 +151,7 @@ def _joined(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
 
 
 def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: Ints) -> ZoneStatistics:
-    """Return extremes as files have them: of floats, -0.0 is below 0.0, and NaN above all.
+    """Return the extremes as files have them: of floats, -0.0 is below 0.0, and NaN above all.
 
     A zone of NaN alone has it as its least value, too: with none, some readers take such a zone for one of nulls.
     """
@@ -180,7 +180,7 @@ def _counted(mask: Mask, starts: Ints) -> Ints:
 
 
 def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Return least value of each piece of `low`, and greatest of each of `high`, which are of one length."""
+    """Return the least value of each piece of `low`, and greatest of each of `high`, which are of one length."""
     form = _form(low.type)
     find = _extremes_one_by_one if len(low) >= _LONG * len(starts) else _extremes_at_once
     least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
@@ -204,7 +204,7 @@ def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.A
 
 
 def _form(type_: pa.DataType) -> pa.DataType:
-    """Return type in which Arrow finds the extremes of a type."""
+    """Return the type in which Arrow finds the extremes of a type."""
     if pa.types.is_float16(type_):
         return pa.float32()
     return pa.int64() if pa.types.is_duration(type_) else type_

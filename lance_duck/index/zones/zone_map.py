@@ -68,11 +68,11 @@ class ZoneMapIndex(ZonedIndex):
         self._bounds = read_bounds(low, high, _ints(nulls), _ints(nans), zones.length, file.path)
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return zones that may, and that surely do."""
+        """Return the zones that may, and that surely do."""
         return zone_masks(self._bounds, query)
 
     def statistics(self) -> dict[str, Any]:
-        """Return number of zones, and rows of each."""
+        """Return the number of zones, and rows of each."""
         return {"num_zones": len(self.zones), ROWS_PER_ZONE: self.rows_per_zone}
 
     def prewarm(self) -> None:
@@ -96,7 +96,7 @@ class ZoneMapKind:
     needs_order = True
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return types whose values have an order."""
+        """Return the types whose values have an order."""
         return is_comparable(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
@@ -136,7 +136,7 @@ class ZoneMapKind:
         return _write(writer, ZoneStatistics.concat(pieces), RowSet.union(sets), size, seeds)
 
     def can_follow(self) -> bool:
-        """Return zones follow their rows."""
+        """Return whether the segment can be rewritten with new row names: zones follow their rows."""
         return True
 
     def _parameters(self, options: BuildOptions) -> tuple[int, bool]:

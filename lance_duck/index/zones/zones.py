@@ -62,7 +62,7 @@ class Zones:
         return self.first & _LOW
 
     def groups(self, joinable: Mask, rows_per_zone: int) -> Ints:
-        """Return number zones so that neighbours that may become one zone share a number."""
+        """Number zones so that neighbours which may become one zone share a number."""
         offsets = self.offsets.astype(np.int64)
         cell = offsets // rows_per_zone
         inside = joinable & ((offsets + self.length - 1) // rows_per_zone == cell)
@@ -83,7 +83,7 @@ class Zones:
         return frozenset((self.first[crossing + 1] >> _HIGH).tolist())
 
     def rows(self, mask: Mask) -> RowSet:
-        """Return rows of some zones."""
+        """Return the rows of some zones."""
         first, length = self.first[mask], self.length[mask]
         if not len(first):
             return RowSet({})
@@ -96,7 +96,7 @@ class Zones:
         return RowSet.of_ranges(zip(keys[begins].tolist(), starts, stops, strict=True))
 
     def count(self, mask: Mask) -> int:
-        """Return offsets that some zones span."""
+        """Return the offsets that some zones span."""
         return int(self.length[mask].sum())
 
     def row_bound(self, fragment_id: int) -> int | None:

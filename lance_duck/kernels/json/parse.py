@@ -266,7 +266,7 @@ def _count_in(tape: Tape, stack: Int64s, depth: int, size: int, members: int) ->
 
 @subroutine
 def _close(tape: Tape, nodes: int, stack: Int64s, depth: int) -> int:
-    """Return complete the container on top of the stack and count it in to the one around it."""
+    """Complete the container on top of the stack and count it as an item of the one around it."""
     node = stack[depth]
     tape[node, SKIP] = nodes
     _count_in(tape, stack, depth - 1, tape[node, SIZE], 1)

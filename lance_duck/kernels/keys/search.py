@@ -17,7 +17,7 @@ Offsets = NDArray[Any]
 
 @subroutine
 def _compare(left: Bytes, a: Any, a_end: Any, right: Bytes, b: Any, b_end: Any) -> Any:
-    """Return bytewise, what is shorter first: < 0, 0 or > 0. Both extents lie inside of their buffers."""
+    """Compare bytewise, the shorter first: < 0, 0 or > 0. Both extents lie inside their buffers."""
     size = min(a_end - a, b_end - b)
     for i in range(size):
         x, y = left[a + i], right[b + i]

@@ -116,7 +116,7 @@ def unpack_block_reference(out: NDArray[Word], place: int, data: Bytes, source: 
 
 @subroutine
 def load_word(data: Bytes, source: int, size: int) -> np.uint64:
-    """Return word of 1, 2, 4 or 8 bytes."""
+    """Return the word of 1, 2, 4 or 8 bytes."""
     if size == 1:
         return np.uint64(load_u8(data, source))
     if size == 2:

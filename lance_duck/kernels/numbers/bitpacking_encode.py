@@ -89,7 +89,7 @@ def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: in
 
 @kernel
 def bit_width(words: NDArray[Word], first: int, count: int) -> int:
-    """Return bits of the widest of words[first : first + count]; 0 when all are 0."""
+    """Return the bits of the widest of words[first : first + count]; 0 when all are 0."""
     seen = words[first] & words.dtype.type(0)
     for i in range(count):
         seen |= words[first + i]

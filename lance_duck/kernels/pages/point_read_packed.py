@@ -25,7 +25,7 @@ Int64s = NDArray[np.int64]
 
 @subroutine
 def _packed(data: Bytes, source: Any, place: int, width: int, size: int) -> np.uint64:
-    """Return value at a place of the packed block at `source`, of `size` bytes, packed to `width` bits."""
+    """Return the value at a place of the packed block at `source`, of `size` bytes, packed to `width` bits."""
     if width == 0:
         return np.uint64(0)
     bits = size * 8

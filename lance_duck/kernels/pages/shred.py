@@ -170,7 +170,7 @@ def unfold_lists(
 def unfold_lists_reference(
     begins: list[int], holes: list[int], lists: list[list[int] | None], form: list[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return list, mark and items of each entry, in plain Python; `lists` has the places of their items."""
+    """Return the list, mark and items of each entry, in plain Python; `lists` has the places of their items."""
     hidden, mark, layer = form
     slots = iter(lists)
     begins_out, holes_out, items = [], [], []

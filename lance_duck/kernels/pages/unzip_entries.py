@@ -32,7 +32,7 @@ def _number(data: Bytes, at: int, width: int) -> np.int64:
 
 @kernel
 def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
-    """Return count entries, slots, value bytes and rows of a stream into `totals`.
+    """Count the entries, slots, value bytes and rows of a stream into `totals`.
 
     Args:
         data: The stream.
@@ -115,7 +115,7 @@ def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: I
 
 
 def split_entries_reference(data: bytes, form: list[int]) -> tuple[list[int], list[int], list[bytes]]:
-    """Return levels of all entries and the values of all slots, plainly."""
+    """Return the levels of all entries and the values of all slots, plainly."""
     control, bits, width = form[CONTROL], form[BITS_DEF], form[WIDTH]
     rep, def_, values = [], [], []
     at = 0

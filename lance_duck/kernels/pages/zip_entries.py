@@ -86,7 +86,7 @@ def zip_variable(
 def zip_reference(
     words: list[bytes], def_: list[int], visible: int, width: int, values: list[bytes], is_fixed: bool
 ) -> tuple[bytes, list[int]]:
-    """Return entries and where each begins, plainly."""
+    """Return the entries and where each begins, plainly."""
     out, places, slots = b"", [], iter(values)
     for word, level in zip(words, def_, strict=True):
         places.append(len(out))

@@ -32,7 +32,7 @@ def next_word(data: Bytes, place: int, size: int) -> Any:
 def number_texts(
     offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Return numbers distinct values in the order in which they come.
+    """Number distinct values in the order in which they come.
 
     Args:
         offsets: count + 1, ascending, within the data: checked by the caller.

@@ -21,7 +21,7 @@ _HALF = np.uint64(32)
 def number_variable(
     offsets: Offsets, data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Return numbers distinct values in the order in which they come.
+    """Number distinct values in the order in which they come.
 
     Args:
         offsets: count + 1, ascending, within the data: checked by the caller.

@@ -154,7 +154,7 @@ def longest_form(
     slot_forms: NDArray[np.uint16],
     short: NDArray[np.uint16],
 ) -> Any:
-    """Return form of the longest symbol that begins `word`, of which `left` bytes count, one at least.
+    """Return the form of the longest symbol that begins `word`, of which `left` bytes count, one at least.
 
     There are no branches: which symbol is next cannot be predicted.
     """
@@ -167,7 +167,7 @@ def longest_form(
 
 
 def symbols_of(table: Table) -> dict[bytes, int]:
-    """Return code of each symbol."""
+    """Return the code of each symbol."""
     slot_symbols, _, slot_forms, short = table
     numbers = {}
     for symbol, form in zip(slot_symbols.tolist(), slot_forms.tolist(), strict=True):

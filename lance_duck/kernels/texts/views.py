@@ -65,7 +65,7 @@ def string_views(data: Bytes, offsets: NDArray[np.integer], views: NDArray[np.ui
 
 
 def string_views_reference(data: bytes, offsets: list[int]) -> bytes:
-    """Return views of all values, plainly."""
+    """Return the views of all values, plainly."""
     parts = []
     for start, stop in pairwise(offsets):
         value = data[start:stop]

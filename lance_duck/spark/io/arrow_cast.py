@@ -142,7 +142,7 @@ def _list_cast(kind: pa.DataType, wanted: pa.ListType, where: str) -> Cast | Non
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
-    """Return offsets of lists or maps from 0, and which of the items they are about."""
+    """Return the offsets of lists or maps from 0, and which of the items they are about."""
     offsets = array.offsets.to_numpy()
     start, stop = int(offsets[0]), int(offsets[-1])
     return offsets - start, start, stop

@@ -28,7 +28,7 @@ class LanceDataSource(DataSource):
         return "lance"
 
     def schema(self) -> StructType:
-        """Return columns of the version that is asked for; also says what is wrong with the options."""
+        """Return the columns of the version that is asked for; also says what is wrong with the options."""
         options = ReadOptions.of(self.options, SOURCE_NAMES)
         table = opened(options)
         self._version = pin(table)

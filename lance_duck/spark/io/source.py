@@ -175,7 +175,7 @@ def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) 
 
 
 def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[tuple[ReadPartition, int, int]]:
-    """Return fragments with their rows, and about as many bytes as there are to read."""
+    """Return the fragments with their rows, and about as many bytes as there are to read."""
     plain = [name for name in names if name in table.schema.names] if not isinstance(options.columns, dict) else None
     wanted = table.handle.table.plan(ScanOptions(columns=plain, blob_handling=options.blob_handling)).width
     whole = table.handle.table.plan(ScanOptions(blob_handling=options.blob_handling)).width

@@ -91,7 +91,7 @@ class Walk:
         self._brought: LruCache[tuple[NewFragment, ...]] = LruCache(KEPT_STEPS)
 
     def newest(self) -> int:
-        """Return number of the newest version."""
+        """Return the number of the newest version."""
         return self._base.latest_version()
 
     def begin(self) -> Offset:
@@ -186,7 +186,7 @@ class Walk:
             )
 
     def _first_since(self, moment: Any) -> int:
-        """Return number of the first version that was committed at a moment or later."""
+        """Return the number of the first version that was committed at a moment or later."""
         numbers = self._base.version_numbers()
         low, high = 0, len(numbers)
         while low < high:

@@ -48,7 +48,7 @@ class SegmentSplit:
             raise InvalidInputError("num_segments and fragments_per_segment", remedy="give one of them")
 
     def runs(self, spark: SparkSession, snapshot: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return runs of neighbouring fragments."""
+        """Return the runs of neighbouring fragments."""
         if self.fragments_per_segment is not None:
             step, ids = self.fragments_per_segment, sorted(fragments)
             return [tuple(ids[first : first + step]) for first in range(0, len(ids), step)]
@@ -81,7 +81,7 @@ class Builder:
         return self.run(partial(_build, self.place, shared), orders, f"index {order.name}", self.progress)
 
     def parameters(self, now: Snapshot, wish: IndexWish, name: str) -> Shared:
-        """Return parameters of all segments of an index, trained once where it is one of vectors."""
+        """Return the parameters of all segments of an index, trained once where it is one of vectors."""
         if name not in self._trained:
             found = wish.parameters
             if wish.kind is VECTOR and now.count_rows():

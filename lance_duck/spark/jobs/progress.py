@@ -96,7 +96,7 @@ def _polled(context: Any, group: str, told: Told | None) -> Iterator[None]:
 
 
 def _done(tracker: Any, group: str) -> int:
-    """Return tasks of a group that have ended."""
+    """Return the tasks of a group that have ended."""
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
     found = [tracker.getStageInfo(stage) for stage in stages]

@@ -98,7 +98,7 @@ def fragments(table: LanceDataset) -> pa.Table:
 
 
 def indices(table: LanceDataset) -> pa.Table:
-    """Return indexes of the version, and how many of its fragments they cover."""
+    """Return the indexes of the version, and how many of its fragments they cover."""
     there = {fragment.fragment_id for fragment in table.get_fragments()}
     rows = []
     for index in table.describe_indices():

@@ -53,7 +53,7 @@ class LiveRows:
 
 
 def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | None:
-    """Return offsets of the rows of a fragment that are not deleted; None when none is deleted."""
+    """Return the offsets of the rows of a fragment that are not deleted; None when none is deleted."""
     vector = snapshot.deletion_vector(fragment)
     if vector is None or not vector.count:
         return None

@@ -37,7 +37,7 @@ class NewColumns(Protocol):
         """Return the new columns. Raises InvalidInputError when they cannot be made for this table."""
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
-        """Return values for the rows of a fragment that are not deleted; None: all null, nothing is written."""
+        """Return the values for the rows of a fragment that are not deleted; None: all null, nothing is written."""
 
     def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
         """Return what an earlier attempt wrote for a fragment, and kept."""
@@ -275,7 +275,7 @@ class JoinedColumns(_Plain):
         return pa.RecordBatch.from_arrays(arrays, schema=taken.schema)
 
     def matches(self, keys: pa.Array) -> pa.Array:
-        """Return row of the data for each key; null where there is none."""
+        """Return the row of the data for each key; null where there is none."""
         try:
             found = pc.index_in(keys, self._reversed)
         except (pa.ArrowException, NotImplementedError) as error:

@@ -131,7 +131,7 @@ def check_new_names(schema: Schema, paths: Iterable[str]) -> None:
 
 
 def top_names(schema: Schema, paths: Iterable[str]) -> list[str]:
-    """Return names of the columns that paths begin with, each once."""
+    """Return the names of the columns that paths begin with, each once."""
     return list(dict.fromkeys(path if path in schema.names else split_path(path)[0] for path in paths))
 
 

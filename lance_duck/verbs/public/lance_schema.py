@@ -22,11 +22,11 @@ class LanceField:
         return self._field.name
 
     def id(self) -> int:
-        """Return number that data files know it by."""
+        """Return the number that data files know it by."""
         return self._field.id
 
     def children(self) -> list[LanceField]:
-        """Return members of a struct, the item of a list, the entries of a map."""
+        """Return the members of a struct, the item of a list, the entries of a map."""
         return [LanceField(child) for child in self._field.children]
 
     @property

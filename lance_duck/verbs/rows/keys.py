@@ -260,7 +260,7 @@ def _hashes(array: pa.Array) -> NDArray[np.uint64] | None:
 
 
 def _numbers(array: pa.Array) -> NDArray[np.uint64] | None:
-    """Return values that are stored as integers of at most 64 bits, undefined under nulls; None for other types."""
+    """Return the values that are stored as integers of at most 64 bits, undefined under nulls; None for other types."""
     type_ = array.type
     if not pa.types.is_integer(type_) and not pa.types.is_temporal(type_):
         return None

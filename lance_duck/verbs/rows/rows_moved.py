@@ -156,7 +156,7 @@ def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]
 
 
 def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
-    """Return offsets of rows by the id of their fragment, ascending, in the order of the ids."""
+    """Return the offsets of rows by the id of their fragment, ascending, in the order of the ids."""
     if not bool(np.all(addresses[1:] >= addresses[:-1])):
         addresses = np.sort(addresses)
     found: dict[int, NDArray[np.uint32]] = {}
@@ -173,7 +173,7 @@ def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
 def moved_rows(
     fragments: Sequence[Fragment], row_ids: NDArray[np.uint64], created_at: NDArray[np.uint64]
 ) -> tuple[Fragment, ...]:
-    """Return new fragments that know the stable ids of the rows that moved into them.
+    """Return the new fragments that know the stable ids of the rows that moved into them.
 
     Args:
         fragments: As they were written, in order.

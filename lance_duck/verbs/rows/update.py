@@ -171,7 +171,7 @@ class _Rows:
 
 
 def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:
-    """Return bytes of blobs in the form in which they are written.
+    """Return the bytes of blobs in the form in which they are written.
 
     Raises:
         UnsupportedError: One is a reference to an external file.

@@ -57,7 +57,7 @@ def arrivals(now: Snapshot) -> Arrivals:
 
 
 def as_written(fragments: Mapping[int, tuple[str, ...]], now: Snapshot) -> frozenset[int]:
-    """Return fragments that a version has with the same data files and no row deleted."""
+    """Return the fragments that a version has with the same data files and no row deleted."""
     there = ((f.id, f) for f in now.manifest.proto.fragments if f.id in fragments and not f.HasField("deletion_file"))
     return frozenset(i for i, f in there if tuple(file.path for file in f.files) == fragments[i])
 
@@ -124,7 +124,7 @@ def _with_files(now: Snapshot, written: Iterable[Any]) -> tuple[int, ...]:
 
 
 def _compared(now: Snapshot) -> _Found:
-    """Return new fragments, where all those before are as they were."""
+    """Return the new fragments, where all those before are as they were."""
     before = _before(now)
     if before is None:
         return None

@@ -82,7 +82,7 @@ class DatasetDelta:
         return [None if transaction is None else from_transaction(transaction) for transaction in found]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """Return rows that the newer version added, with `_rowid` and row versions.
+        """Return the rows that the newer version added, with `_rowid` and row versions.
 
         Raises:
             InvalidInputError: The table has no stable row ids.
@@ -91,11 +91,11 @@ class DatasetDelta:
         return self._rows(f"{CREATED_AT} > {self._begin}")
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """Return rows of both versions that changed, as the newer has them; see `get_inserted_rows`."""
+        """Return the rows of both versions that changed, as the newer has them; see `get_inserted_rows`."""
         return self._rows(f"{CREATED_AT} <= {self._begin} AND {LAST_UPDATED_AT} > {self._begin}")
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """Return stable ids of the rows of the older version that are gone in the newer, as column `_rowid`.
+        """Return the stable ids of the rows of the older version that are gone in the newer, as column `_rowid`.
 
         Raises:
             InvalidInputError: The table has no stable row ids.

@@ -88,7 +88,7 @@ def encode_ends(ends: np.ndarray, null: np.ndarray | None, num_items: int, buffe
 
 
 def _slots(array: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Return value slots of an array, whatever is null."""
+    """Return the value slots of an array, also under nulls."""
     kind = array.type
     if pa.types.is_boolean(kind):
         return flat(buffers, bits(array.buffers()[1], array.offset, len(array)), 1)
@@ -120,7 +120,7 @@ def _lists(array: pa.FixedSizeListArray, buffers: BuffersOut, where: str) -> pb.
 
 
 def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Return items, and indices from 0 in the width that the type has; nulls are an item of their own."""
+    """Return the items, and indices from 0 in the width of the index type; null is an item of its own."""
     indices, items = array.indices, array.dictionary
     width = indices.type.bit_width // 8
     if indices.null_count == len(indices):
@@ -146,7 +146,7 @@ def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> p
 
 
 def encode_items(items: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Return items of a dictionary, which are not a dictionary again."""
+    """Return the items of a dictionary, which are not a dictionary again."""
     if pa.types.is_string(items.type):
         return encode_binary(items, buffers, NO_COMPRESSION)
     return encode_array(items, buffers, NO_COMPRESSION, where)

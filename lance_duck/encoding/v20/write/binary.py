@@ -53,7 +53,7 @@ class Compression:
 
 
 def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
-    """Return texts: distinct ones and an index for each, where they are few."""
+    """Encode texts, as a dictionary where few are distinct."""
     dictionary = _few_distinct(array)
     if dictionary is None:
         return encode_binary(array, buffers, compression)
@@ -77,7 +77,7 @@ def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression
 def encode_values(
     block: VariableWidth, valid: Bytes | None, buffers: BuffersOut, compression: Compression
 ) -> pb.ArrayEncoding:
-    """Return byte strings: ends, and the bytes of all of them.
+    """Encode byte strings: their ends, then the bytes of all of them.
 
     Args:
         block: The values; those of nulls are stored, too.

@@ -26,17 +26,17 @@ class BuffersOut:
 
 
 def flat(buffers: BuffersOut, data: Bytes, bits: int, compression: pb.Compression | None = None) -> pb.ArrayEncoding:
-    """Return values of `bits` bits, as they lie in `data`."""
+    """Return the values of `bits` bits, as they lie in `data`."""
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=bits, buffer=buffers.add(data), compression=compression))
 
 
 def no_nulls(values: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Return values of which none is null."""
+    """Return the values of which none is null."""
     return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=values)))
 
 
 def some_nulls(validity: pb.ArrayEncoding, values: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Return values of which those are null whose bit in `validity` is 0."""
+    """Return the values of which those are null whose bit in `validity` is 0."""
     return pb.ArrayEncoding(nullable=pb.Nullable(some_nulls=pb.Nullable.SomeNull(validity=validity, values=values)))
 
 

@@ -119,7 +119,7 @@ def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.Compressiv
 
 
 def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dictionary | None:
-    """Return texts with a dictionary if that is also smaller than FSST symbols."""
+    """Return the texts with a dictionary if that is also smaller than FSST symbols."""
     offsets = texts.count * texts.offsets.itemsize
     plain = text_bytes(texts) + offsets
     result = find_dictionary(texts, choice, plain, texts.count, _items_compressor(choice))
@@ -158,7 +158,7 @@ def _texts(values: VariableWidth, choice: EncodingOptions, max_values: int) -> M
 
 
 def _with_dictionary(block: Dictionary, choice: EncodingOptions, max_values: int) -> MiniBlockValues:
-    """Return places as numbers, and the items as a block."""
+    """Return the places as numbers, and the items as a block."""
     if not block.items.count:
         raise UnsupportedError("dictionary without values", where="miniblock")
     indices = np.ascontiguousarray(block.indices)

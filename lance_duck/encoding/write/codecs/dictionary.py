@@ -94,7 +94,7 @@ def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Bloc
 
 
 def _items_bytes(block: Block) -> int:
-    """Return bytes of distinct values, as they are."""
+    """Return the bytes of distinct values, as they are."""
     if isinstance(block, VariableWidth):
         return int(block.offsets[-1]) - int(block.offsets[0]) + block.offsets.itemsize * block.count
     assert isinstance(block, FixedWidth)
@@ -108,7 +108,7 @@ def _item_bytes(block: FixedWidth | VariableWidth) -> float:
 
 
 def _places_bytes(count: int, distinct: float, runs: int) -> float:
-    """Return bytes of places; one in a run takes 5."""
+    """Return the bytes of places; one in a run takes 5."""
     return min(count * max(1, log2(distinct + 1)) / 8, runs * 5)
 
 
@@ -134,7 +134,7 @@ def _distinct(sample_distinct: int, sample: int) -> float | None:
 
 
 def _number(block: Block, most: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
-    """Return number of each value, and the first value of each number; None when there are more than `most`."""
+    """Return the number of each value, and the first value of each number; None when there are more than `most`."""
     places, firsts = np.empty(block.count, np.uint32), np.empty(most, np.int64)
     table = np.full(1 << (2 * most).bit_length(), -1, np.int32)
     if isinstance(block, VariableWidth):

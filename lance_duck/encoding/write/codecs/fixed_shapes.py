@@ -75,7 +75,7 @@ def struct_codec(block: PackedStruct) -> packed.PackedStructCodec:
 
 
 def value_bits(block: Block) -> int:
-    """Return bits of a value of one width, validity of items included."""
+    """Return the bits of a value of one width, validity of items included."""
     if isinstance(block, FixedSizeList):
         own = block.dimension if block.validity is not None else 0
         return own + block.dimension * value_bits(block.items)

@@ -67,7 +67,7 @@ def compressed(
 
 
 def _pieces(block: FixedWidth) -> list[FixedWidth]:
-    """Return values from all over the block."""
+    """Return the values from all over the block."""
     if block.count <= PIECES * PIECE:
         return [block]
     starts = np.linspace(0, block.count - PIECE, PIECES).astype(np.int64).tolist()

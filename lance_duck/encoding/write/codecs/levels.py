@@ -47,7 +47,7 @@ def compress_levels(
 
 
 def _run_bytes(words: NDArray[np.uint16], counts: NDArray[np.int64]) -> int:
-    """Return bytes of the levels of all chunks as runs."""
+    """Return the bytes of the levels of all chunks as runs."""
     runs = np.empty(len(counts), np.int64)
     count_runs(readonly(words), counts, runs)
     return len(counts) * HEAD + int(runs.sum()) * 3

@@ -93,7 +93,7 @@ def pick_numbers(
 
 
 def even_counts(count: int, size: int) -> NDArray[np.int64]:
-    """Return values of chunks of `size` values, of which the last may have fewer."""
+    """Return the values of chunks of `size` values, of which the last may have fewer."""
     chunks = max(1, -(-count // size))
     counts = np.full(chunks, size, np.int64)
     counts[-1] = count - size * (chunks - 1)
@@ -113,7 +113,7 @@ def _in_runs(stats: Look, choice: EncodingOptions) -> bool:
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return bits that each word uses; by halves, which floats hold exactly."""
+    """Return the bits that each word uses; by halves, which floats hold exactly."""
     half = np.uint64(32)
     high, low = (np.frexp(part.astype(np.float64))[1] for part in (words >> half, words << half >> half))
     return np.where(high > 0, high + 32, low).astype(np.int64)

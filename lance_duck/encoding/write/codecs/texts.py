@@ -45,7 +45,7 @@ def text_share(values: VariableWidth, choice: EncodingOptions) -> float:
 
 
 def text_bytes(values: VariableWidth) -> int:
-    """Return bytes of all values."""
+    """Return the bytes of all values."""
     return int(values.offsets[-1]) - int(values.offsets[0])
 
 
@@ -56,7 +56,7 @@ def _share(codec: Fsst, values: VariableWidth) -> float:
 
 
 def text_counts(values: VariableWidth, width: int, limit: int, max_values: int) -> NDArray[np.int64]:
-    """Return values of each chunk of about `limit` bytes, with offsets of `width` bytes."""
+    """Return the values of each chunk of about `limit` bytes, with offsets of `width` bytes."""
     if not values.count:
         return np.zeros(1, np.int64)
     counts = np.empty(values.count, np.int64)

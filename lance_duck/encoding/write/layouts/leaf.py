@@ -123,7 +123,7 @@ def _is_large(block: Block, choice: EncodingOptions) -> bool:
 
 
 def value_bits(block: Block) -> int:
-    """Return bits of a value on average."""
+    """Return the bits of a value on average."""
     match block:
         case FixedWidth(bits):
             return bits
@@ -138,7 +138,7 @@ def value_bits(block: Block) -> int:
 
 
 def _row_cuts(rows: LeafRows) -> list[int]:
-    """Return entries at which rows begin, so that the parts between them have few levels where rows allow."""
+    """Return the entries at which rows begin, so that the parts between them have few levels where rows allow."""
     if rows.begins is None:
         return [0, rows.block.count]
     heads = np.append(np.flatnonzero(rows.begins == 0), len(rows.begins))

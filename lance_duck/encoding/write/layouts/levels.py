@@ -88,7 +88,7 @@ FLAT = LeafShape((False,), (False,))
 def page_levels(
     shape: LeafShape, begins: Bytes | None, holes: Bytes | None, num_slots: int, num_rows: int
 ) -> PageLevels:
-    """Return levels in the terms of the least layers that can hold them.
+    """Return the levels in the terms of the least layers that can hold them.
 
     Args:
         shape: Layers of the column.

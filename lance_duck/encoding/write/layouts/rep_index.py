@@ -10,7 +10,7 @@ from lance_duck.kernels.memory import Bytes
 
 
 def rep_index(rep: Levels, max_rep: int, ends: NDArray[np.int64]) -> Bytes:
-    """Return rows that end in each chunk, and entries at its end of a row that goes on.
+    """Return the rows that end in each chunk, and entries at its end of a row that goes on.
 
     Args:
         rep: Levels of the page; the first begins a row.

@@ -104,5 +104,5 @@ class _Level:
 
 
 def _left(table: Neighbors) -> Neighbors:
-    """Return neighbours first, in their order; then -1."""
+    """Move neighbours to the front of each row, in their order, and -1 behind them."""
     return np.take_along_axis(table, np.argsort(table < 0, axis=1, kind="stable"), axis=1)

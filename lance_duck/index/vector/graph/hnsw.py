@@ -124,7 +124,7 @@ def index_of(storage: Any, graph: Graph) -> Any:
 
 
 def points(vectors: NDArray[Any], metric: str) -> tuple[NDArray[np.float32], str]:
-    """Return vectors as graphs are built over them, and the metric there.
+    """Return the vectors as graphs are built over them, and the metric there.
 
     Bits become numbers, 0 and 1: their squared distance is the number of those that differ.
     """

@@ -121,7 +121,7 @@ class _Joined:
         self._vectors = vectors
 
     def table(self, sparse: Numbers, width: int) -> Numbers:
-        """Return neighbours of all vectors, (n, width), -1 after the last one; the first vectors have some already."""
+        """Return the neighbours of all vectors, (n, width), -1 after the last; the first vectors have some already."""
         nearest = near(self._vectors, width)
         diverse = self._diverse(*nearest, width=width // 2 + 4)
         far, both = self._sorted(np.hstack([diverse, self._back(diverse, width)]))
@@ -147,7 +147,7 @@ class _Joined:
         return neighbors
 
     def _sorted(self, numbers: Numbers) -> tuple[Far, Numbers]:
-        """Return neighbours by distance, each once; -1 at the end."""
+        """Return the neighbours by distance, each once; -1 at the end."""
         far = np.empty(numbers.shape, np.float32)
         for first in range(0, len(numbers), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
@@ -184,7 +184,7 @@ class _Joined:
 
 
 def _compact(numbers: Numbers) -> Numbers:
-    """Return neighbours first, in their order."""
+    """Move neighbours to the front of each row, in their order."""
     return np.take_along_axis(numbers, np.argsort(numbers < 0, axis=1, kind="stable"), axis=1)
 
 
@@ -198,7 +198,7 @@ def _again(numbers: Numbers) -> NDArray[np.bool_]:
 
 
 def _filled(neighbors: Numbers, others: Numbers, width: int) -> Numbers:
-    """Return neighbours, and in the room that is left others; each once, -1 at the end."""
+    """Fill the free places of neighbour lists with others; each once, -1 at the end."""
     table = np.full((len(neighbors), width), -1, np.int32)
     for first in range(0, len(neighbors), _AT_ONCE):
         both = np.hstack([neighbors[first : first + _AT_ONCE], others[first : first + _AT_ONCE]])

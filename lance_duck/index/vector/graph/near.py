@@ -31,7 +31,7 @@ _SAMPLE: Final = 32  # vectors for each centroid
 
 
 def near(vectors: NDArray[np.float32], k: int) -> tuple[Far, Numbers]:
-    """Return neighbours of each vector, nearest first, without itself; about the k nearest.
+    """Return the neighbours of each vector, nearest first, without itself; about the k nearest.
 
     Args:
         vectors: float32 (n, dim), C-contiguous, finite, around the origin.

@@ -220,7 +220,7 @@ def _entry_counted(graph: GraphMetadata, num_rows: int) -> GraphMetadata:
 
 
 def _bounds(offsets: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return first and last row of each level, without the empty ones at the end."""
+    """Return the first and last row of each level, without the empty ones at the end."""
     bounds = list(pairwise(offsets))
     while bounds and bounds[-1][0] == bounds[-1][1]:
         bounds.pop()
@@ -235,7 +235,7 @@ def _plain(array: pa.Array, where: str) -> NDArray[Any]:
 
 
 def _lists(array: pa.Array, where: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-    """Return first item, number of items of each list, and all items."""
+    """Return the first item and the number of items of each list, and all items."""
     if array.null_count or not pa.types.is_list(array.type) or array.type.value_type != pa.uint32():
         raise CorruptError("lists of neighbours", where=where, expected="lists of uint32", found=array.type)
     bounds = array.offsets.to_numpy().astype(np.int64)
@@ -295,7 +295,7 @@ def _level_rows(
 def _distances(
     vectors: NDArray[np.float32], mine: NDArray[np.float32], block: NDArray[np.int64], metric: str
 ) -> NDArray[np.float32]:
-    """Return distances of vectors to their neighbours; anything where there is none (-1)."""
+    """Return the distances of vectors to their neighbours; anything where there is none (-1)."""
     far = np.zeros(block.shape, np.float32)
     ask = _FAISS.fvec_inner_products_by_idx if metric == "dot" else _FAISS.fvec_L2sqr_by_idx
     ids = np.ascontiguousarray(block)

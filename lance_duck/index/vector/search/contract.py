@@ -68,10 +68,10 @@ class VectorIndex(Protocol):
     is_exact: bool
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return names of the rows, by position; read once, kept, not to be changed."""
+        """Return the names of the rows, by position; read once, kept, not to be changed."""
 
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
-        """Return nearest neighbours.
+        """Return the nearest neighbours.
 
         Args:
             queries: (queries, dim), finite; C-contiguous.

@@ -10,7 +10,7 @@ from lance_duck.index.vector.storage.files import INDEX_FILE, VectorFiles
 
 
 def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[str, Any]:
-    """Return statistics of a segment: index_type, metric_type, num_partitions, partition sizes, loss.
+    """Return the statistics of a segment: index_type, metric_type, num_partitions, partition sizes, loss.
 
     Of the graphs of its partitions the first one that is not empty is shown.
     """

@@ -76,7 +76,7 @@ class GraphPartition:
     def search(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None, ef: int
     ) -> tuple[Distances, Places]:
-        """Return nearest vectors, by faiss's distance: squared Euclidean, or inner product for dot.
+        """Return the nearest vectors by faiss's distance: squared Euclidean, or inner product for dot.
 
         Args:
             queries: float32 (queries, dim), C-contiguous.
@@ -172,7 +172,7 @@ class GraphPartition:
 
 @lru_cache(256)
 def _parameters(ef: int) -> Any:
-    """Return parameters of a walk over all vectors; made once, only read."""
+    """Return the parameters of a walk over all vectors; made once, only read."""
     return _FAISS.SearchParametersHNSW(efSearch=ef)
 
 

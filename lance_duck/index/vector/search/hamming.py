@@ -51,11 +51,11 @@ class HammingIndex:
         self._codes: SizedCache[NDArray[np.uint8]] = SizedCache(limit, lambda codes: codes.nbytes)
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return names of the rows, by position; read once, kept, not to be changed."""
+        """Return the names of the rows, by position; read once, kept, not to be changed."""
         return self.files.rows()
 
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
-        """Return nearest neighbours; see `contract.VectorIndex.search`. Queries are whole numbers, 0 … 255."""
+        """Return the nearest neighbours; see `contract.VectorIndex.search`. Queries are whole numbers, 0 … 255."""
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
         if k < 1:
@@ -126,6 +126,6 @@ class HammingIndex:
 
 
 def _bits(vectors: NDArray[np.uint8], query: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Return number of different bits of each vector."""
+    """Return the number of different bits of each vector."""
     distances: NDArray[np.float32] = np.bitwise_count(vectors ^ query).sum(axis=1, dtype=np.float32)
     return distances

@@ -50,12 +50,12 @@ class IvfIndex:
         self._last_selector: Selector | None = None
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return names of the rows, by position; read once, kept, not to be changed."""
+        """Return the names of the rows, by position; read once, kept, not to be changed."""
         return self.files.rows()
 
     @safe_after_fork
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
-        """Return nearest neighbours; see `contract.VectorIndex.search`."""
+        """Return the nearest neighbours; see `contract.VectorIndex.search`."""
         vectors = self._checked(queries, k)
         num_results = min(k, self.num_rows)
         if not num_results or not len(vectors):

@@ -90,7 +90,7 @@ class Lists:
         return int(self._loaded.nbytes + self._loaded.tables + self.files.centroids.nbytes)
 
     def with_lists(self, partitions: NDArray[np.int64]) -> Loaded:
-        """Return lists that have some partitions, and maybe others; -1 stands for none.
+        """Return the lists that have some partitions, and maybe others; -1 stands for none.
 
         Raises:
             CorruptError: The file is broken.
@@ -134,7 +134,7 @@ class Lists:
                 loaded.add(partition, stored, int(offsets[partition]))
 
     def _groups(self, missing: Sequence[int]) -> list[list[int]]:
-        """Return partitions to be read at once."""
+        """Return the partitions to be read at once."""
         groups: list[list[int]] = []
         size = _READ_AT_ONCE
         for partition in missing:

@@ -122,7 +122,7 @@ class VectorFiles:
         return int(self.centroids.nbytes + self.codebook.nbytes + 32 * self.num_partitions + rows + 4096)
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return names of all rows by position; read once, kept, not to be changed."""
+        """Return the names of all rows by position; read once, kept, not to be changed."""
         with self._lock:
             if self._rows is None:
                 (row_ids,) = self.auxiliary.read([ROW_ID])
@@ -132,7 +132,7 @@ class VectorFiles:
             return self._rows
 
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
-        """Return codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
+        """Return the codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
 
         Those of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`.
         """

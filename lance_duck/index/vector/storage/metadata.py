@@ -47,7 +47,7 @@ class Partitions:
         return len(self.lengths)
 
     def rows(self, partition: int) -> slice:
-        """Return rows of a partition."""
+        """Return the rows of a partition."""
         first = int(self.offsets[partition])
         return slice(first, first + int(self.lengths[partition]))
 

@@ -31,7 +31,7 @@ def product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 
 
 def table_bytes(files: VectorFiles) -> int:
-    """Return bytes of the tables that make searches faster; 0 where there are none, or too large ones."""
+    """Return the bytes of the tables that make searches faster; 0 where there are none, or too large ones."""
     parts, entries, _ = files.codebook.shape
     size = 4 * files.num_partitions * parts * entries
     return size if has_residual(files.metric) and size <= _TABLE_BYTES else 0

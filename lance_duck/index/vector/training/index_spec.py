@@ -160,7 +160,7 @@ class VectorWish:
         return self.centroids is not None and brought is not None
 
     def partitions_for(self, num_rows: int) -> int:
-        """Return number of partitions for so many vectors: one at least, and never more than vectors."""
+        """Return the number of partitions for so many vectors: one at least, and never more than vectors."""
         if self.centroids is not None:
             return len(self.centroids)
         count = self.num_partitions
@@ -211,7 +211,7 @@ def _number(parameters: Mapping[str, Any], name: str, least: int, most: int) -> 
 
 
 def _product(parameters: Mapping[str, Any], dim: int) -> dict[str, Any]:
-    """Return parameters of product quantisation."""
+    """Return the parameters of product quantisation."""
     bits = _number(parameters, "num_bits", 1, 8) or 8
     if bits not in (4, 8):
         raise InvalidInputError("num_bits", expected="4 or 8", found=bits)
@@ -232,7 +232,7 @@ def _product(parameters: Mapping[str, Any], dim: int) -> dict[str, Any]:
 
 
 def _centroids(value: Any, dim: int, metric: str) -> NDArray[Any]:
-    """Return own centroids: an array (partitions, dim), or an Arrow array of vectors."""
+    """Return the caller's centroids, from an array (partitions, dim) or an Arrow array of vectors."""
     numbers = _numbers(value, "ivf_centroids")
     if numbers.ndim == 1 and len(numbers) == dim:
         numbers = numbers.reshape(1, dim)
@@ -261,7 +261,7 @@ def _codebook(value: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.
 
 
 def _bounds(value: Any) -> tuple[float, float]:
-    """Return own bounds of SQ: two finite numbers, the lower one first."""
+    """Return the caller's bounds of SQ: two finite numbers, the lower one first."""
     numbers = _numbers(value, "sq_bounds")
     if numbers.shape != (2,) or not numbers[0] < numbers[1]:
         raise InvalidInputError("sq_bounds", expected="a number, and a greater one", found=repr(value))

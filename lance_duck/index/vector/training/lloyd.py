@@ -33,7 +33,7 @@ class Sums:
 
 @safe_after_fork
 def sums_of(vectors: NDArray[np.float32], centroids: NDArray[np.float32], metric: str) -> Sums:
-    """Return sum up vectors (n, dim), normalised for cosine, by their nearest centroids (k, dim)."""
+    """Sum up vectors (n, dim), normalised for cosine, by their nearest centroids (k, dim)."""
     sums = np.zeros(centroids.shape, np.float64)
     if not len(vectors):
         return Sums(sums, np.zeros(len(centroids), np.int64), 0.0)

@@ -77,7 +77,7 @@ class Model:
         return self.item if self.storage == "FLAT" else np.dtype(np.uint8)
 
     def assign(self, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
-        """Return nearest partition of each vector (normalised for cosine), and how far it is, by faiss's distance."""
+        """Return the nearest partition of each vector (normalised for cosine), and faiss's distance to it."""
         return nearest_centroids(self._quantizer, vectors)
 
     @safe_after_fork
@@ -100,7 +100,7 @@ class Model:
 
     @safe_after_fork
     def decode(self, codes: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
-        """Return vectors, about: float32 (n, dim), whose codes are these again."""
+        """Return approximate vectors, float32 (n, dim), whose codes are these again."""
         if self.storage == "FLAT":
             return codes
         if self.storage == "SQ":

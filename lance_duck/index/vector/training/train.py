@@ -34,7 +34,7 @@ class Trainable(Protocol):
     """Vectors to train with: all that are indexed, as `Kept` has them, or what stands for them."""
 
     def __len__(self) -> int:
-        """Return number of all of them."""
+        """Return the number of all of them."""
 
     def __iter__(self) -> Iterator[tuple[Rows, NDArray[Any]]]:
         """Return all of them, for their bounds."""
@@ -115,7 +115,7 @@ def _remedy(wish: VectorWish, num_vectors: int, needed: int) -> str:
 
 
 def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
-    """Return numbers as a reader finds them, float32, that were stored in a narrower type."""
+    """Return numbers as a reader sees them, float32, after they were stored in a narrower type."""
     if item.itemsize >= numbers.itemsize:
         return numbers
     largest = np.finfo(item).max
@@ -124,12 +124,12 @@ def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
 
 
 def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
-    """Return vectors as the metric compares them: normalised for cosine."""
+    """Return the vectors as the metric compares them: normalised for cosine."""
     return np.ascontiguousarray(normalized(vectors)) if metric == "cosine" else np.ascontiguousarray(vectors)
 
 
 def _centroids(sample: NDArray[Any], count: int, wish: VectorWish) -> tuple[NDArray[Any], float]:
-    """Return centroids of a sample, and the sum of its distances to them."""
+    """Return the centroids of a sample, and the sum of its distances to them."""
     if wish.metric == "hamming":
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
         means = _clusters(bits, count, faiss.IndexFlatL2(bits.shape[1]), wish)
@@ -165,7 +165,7 @@ def _short(sample: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def apart(low: float, high: float) -> tuple[float, float]:
-    """Return bounds of SQ: the least and the greatest number of vectors, made different where they are not."""
+    """Return the bounds of SQ: the least and the greatest number of vectors, made different where they are not."""
     return low, max(high, low + max(abs(low), 1.0) * _LEAST_RANGE)
 
 
