@@ -24,7 +24,7 @@ _renewing = threading.Lock()
 
 
 def count() -> int:
-    """Number of forks between the process that imported this package and this one; 0 when it was never forked."""
+    """Count the forks between the process that imported this package and this one; 0 when it was never forked."""
     return _count
 
 

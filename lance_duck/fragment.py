@@ -169,7 +169,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self.to_table(limit=num_rows, **options)
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Any) -> pa.Table:
-        """Rows by position among those that are not deleted, in any order, also repeatedly; see `ScanOptions`."""
+        """Take rows by position among those that are not deleted, in any order, also repeatedly; see `ScanOptions`."""
         if any(value is not None for value in options.values()):
             return self.scanner(columns=columns, **options).take(indices)
         projection = self._scan.projection(columns)

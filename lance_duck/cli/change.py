@@ -90,7 +90,7 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
 
 
 def _is_rows(text: str) -> bool:
-    """Whether an argument is a source of rows: SQL, or a file of rows."""
+    """Return whether an argument is a source of rows: SQL, or a file of rows."""
     return text.lstrip().startswith("(") or text.lower().endswith(_SOURCES)
 
 

@@ -52,7 +52,7 @@ class Stretching(Protocol):
 
 
 def needs_reach(snapshot: Snapshot, kind: IndexKind, version: int) -> bool:
-    """Whether the list of fragments of a segment of a kind, in a version of its layout, may be wrong in this way."""
+    """Return whether the fragments listed for a segment of a kind, in a layout version, may be wrong in this way."""
     return snapshot.has_stable_row_ids and (kind.rows_by == "address" or (kind.rows_by == "version" and version > 0))
 
 

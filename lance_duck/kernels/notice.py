@@ -26,18 +26,18 @@ class FirstUse:
         self._silent = False
 
     def enter(self) -> None:
-        """A kernel is asked for, maybe by one that is being compiled."""
+        """Note that a kernel is asked for, maybe by one that is being compiled."""
         self._depth += 1
 
     def missed(self) -> None:
-        """A kernel is on no disk, and is compiled now."""
+        """Note that a kernel is on no disk, and is compiled now."""
         self.compiled += 1
         if self._start is None:
             self._start = time.monotonic()
         self._tell()
 
     def leave(self) -> None:
-        """A kernel is there."""
+        """Note that a kernel is ready."""
         self._depth -= 1
         if self._depth == 0 and self._start is not None:
             self.seconds += time.monotonic() - self._start

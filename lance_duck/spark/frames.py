@@ -47,13 +47,13 @@ def register(spark: SparkSession) -> None:
 
 
 def _identity(spark: Any) -> str:
-    """The name of a session, of which Python may have several objects."""
+    """Name a session, of which Python may have several objects."""
     java = getattr(spark, "_jsparkSession", None)
     return str(spark.session_id) if java is None else str(java.sessionUUID())
 
 
 def _has_source(spark: SparkSession, name: str) -> bool:
-    """Whether a classic session has a source of this name, found by Spark itself, say; Connect does not tell."""
+    """Return whether a classic session has a source of this name, found by Spark itself, say; Connect does not tell."""
     java = getattr(spark, "_jsparkSession", None)
     return java is not None and bool(java.sessionState().dataSourceManager().dataSourceExists(name))
 

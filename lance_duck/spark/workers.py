@@ -80,7 +80,7 @@ def without_this_package(found: str) -> JobError:
 
 @cache
 def _missing(python: str) -> str:
-    """What a Python lacks, or why it does not run; empty when it will do."""
+    """Describe what a Python lacks, or why it does not run; empty when it will do."""
     try:
         run = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:

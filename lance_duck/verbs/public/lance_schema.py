@@ -43,7 +43,7 @@ class LanceField:
         return is_primary_key(self._field)
 
     def unenforced_primary_key_position(self) -> int | None:
-        """Its place in that key, counted from 1; None: it has none."""
+        """Return the place of the field in that key, counted from 1; None if it has none."""
         return key_position(self._field, clustering=False)
 
     def is_unenforced_clustering_key(self) -> bool:
@@ -51,7 +51,7 @@ class LanceField:
         return self.unenforced_clustering_key_position() is not None
 
     def unenforced_clustering_key_position(self) -> int | None:
-        """Its place in that key, counted from 1; None: it has none."""
+        """Return the place of the field in that key, counted from 1; None if it has none."""
         return key_position(self._field, clustering=True)
 
     def __repr__(self) -> str:

@@ -211,7 +211,7 @@ def _metadata(text: object, where: str) -> GraphMetadata:
 
 
 def _entry_counted(graph: GraphMetadata, num_rows: int) -> GraphMetadata:
-    """The metadata with the row of the entry point counted on every level, where pylance before 12 wrote them."""
+    """Count the row of the entry point on every level of the metadata, where pylance before 12 wrote them."""
     upper = len(graph.level_offsets) - 2
     if upper < 1 or num_rows != graph.num_rows + upper:
         return graph
