@@ -200,7 +200,7 @@ class LanceDataset(
         return dict(self.handle.snapshot.schema.metadata)
 
     def config(self) -> dict[str, str]:
-        """Return settings of the table."""
+        """Return the settings of the table."""
         return dict(self.handle.snapshot.config)
 
     @property
@@ -264,8 +264,8 @@ class LanceDataset(
             UnsupportedError: An option that is known but not supported.
         """
         options |= {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
-        chosen = ScanOptions.of({**options, "nearest": nearest, "batch_size": batch_size})
-        return LanceScanner(self.handle.table, chosen, handle=lambda fragment: LanceFragment(self, fragment.id))
+        scan_options = ScanOptions.of({**options, "nearest": nearest, "batch_size": batch_size})
+        return LanceScanner(self.handle.table, scan_options, handle=lambda fragment: LanceFragment(self, fragment.id))
 
     scanner = ByCaller(scan, ScanSource.pushed_scanner)
 
@@ -279,8 +279,8 @@ class LanceDataset(
     ) -> pa.Table:
         """Read into memory; the arguments are those of `scanner`."""
         if options.get("nearest") is not None:
-            chosen = {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
-            return search_table(self.handle.table, options | chosen)
+            selection = {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
+            return search_table(self.handle.table, options | selection)
         return self.scan(columns, filter, limit, offset, **options).to_table()
 
     def to_batches(
@@ -312,13 +312,13 @@ class LanceDataset(
             InvalidInputError: What was asked makes no sense for this table.
         """
         refuse_unknown(options, [*NEAREST_ARGUMENTS, *ScanOptions.__dataclass_fields__], "search")
-        chosen = only_vector_column(self.handle.snapshot.schema) if column is None else column
-        nearest = {"column": chosen, "q": q, "k": k}
+        vector_column = only_vector_column(self.handle.snapshot.schema) if column is None else column
+        nearest = {"column": vector_column, "q": q, "k": k}
         nearest |= {name: options.pop(name) for name in NEAREST_ARGUMENTS & options.keys()}
         return self.to_table(nearest=nearest, **options)
 
     def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
-        """Return number of rows; without a filter from metadata alone."""
+        """Return the number of rows; without a filter from metadata alone."""
         if filter is None and not options and self.handle.table.restriction is None:
             return self.handle.snapshot.count_rows()
         return self.scan(columns=[], filter=filter, **options).count_rows()
@@ -328,13 +328,13 @@ class LanceDataset(
         return self.scan(**{**options, "limit": num_rows}).to_table()
 
     def slice(self, start: int, end: int, columns: ColumnsLike | None = None) -> pa.Table:
-        """Return rows from position `start` to before `end`."""
+        """Return the rows from position `start` to before `end`."""
         if not 0 <= start <= end:
             raise InvalidInputError("slice", expected="0 <= start <= end", found=f"{start} and {end}")
         return self.scan(columns, offset=start, limit=end - start).to_table()
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Any) -> pa.Table:
-        """Return rows by position, in any order, also repeatedly; options are those of `scanner`.
+        """Return the rows by position, in any order, also repeatedly; options are those of `scanner`.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -345,7 +345,7 @@ class LanceDataset(
         return pa.Table.from_batches([self.handle.table.taker.by_position(indices, projection)])
 
     def take_rows(self, row_ids: Any, columns: ColumnsLike | None = None) -> pa.Table:
-        """Return rows by `_rowid`, in any order, also repeatedly; deleted rows are left out."""
+        """Return the rows by `_rowid`, in any order, also repeatedly; deleted rows are left out."""
         projection = self.handle.table.projection(columns)
         return pa.Table.from_batches([self.handle.table.taker.by_row_id(row_ids, projection)])
 
@@ -354,7 +354,7 @@ class LanceDataset(
     def sample(
         self, num_rows: int, columns: ColumnsLike | None = None, randomize_order: bool = True, **options: Any
     ) -> pa.Table:
-        """Return rows at random, without repetition.
+        """Return the rows at random, without repetition.
 
         Raises:
             InvalidInputError: More rows than there are.
@@ -377,11 +377,11 @@ class LanceDataset(
         return [LanceFragment(self, fragment.id) for fragment, plan in plans if self.handle.table.has_rows(plan)]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """Return handle on a fragment; None when there is none with this id."""
+        """Return the handle on a fragment; None when there is none with this id."""
         return LanceFragment(self, fragment_id) if fragment_id in self.handle.snapshot.fragments.ids() else None
 
     def fragment_ids(self) -> list[int]:
-        """Return ids of the fragments, in the order of a scan."""
+        """Return the ids of the fragments, in the order of a scan."""
         return self.handle.snapshot.fragments.ids()
 
     # What pyarrow does with a dataset.
@@ -399,7 +399,7 @@ class LanceDataset(
         return _in_memory("join", self.to_table().join, right_dataset.to_table(), keys, *args, **options)
 
     def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Return as-of join with another dataset, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
+        """Join with another dataset by the nearest key, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
         return _in_memory("join_asof", self.to_table().join_asof, right_dataset.to_table(), *args, **options)
 
     def __len__(self) -> int:
@@ -416,13 +416,13 @@ class LanceDataset(
         return self
 
     def rows(self) -> int:
-        """Return rows of the table, as DuckDB plans joins by; a filter is not counted in."""
+        """Return the rows of the table, as DuckDB plans joins by; a filter is not counted in."""
         return self.handle.snapshot.count_rows()
 
     def accepts(self, predicate: Any) -> bool:
         """Return whether to apply a filter of DuckDB's here: where it can be done exactly, and pays."""
-        found = predicate_from_node(predicate, self.schema)
-        return found is not None and self.handle.table.filter_pays(found)
+        accepted = predicate_from_node(predicate, self.schema)
+        return accepted is not None and self.handle.table.filter_pays(accepted)
 
     def duckdb_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False

@@ -174,12 +174,12 @@ class Compaction:
     def plan(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionPlan:
         """Decide what to compact; options are those of `DatasetOptimizer.compact_files`."""
         snapshot = dataset.handle.snapshot
-        chosen = compaction_options(options, snapshot.config)
+        settings = compaction_options(options, snapshot.config)
         tasks = [
-            CompactionTask([metadata_of(f) for f in group], snapshot.version, chosen)
-            for group in plan_compaction(snapshot, chosen)
+            CompactionTask([metadata_of(f) for f in group], snapshot.version, settings)
+            for group in plan_compaction(snapshot, settings)
         ]
-        return CompactionPlan(tasks, snapshot.version, chosen)
+        return CompactionPlan(tasks, snapshot.version, settings)
 
     @staticmethod
     def execute(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
@@ -196,14 +196,14 @@ class Compaction:
             RetryableError: Another writer changed one of the fragments meanwhile: plan again.
             UnsupportedError: Indices of a table with stable row ids are to be remapped later.
         """
-        chosen = compaction_options(options, dataset.handle.snapshot.config)
+        settings = compaction_options(options, dataset.handle.snapshot.config)
         done = [
             Rewritten(
                 r.read_version, tuple(map(fragment_from, r.old_fragments)), tuple(map(fragment_from, r.new_fragments))
             )
             for r in rewrites
         ]
-        dataset.handle.move_to(commit_rewrites(dataset.handle.snapshot, done, chosen))
+        dataset.handle.move_to(commit_rewrites(dataset.handle.snapshot, done, settings))
         return _metrics(done)
 
 
@@ -279,8 +279,8 @@ class DatasetOptimizer:
             CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
         """
         options = OptimizeOptions(num_indices_to_merge, index_names, retrain, progress_of(progress))
-        said = properties_of(commit_message, transaction_properties)
-        self._dataset.handle.move_to(optimize_indices(self._dataset.handle.base, options, said))
+        properties = properties_of(commit_message, transaction_properties)
+        self._dataset.handle.move_to(optimize_indices(self._dataset.handle.base, options, properties))
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
         """Have the table clean up after itself from now on; see `lance_duck.maintenance.auto_cleanup`.

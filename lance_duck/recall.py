@@ -122,8 +122,8 @@ class RecallReport:
 
     @property
     def _names(self) -> list[str]:
-        given = [name for name in _ARGUMENTS if self.table[name].null_count < len(self.table)]
-        return [*given, *self.table.column_names[len(_ARGUMENTS) :]]
+        names = [name for name in _ARGUMENTS if self.table[name].null_count < len(self.table)]
+        return [*names, *self.table.column_names[len(_ARGUMENTS) :]]
 
     def _cells(self) -> Iterator[list[str]]:
         *rows, exact = self.table.to_pylist()
@@ -169,21 +169,23 @@ def recall_report(
     Raises:
         InvalidInputError: There is no index that could be asked, or no query, or an argument makes no sense.
     """
-    given = {"column": column, "k": k, "metric": metric}
-    asked, own = _asked(ds, given, queries, sample, seed)
-    way = _way(ds, asked, column)
-    k = asked.k
-    search = _Searches(ds, {**given, "k": k, "metric": way.metric}, {**options, "filter": filter}, asked.queries, own)
+    arguments = {"column": column, "k": k, "metric": metric}
+    query_vectors, own = _asked(ds, arguments, queries, sample, seed)
+    way = _way(ds, query_vectors, column)
+    k = query_vectors.k
+    search = _Searches(
+        ds, {**arguments, "k": k, "metric": way.metric}, {**options, "filter": filter}, query_vectors.queries, own
+    )
     truth = search.truth()
     rows = []
     for setting in _settings(ds, way, k, nprobes, ef, refine_factor):
-        found, latency = search.one_by_one(setting)
-        shares = [_share(ids, *true) for ids, true in zip(found, truth, strict=True) if true[0]]
+        result, latency = search.one_by_one(setting)
+        shares = [_share(ids, *true) for ids, true in zip(result, truth, strict=True) if true[0]]
         if not shares:
             raise InvalidInputError("neighbours", where="recall_report", expected="some", found="none of any query")
         rows.append({**setting, "recall": statistics.fmean(shares), "worst": min(shares), "latency_ms": latency})
     rows.append({"recall": 1.0, "worst": 1.0, "latency_ms": search.exact_latency()})
-    return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, way, column, k, len(asked.queries)))
+    return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, way, column, k, len(query_vectors.queries)))
 
 
 class _Searches:
@@ -204,15 +206,15 @@ class _Searches:
         """Return, for each query, the number of true neighbours and the rows that may be among them, ties included."""
         wide = 2 * self._k + 1
         while True:
-            found = self._ask(self._queries, {"use_index": False}, wide)
-            result, ends_in_a_tie = self._true(found)
+            neighbors = self._ask(self._queries, {"use_index": False}, wide)
+            result, ends_in_a_tie = self._true(neighbors)
             if not ends_in_a_tie or wide > _WIDEST * self._k:
                 return result
             wide *= 8
 
-    def _true(self, found: pa.Table) -> tuple[list[tuple[int, NDArray[np.uint64]]], bool]:
-        starts = np.searchsorted(found["query_index"].to_numpy(), np.arange(len(self._queries) + 1)).tolist()
-        ids, distances = found["_rowid"].to_numpy(), found["_distance"].to_numpy()
+    def _true(self, neighbors: pa.Table) -> tuple[list[tuple[int, NDArray[np.uint64]]], bool]:
+        starts = np.searchsorted(neighbors["query_index"].to_numpy(), np.arange(len(self._queries) + 1)).tolist()
+        ids, distances = neighbors["_rowid"].to_numpy(), neighbors["_distance"].to_numpy()
         result, ends_in_a_tie = [], False
         for number, (start, end) in enumerate(itertools.pairwise(starts)):
             near, far = ids[start:end], distances[start:end]
@@ -233,14 +235,14 @@ class _Searches:
         return self._timed(self._queries[:_EXACT_RUNS], {"use_index": False})[1]
 
     def _timed(self, queries: NDArray[Any], setting: dict[str, Any]) -> tuple[Ids, float]:
-        found, times = [], []
+        results, times = [], []
         for number, query in enumerate(queries):
             begin = time.perf_counter()
             table = self._ask(query, setting)
             times.append(time.perf_counter() - begin)
             ids = table["_rowid"].to_numpy()
-            found.append((ids if self._own is None else ids[ids != self._own[number]])[: self._k])
-        return found, statistics.median(times) * 1e3
+            results.append((ids if self._own is None else ids[ids != self._own[number]])[: self._k])
+        return results, statistics.median(times) * 1e3
 
     def _ask(self, q: NDArray[Any], setting: dict[str, Any], k: int | None = None) -> pa.Table:
         k = (self._k if self._own is None else self._k + 1) if k is None else k
@@ -249,21 +251,24 @@ class _Searches:
 
 
 def _asked(
-    ds: LanceDataset, given: dict[str, Any], queries: Any, sample: int, seed: int
+    ds: LanceDataset, arguments: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[np.uint64] | None]:
     """Return the search, checked, and the rows that queries come from; None: from elsewhere."""
     schema = ds.handle.snapshot.schema
     if queries is not None:
-        return Nearest.of({**given, "q": queries}, schema), None
+        return Nearest.of({**arguments, "q": queries}, schema), None
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
         raise InvalidInputError("sample", where="recall_report", expected="at least 1", found=repr(sample))
-    dim = vector_column(schema, given["column"]).dim
-    vectors, rows = _drawn(ds, given["column"], sample, seed)
+    dim = vector_column(schema, arguments["column"]).dim
+    vectors, rows = _drawn(ds, arguments["column"], sample, seed)
     if not len(vectors):
         raise InvalidInputError(
-            f"vectors of {dim} numbers to search for", where=f"column {given['column']}", expected="some", found="none"
+            f"vectors of {dim} numbers to search for",
+            where=f"column {arguments['column']}",
+            expected="some",
+            found="none",
         )
-    return Nearest.of({**given, "q": vectors}, schema), rows
+    return Nearest.of({**arguments, "q": vectors}, schema), rows
 
 
 def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArray[Any], NDArray[np.uint64]]:
@@ -273,15 +278,15 @@ def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArr
     while True:
         size = min(count, 2 * size)
         positions = rng.choice(count, size, replace=False)
-        taken = ds.take(positions, columns=[column, "_rowid"])
-        vectors = vectors_of(taken.column(0), metric="cosine")
+        rows = ds.take(positions, columns=[column, "_rowid"])
+        vectors = vectors_of(rows.column(0), metric="cosine")
         usable = np.flatnonzero(vectors.usable)[:sample]
         if len(usable) == sample or size == count:
-            return vectors.values[usable], taken["_rowid"].to_numpy()[usable]
+            return vectors.values[usable], rows["_rowid"].to_numpy()[usable]
 
 
-def _way(ds: LanceDataset, asked: Nearest, column: str) -> Route:
-    way = route(ds.handle.snapshot, asked, frozenset(fragment.id for fragment in ds.handle.snapshot.fragments))
+def _way(ds: LanceDataset, nearest: Nearest, column: str) -> Route:
+    way = route(ds.handle.snapshot, nearest, frozenset(fragment.id for fragment in ds.handle.snapshot.fragments))
     if way.index is None:
         raise InvalidInputError(
             "no vector index to compare with the exact search",
@@ -311,18 +316,18 @@ def _title(ds: LanceDataset, way: Route, column: str, k: int, queries: int) -> s
     partitions = "/".join(str(figure["num_partitions"]) for figure in figures)
     rows = ds.count_rows()
     snapshot = ds.handle.snapshot
-    left = sum(snapshot.num_rows(fragment) for fragment in snapshot.fragments if fragment.id in way.open)
+    num_open = sum(snapshot.num_rows(fragment) for fragment in snapshot.fragments if fragment.id in way.open)
     some = f"{partitions} partition{'' if partitions == '1' else 's'}"
     text = f"recall of {k} neighbours by {column}: {kinds}, {way.metric}, {some}, {rows:,} rows"
-    return text + (f" ({left:,} not in the index)" if left else "") + f", {queries} queries"
+    return text + (f" ({num_open:,} not in the index)" if num_open else "") + f", {queries} queries"
 
 
 def _figures(ds: LanceDataset, way: Route) -> list[dict[str, Any]]:
     """Return the statistics of the segments that are asked."""
     assert way.index is not None
-    asked = {str(segment.uuid) for segment, _ in way.segments}
+    uuids = {str(segment.uuid) for segment, _ in way.segments}
     figures: list[dict[str, Any]] = ds.index_statistics(way.index.name)["indices"]
-    return [figure for figure in figures if figure["uuid"] in asked]
+    return [figure for figure in figures if figure["uuid"] in uuids]
 
 
 def _several(numbers: Numbers) -> list[Number]:
@@ -331,8 +336,8 @@ def _several(numbers: Numbers) -> list[Number]:
     return list(numbers) or [None]
 
 
-def _share(found: NDArray[np.uint64], count: int, true: NDArray[np.uint64]) -> float:
-    return min(int(np.isin(found, true).sum()), count) / count
+def _share(nearest: NDArray[np.uint64], count: int, true: NDArray[np.uint64]) -> float:
+    return min(int(np.isin(nearest, true).sum()), count) / count
 
 
 def _shown(value: float | None) -> str:

@@ -149,8 +149,8 @@ _REMEDIES: Final = MappingProxyType(
 def _target(uri: Any) -> Any:
     if uri is None:
         raise InvalidInputError("no place for a table", where="uri", expected="a path, a URI or a LanceDataset")
-    found: Snapshot | Any = uri.handle.snapshot if isinstance(uri, LanceDataset) else uri
-    return found
+    target: Snapshot | Any = uri.handle.snapshot if isinstance(uri, LanceDataset) else uri
+    return target
 
 
 __all__ = ["write_dataset"]

@@ -35,13 +35,13 @@ def transaction_properties(message: str | None, properties: Mapping[str, str] | 
     """
     if message is None and not properties:
         return None
-    found = dict(properties or {})
+    result = dict(properties or {})
     if message is not None:
-        found[COMMIT_MESSAGE] = message
-    for name, value in found.items():
+        result[COMMIT_MESSAGE] = message
+    for name, value in result.items():
         if not _is_text(name) or not _is_text(value):
             raise InvalidInputError("not a text", where="transaction_properties", found=f"{name!r}: {value!r}")
-    return found
+    return result
 
 
 def check_patience(retries: int, timeout: timedelta) -> None:

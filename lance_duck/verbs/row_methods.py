@@ -70,10 +70,10 @@ class RowChanges(TableMethods):
             CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
         """
         check_patience(conflict_retries, retry_timeout)
-        said = properties_of(commit_message, transaction_properties)
+        properties = properties_of(commit_message, transaction_properties)
         after, count = run_again(
             self.handle.base,
-            lambda snapshot: delete_rows(snapshot, predicate, said),
+            lambda snapshot: delete_rows(snapshot, predicate, properties),
             conflict_retries,
             retry_timeout.total_seconds(),
         )
@@ -107,10 +107,10 @@ class RowChanges(TableMethods):
             CommitConflictError: As for `delete`.
         """
         check_patience(conflict_retries, retry_timeout)
-        said = properties_of(commit_message, transaction_properties)
+        properties = properties_of(commit_message, transaction_properties)
         after, count = run_again(
             self.handle.base,
-            lambda snapshot: update_rows(snapshot, updates, where, data_storage_version, said),
+            lambda snapshot: update_rows(snapshot, updates, where, data_storage_version, properties),
             conflict_retries,
             retry_timeout.total_seconds(),
         )

@@ -115,8 +115,8 @@ def opened(options: ReadOptions, version: int | tuple[str, int] | None = None) -
     if version is None and options.timestamp is not None:
         place = options.place
         return dataset(place.uri, asof=options.timestamp, storage_options=dict(place.storage_options))
-    asked = options.version if options.branch is None else (options.branch, options.version)
-    return options.place.dataset(asked if version is None else version)
+    reference = options.version if options.branch is None else (options.branch, options.version)
+    return options.place.dataset(reference if version is None else version)
 
 
 def declared(options: ReadOptions, table: LanceDataset) -> StructType:
@@ -177,15 +177,15 @@ def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) 
 def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[tuple[ReadPartition, int, int]]:
     """Return the fragments with their rows, and about as many bytes as there are to read."""
     plain = [name for name in names if name in table.schema.names] if not isinstance(options.columns, dict) else None
-    wanted = table.handle.table.plan(ScanOptions(columns=plain, blob_handling=options.blob_handling)).width
+    width = table.handle.table.plan(ScanOptions(columns=plain, blob_handling=options.blob_handling)).width
     whole = table.handle.table.plan(ScanOptions(blob_handling=options.blob_handling)).width
-    found = []
+    weights = []
     for fragment in table.handle.snapshot.fragments:
         rows = table.handle.snapshot.physical_rows(fragment)
         size = sum(file.file_size or 0 for file in fragment.files)
-        weight = max(rows * wanted, size * wanted // max(whole, 1)) + OPENING
-        found.append((ReadPartition(fragment.id), rows, weight))
-    return found
+        weight = max(rows * width, size * width // max(whole, 1)) + OPENING
+        weights.append((ReadPartition(fragment.id), rows, weight))
+    return weights
 
 
 def _cut(fragment: int, rows: int, parts: int) -> Iterator[ReadPartition]:
@@ -201,15 +201,15 @@ def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
     if options.filter is not None:
         pieces = tuple(ReadPartition(fragment.id) for fragment in fragments)
         return [LancePartition(pieces, options.limit)] if pieces and options.limit else []
-    found: list[InputPartition] = []
-    left = options.limit
+    partitions: list[InputPartition] = []
+    remaining = options.limit
     for fragment in fragments:
-        if left <= 0:
+        if remaining <= 0:
             break
         rows = table.handle.snapshot.num_rows(fragment)
-        found.append(LancePartition((ReadPartition(fragment.id),), min(left, rows)))
-        left -= rows
-    return found
+        partitions.append(LancePartition((ReadPartition(fragment.id),), min(remaining, rows)))
+        remaining -= rows
+    return partitions
 
 
 def _within(piece: ReadPartition, filter: str | None) -> str:  # noqa: A002 - the name of the option

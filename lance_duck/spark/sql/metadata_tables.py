@@ -119,16 +119,16 @@ def indices(table: LanceDataset) -> pa.Table:
 
 def _change(table: LanceDataset, number: int) -> dict[str, Any]:
     snapshot = table.checkout_version(number).handle.snapshot
-    found = snapshot.transaction()
+    transaction = snapshot.transaction()
     row: dict[str, Any] = {"version": number, "timestamp": snapshot.timestamp.astimezone(UTC)}
-    if found is None:
+    if transaction is None:
         return row
     return row | {
-        "operation": found.operation,
-        "message": found.commit_message,
-        "read_version": found.read_version,
-        "transaction": found.uuid,
-        "properties": sorted(found.transaction_properties.items()),
+        "operation": transaction.operation,
+        "message": transaction.commit_message,
+        "read_version": transaction.read_version,
+        "transaction": transaction.uuid,
+        "properties": sorted(transaction.transaction_properties.items()),
     }
 
 

@@ -67,15 +67,15 @@ class _LanceTable:
     @staticmethod
     def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
         """Return the columns of the table, or those that are named."""
-        given = _constants(_TABLE, args, named)
-        place, table = _table(given)
-        schema = table.scan(_columns(given), given.get("filter")).projected_schema
-        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=given)
+        arguments = _constants(_TABLE, args, named)
+        place, table = _table(arguments)
+        schema = table.scan(_columns(arguments), arguments.get("filter")).projected_schema
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=arguments)
 
     def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows."""
-        given = self._analysis.given
-        scan = self._analysis.table.scan(_columns(given), given.get("filter"))
+        arguments = self._analysis.given
+        scan = self._analysis.table.scan(_columns(arguments), arguments.get("filter"))
         yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
 
 
@@ -88,14 +88,14 @@ class _LanceHistory:
     @staticmethod
     def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
         """Return the columns, which are always the same."""
-        given = _constants(_HISTORY, args, named)
-        place, table = _table(given)
-        return _Analysis(spark_schema(metadata_tables.HISTORY), place=place, version=pin(table), given=given)
+        arguments = _constants(_HISTORY, args, named)
+        place, table = _table(arguments)
+        return _Analysis(spark_schema(metadata_tables.HISTORY), place=place, version=pin(table), given=arguments)
 
     def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows, newest first."""
-        found = metadata_tables.history(self._analysis.table, self._analysis.given.get("limit"))
-        yield from _rows(iter(found.to_batches()), metadata_tables.HISTORY, self._analysis.schema)
+        rows = metadata_tables.history(self._analysis.table, self._analysis.given.get("limit"))
+        yield from _rows(iter(rows.to_batches()), metadata_tables.HISTORY, self._analysis.schema)
 
 
 class _LanceVectorSearch:
@@ -107,14 +107,14 @@ class _LanceVectorSearch:
     @staticmethod
     def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
         """Return the columns of the table, or those that are named, and `_distance`."""
-        given = _constants(_SEARCH, args, named, but="query")
+        arguments = _constants(_SEARCH, args, named, but="query")
         for name in ("column", "query"):
-            if name not in given:
+            if name not in arguments:
                 raise InvalidInputError(f"no argument {name!r}", where="lance_vector_search")
-        place, table = _table(given)
-        dim = vector_column(table.handle.snapshot.schema, given["column"]).dim
-        schema = _search(table, given, [0] * dim).projected_schema
-        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=given)
+        place, table = _table(arguments)
+        dim = vector_column(table.handle.snapshot.schema, arguments["column"]).dim
+        schema = _search(table, arguments, [0] * dim).projected_schema
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=arguments)
 
     def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows, nearest first."""
@@ -141,59 +141,59 @@ def register_functions(spark: SparkSession) -> None:
 def _constants(
     names: tuple[str, ...], args: tuple[AnalyzeArgument, ...], named: Mapping[str, AnalyzeArgument], but: str = ""
 ) -> dict[str, Any]:
-    """Return constant arguments by name, without nulls; one that may vary has no value.
+    """Return the constant arguments by name, without nulls; one that may vary has no value.
 
     Raises:
         InvalidInputError: An argument that is not known, comes twice, or is no constant.
     """
     if len(args) > len(names):
         raise InvalidInputError("too many arguments", expected=", ".join(names), found=len(args))
-    given = dict(zip(names, args, strict=False))
+    arguments = dict(zip(names, args, strict=False))
     for name, argument in named.items():
-        if name not in names or name in given:
+        if name not in names or name in arguments:
             raise InvalidInputError(f"argument {name!r}", expected=f"each once of {', '.join(names)}")
-        given[name] = argument
-    found: dict[str, Any] = {}
-    for name, argument in given.items():
+        arguments[name] = argument
+    constants: dict[str, Any] = {}
+    for name, argument in arguments.items():
         if name == but:
-            found[name] = None
+            constants[name] = None
         elif not argument.isConstantExpression:
             raise InvalidInputError(f"argument {name!r}", expected="a constant", found="an expression over rows")
         elif argument.value is not None:
-            found[name] = argument.value
-    return found
+            constants[name] = argument.value
+    return constants
 
 
-def _table(given: Mapping[str, Any]) -> tuple[TableRef, LanceDataset]:
-    if not isinstance(given.get("uri"), str):
-        raise InvalidInputError("uri", expected="the path of a table", found=repr(given.get("uri")))
-    options = given.get("storage_options")
-    place = TableRef.of(given["uri"], None if options is None else _settings(options))
-    return place, place.dataset(given.get("version"))
+def _table(arguments: Mapping[str, Any]) -> tuple[TableRef, LanceDataset]:
+    if not isinstance(arguments.get("uri"), str):
+        raise InvalidInputError("uri", expected="the path of a table", found=repr(arguments.get("uri")))
+    options = arguments.get("storage_options")
+    place = TableRef.of(arguments["uri"], None if options is None else _settings(options))
+    return place, place.dataset(arguments.get("version"))
 
 
 def _settings(options: Any) -> dict[str, str]:
     try:
-        found = json.loads(options)
-        return {str(name): str(value) for name, value in found.items()}
+        settings = json.loads(options)
+        return {str(name): str(value) for name, value in settings.items()}
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidInputError("storage_options", expected="JSON text of settings by name") from error
 
 
-def _columns(given: Mapping[str, Any]) -> list[str] | None:
-    """Return columns by name: an array, or texts with commas between them."""
-    names = given.get("columns")
+def _columns(arguments: Mapping[str, Any]) -> list[str] | None:
+    """Return the columns by name: an array, or texts with commas between them."""
+    names = arguments.get("columns")
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
 
 
-def _search(table: LanceDataset, given: Mapping[str, Any], query: list[float]) -> Any:
-    nearest = {name: given[name] for name in _NEAREST if name in given}
-    options = {name: given[name] for name in ("filter", "prefilter") if name in given}
-    return table.scan(_columns(given), nearest={**nearest, "q": query}, use_threads=False, **options)
+def _search(table: LanceDataset, arguments: Mapping[str, Any], query: list[float]) -> Any:
+    nearest = {name: arguments[name] for name in _NEAREST if name in arguments}
+    options = {name: arguments[name] for name in ("filter", "prefilter") if name in arguments}
+    return table.scan(_columns(arguments), nearest={**nearest, "q": query}, use_threads=False, **options)
 
 
-def _rows(batches: Iterator[pa.RecordBatch], found: pa.Schema, schema: StructType) -> Iterator[tuple[Any, ...]]:
-    declaration = Declaration(schema, found)
+def _rows(batches: Iterator[pa.RecordBatch], arrow: pa.Schema, schema: StructType) -> Iterator[tuple[Any, ...]]:
+    declaration = Declaration(schema, arrow)
     for batch in batches:
         declared = declaration.apply(batch)
         columns = [column.to_pylist(maps_as_pydicts="strict") for column in declared.columns]

@@ -113,9 +113,9 @@ class ColumnChanges(TableMethods):
             ReferencedError: An index is over a column that would get another type.
             CommitConflictError: Another change came first again and again.
         """
-        wanted = parse_alterations(alterations)
+        parsed = parse_alterations(alterations)
         properties = _properties(commit_message, transaction_properties)
-        self.handle.move_to(run_again(self.handle.snapshot, lambda snapshot: _alter(snapshot, wanted, properties)))
+        self.handle.move_to(run_again(self.handle.snapshot, lambda snapshot: _alter(snapshot, parsed, properties)))
 
     def drop_columns(
         self,
@@ -142,12 +142,12 @@ class ColumnChanges(TableMethods):
         )
 
     def _add(self, source: NewColumns, message: str | None, properties: Properties) -> None:
-        said = _properties(message, properties)
+        commit_properties = _properties(message, properties)
         earlier = Earlier()
 
         def attempt(snapshot: Snapshot) -> Snapshot:
             try:
-                return _add(snapshot, source, said, earlier)
+                return _add(snapshot, source, commit_properties, earlier)
             except RetryableError as error:
                 if source.repeatable:
                     raise

@@ -92,15 +92,15 @@ class Commits(TableMethods):
         location, uri = _place(base_uri, storage_options)
         read = None if _takes_latest(transaction, read_version) else transaction.read_version
         base = _base(base_uri, location, read)
-        wanted = to_operation(transaction.operation, None if base is None else base.schema)
+        operation_ = to_operation(transaction.operation, None if base is None else base.schema)
         properties = transaction.transaction_properties or None
         if base is None:
             v2 = enable_v2_manifest_paths is not False
-            made = _create(location, wanted, properties, transaction.uuid, bool(enable_stable_row_ids), v2)
-            return cls(uri, table=TableScan(made))
+            snapshot = _create(location, operation_, properties, transaction.uuid, bool(enable_stable_row_ids), v2)
+            return cls(uri, table=TableScan(snapshot))
         after = commit(
             base,
-            wanted,
+            operation_,
             properties=properties,
             retries=max_retries,
             timeout=_seconds(commit_timeout),
@@ -133,7 +133,7 @@ class Commits(TableMethods):
             InvalidInputError: There is none.
         """
         merged = merge_appends(transactions)
-        found = cls.commit(
+        committed = cls.commit(
             dest,
             merged,
             None,
@@ -145,7 +145,7 @@ class Commits(TableMethods):
             commit_timeout=commit_timeout,
             **refused,
         )
-        return {"dataset": found, "merged": merged}
+        return {"dataset": committed, "merged": merged}
 
 
 def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
@@ -193,19 +193,19 @@ def _takes_latest(transaction: Transaction, read_version: int | None) -> bool:
     return replaces and read_version is None and not transaction.read_version
 
 
-def _place(given: str | os.PathLike[str] | Commits, options: Mapping[str, str] | None) -> tuple[Location, str]:
-    if isinstance(given, Commits):
-        location = given.handle.snapshot.location
+def _place(target: str | os.PathLike[str] | Commits, options: Mapping[str, str] | None) -> tuple[Location, str]:
+    if isinstance(target, Commits):
+        location = target.handle.snapshot.location
         return Location(location.uri, {**location.storage_options, **(options or {})}), location.uri
-    if not isinstance(given, str | os.PathLike):
-        raise InvalidInputError("base_uri", expected="a path, a URI or a dataset", found=type(given).__name__)
-    return Location.of(given, options), os.fspath(given)
+    if not isinstance(target, str | os.PathLike):
+        raise InvalidInputError("base_uri", expected="a path, a URI or a dataset", found=type(target).__name__)
+    return Location.of(target, options), os.fspath(target)
 
 
-def _base(given: str | os.PathLike[str] | Commits, location: Location, read_version: int | None) -> Snapshot | None:
+def _base(target: str | os.PathLike[str] | Commits, location: Location, read_version: int | None) -> Snapshot | None:
     """Return the version that a change was made from; None when there is no table yet."""
-    if isinstance(given, Commits) and read_version == given.handle.snapshot.version:
-        return given.handle.snapshot
+    if isinstance(target, Commits) and read_version == target.handle.snapshot.version:
+        return target.handle.snapshot
     try:
         return open_snapshot(location.uri, read_version or None, storage_options=location.storage_options)
     except NotFoundError:

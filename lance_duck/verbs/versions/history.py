@@ -31,11 +31,11 @@ class History(TableMethods):
         return describe(self.handle.snapshot.manifest)
 
     def version_refs(self) -> list[dict[str, int]]:
-        """Return numbers of all versions, oldest first, without reading them: {"version"}."""
+        """Return the numbers of all versions, oldest first, without reading them: {"version"}."""
         return [{"version": number} for number in self.handle.snapshot.version_numbers()]
 
     def base_paths(self) -> dict[int, DatasetBasePath]:
-        """Return other places where files of the table may lie, by id."""
+        """Return the other places where files of the table may lie, by id."""
         return known_bases(self.handle.snapshot.base_paths)
 
     @property
@@ -54,8 +54,8 @@ class History(TableMethods):
         Raises:
             NotFoundError: There is no such version.
         """
-        found = self.handle.snapshot.checkout(version).transaction()
-        return None if found is None else from_transaction(found)
+        transaction = self.handle.snapshot.checkout(version).transaction()
+        return None if transaction is None else from_transaction(transaction)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """Return what this version and those before it changed, newest first."""

@@ -158,12 +158,12 @@ def start_branch(
     if storage_options is not None:
         root = Location(root.uri, dict(storage_options))
     store = root.store()
-    known = refs.list_branches(store)
-    if name in known:
+    branches = refs.list_branches(store)
+    if name in branches:
         raise AlreadyExistsError(f"there is a branch {name!r} already", where=root.uri)
-    parent = known.get(source.branch) if source.branch is not None else None
+    parent = branches.get(source.branch) if source.branch is not None else None
     try:
-        made = clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
+        branch = clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
     except AlreadyExistsError:
         raise AlreadyExistsError(
             f"there is half a branch {name!r}",
@@ -174,7 +174,7 @@ def start_branch(
     identifier = [*before, (source.version, uuid4().hex)]
     about = refs.Branch(source.branch, identifier, source.version, int(time.time()), source.manifest.size)
     refs.write_branch(store, name, about, new=True)
-    return made
+    return branch
 
 
 def copy_version(
@@ -228,7 +228,7 @@ def drop_table(
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _update_bases(snapshot: Snapshot, given: Sequence[Any]) -> UpdateBases:
-    wanted = [getattr(one, "id", None) for one in given]
-    found = new_bases(given, snapshot.base_paths, "new_bases")
-    return UpdateBases(tuple(replace(base, id=i or 0) for base, i in zip(found, wanted, strict=True)))
+def _update_bases(snapshot: Snapshot, bases: Sequence[Any]) -> UpdateBases:
+    ids = [getattr(one, "id", None) for one in bases]
+    new = new_bases(bases, snapshot.base_paths, "new_bases")
+    return UpdateBases(tuple(replace(base, id=i or 0) for base, i in zip(new, ids, strict=True)))
