@@ -32,9 +32,9 @@ _CHECKED: Final = "__lance_duck_checked__"
 
 def nearest_name(name: object, names: Iterable[str]) -> str | None:
     """Return the name that was probably meant; case counts for little. None: none is near."""
-    by_case = {known.lower(): known for known in names}
-    wanted = str(name).lower()
-    near = [wanted] if wanted in by_case else get_close_matches(wanted, by_case, 1)
+    by_case = {candidate.lower(): candidate for candidate in names}
+    target = str(name).lower()
+    near = [target] if target in by_case else get_close_matches(target, by_case, 1)
     return by_case[near[0]] if near else None
 
 
@@ -49,15 +49,15 @@ def known_names(names: Iterable[str]) -> str:
     listed = list(names)
     if not listed:
         return "nothing: there are none"
-    shown = ", ".join(listed[:_MOST_LISTED])
-    return f"one of {shown}, …" if len(listed) > _MOST_LISTED else f"one of {shown}"
+    listing = ", ".join(listed[:_MOST_LISTED])
+    return f"one of {listing}, …" if len(listed) > _MOST_LISTED else f"one of {listing}"
 
 
-def refuse_unknown(given: Iterable[Any], names: Iterable[str], where: str, what: str = "argument") -> None:
+def refuse_unknown(arguments: Iterable[Any], names: Iterable[str], where: str, what: str = "argument") -> None:
     """Refuse names that do not exist.
 
     Args:
-        given: Names that a caller wrote.
+        arguments: Names that a caller wrote.
         names: Names that exist.
         where: Function or dict that they are written for.
         what: What they name, for the message.
@@ -65,11 +65,11 @@ def refuse_unknown(given: Iterable[Any], names: Iterable[str], where: str, what:
     Raises:
         WrongTypeError: One does not exist; says which one was probably meant.
     """
-    known = list(names)
-    for name in given:
-        if name not in known:
-            remedy = did_you_mean(name, known)
-            expected = known_names(known) if remedy is None else None
+    candidates = list(names)
+    for name in arguments:
+        if name not in candidates:
+            remedy = did_you_mean(name, candidates)
+            expected = known_names(candidates) if remedy is None else None
             raise WrongTypeError(f"unknown {what} {name!r}", where=where, expected=expected, remedy=remedy)
 
 
@@ -82,38 +82,38 @@ def unknown_column(name: object, names: Iterable[str], where: object = None, wha
         where: Table or argument that it concerns.
         what: What the column was to be, as a prefix of the message: "bad filter: ".
     """
-    known = list(names)
-    remedy = did_you_mean(name, known)
-    return UnknownColumnError(f"{what}no column {name!r}", where=where, expected=known_names(known), remedy=remedy)
+    candidates = list(names)
+    remedy = did_you_mean(name, candidates)
+    return UnknownColumnError(f"{what}no column {name!r}", where=where, expected=known_names(candidates), remedy=remedy)
 
 
 def unknown_value(what: str, value: object, values: Iterable[str], where: object = None) -> InvalidInputError:
     """Return the error for an argument that is none of some words: a mode, a metric, a kind."""
-    known = list(values)
-    remedy = did_you_mean(value, known)
+    candidates = list(values)
+    remedy = did_you_mean(value, candidates)
     return InvalidInputError(
-        what, where=where, expected=" or ".join(map(repr, known)), found=repr(value), remedy=remedy
+        what, where=where, expected=" or ".join(map(repr, candidates)), found=repr(value), remedy=remedy
     )
 
 
 def refuse_unsupported(
-    function: Callable[..., Any], given: Mapping[str, Any], remedies: Mapping[str, str | None]
+    function: Callable[..., Any], arguments: Mapping[str, Any], remedies: Mapping[str, str | None]
 ) -> None:
     """Refuse arguments of pylance that are not supported, unless they ask for nothing, and names that do not exist.
 
     Args:
         function: The public function that they are given to.
-        given: The arguments, by name.
+        arguments: The arguments, by name.
         remedies: By name of each argument that is known and not supported, what to do instead.
 
     Raises:
         UnsupportedError: One asks for something.
         WrongTypeError: It is no argument at all.
     """
-    if not given.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
+    if not arguments.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
         named = [name for name in inspect.signature(function).parameters if name not in ("self", "cls", "refused")]
-        refuse_unknown(given, [*named, *remedies], function.__name__)
-    for name, value in given.items():
+        refuse_unknown(arguments, [*named, *remedies], function.__name__)
+    for name, value in arguments.items():
         asks = not (value is None or value is False or (isinstance(value, Mapping) and not value))
         if asks and name in remedies:
             raise UnsupportedError(f"{name} is not supported", where=function.__name__, remedy=remedies[name])
@@ -167,8 +167,8 @@ def _misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], error: Base
             )
     except WrongTypeError as unknown:
         return unknown
-    _, _, said = str(error).partition("() ")
-    return WrongTypeError(said or str(error), where=_name(function))
+    _, _, reason = str(error).partition("() ")
+    return WrongTypeError(reason or str(error), where=_name(function))
 
 
 def wrong_argument(
@@ -181,10 +181,10 @@ def wrong_argument(
         if parameter.kind not in _NAMED or name in _OWN or parameter.annotation is inspect.Parameter.empty:
             continue
         if not _fits(value, _type_of(function, name, parameter.annotation)):
-            found = (
+            actual = (
                 f"{shortened(value)} of type {type(value).__name__}" if name not in _SECRET else type(value).__name__
             )
-            return WrongTypeError(name, where=_name(function), expected=str(parameter.annotation), found=found)
+            return WrongTypeError(name, where=_name(function), expected=str(parameter.annotation), found=actual)
     return None
 
 

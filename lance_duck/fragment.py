@@ -83,8 +83,8 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """Columns that the data files of this fragment hold; those that they lack are read as nulls."""
         present = {i for file in self._fragment.files for i in file.fields}
         schema = self._scan.snapshot.schema
-        kept = [f.to_arrow(scan=True) for f in schema.fields if any(below.id in present for below in f.walk())]
-        return pa.schema(kept, schema.arrow.metadata)
+        fields = [f.to_arrow(scan=True) for f in schema.fields if any(below.id in present for below in f.walk())]
+        return pa.schema(fields, schema.arrow.metadata)
 
     @property
     def partition_expression(self) -> Any:
@@ -135,10 +135,10 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """
         if schema is not None:
             _check_schema(schema, self.schema)
-        chosen = ScanOptions.of({**options, "columns": columns, "filter": filter})
-        if chosen.fragments is not None:
+        scan_options = ScanOptions.of({**options, "columns": columns, "filter": filter})
+        if scan_options.fragments is not None:
             raise InvalidInputError("fragments of a fragment", where="fragments")
-        return LanceScanner(self._scan, chosen, self._fragment, lambda _: self)
+        return LanceScanner(self._scan, scan_options, self._fragment, lambda _: self)
 
     def to_table(
         self,
@@ -301,8 +301,8 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         data = to_reader(data_obj, schema).read_all()
         key = left_on if right_on is None else right_on
         changed, fields, offsets = update_in_fragment(self._scan.snapshot, self._fragment, data, left_on, key)
-        found = metadata_of(changed)
-        return (found, fields, offsets) if with_offsets else (found, fields)
+        metadata = metadata_of(changed)
+        return (metadata, fields, offsets) if with_offsets else (metadata, fields)
 
     def delete(self, predicate: FilterLike) -> FragmentMetadata | None:
         """Delete rows of this fragment; returns it with its new deletion file, None when no row is left."""
@@ -423,29 +423,29 @@ def write_fragments(
     )
     target = dataset_uri.handle.snapshot if isinstance(dataset_uri, TableMethods) else dataset_uri
     staged, current = stage_fragments(data, target, schema, mode, settings)
-    found = [metadata_of(fragment) for fragment in staged.fragments]
+    fragments = [metadata_of(fragment) for fragment in staged.fragments]
     if not return_transaction:
-        return found
+        return fragments
     if current is not None and mode == "append":
-        return Transaction(current.version, LanceOperation.Append(found))
+        return Transaction(current.version, LanceOperation.Append(fragments))
     bases = known_bases({base.id: base for base in new_bases(initial_bases or (), {}, "initial_bases")})
-    operation = LanceOperation.Overwrite(LanceSchema(staged.schema), found, list(bases.values()) or None)
+    operation = LanceOperation.Overwrite(LanceSchema(staged.schema), fragments, list(bases.values()) or None)
     return Transaction(0 if current is None else current.version, operation)
 
 
-def _check_schema(given: object, own: pa.Schema) -> None:
+def _check_schema(schema: object, own: pa.Schema) -> None:
     """Refuse a schema other than a table's own, metadata aside."""
-    if not isinstance(given, pa.Schema):
-        raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(given).__name__)
-    if given.equals(own, check_metadata=False):
+    if not isinstance(schema, pa.Schema):
+        raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(schema).__name__)
+    if schema.equals(own, check_metadata=False):
         return
-    pairs = zip_longest(given, own)
-    found, expected = next(pair for pair in pairs if not _is_same(*pair))
+    pairs = zip_longest(schema, own)
+    actual, expected = next(pair for pair in pairs if not _is_same(*pair))
     raise UnsupportedError(
         "a scan in another schema than that of the table",
         where="schema",
         expected="no more columns" if expected is None else expected,
-        found="no more columns" if found is None else found,
+        found="no more columns" if actual is None else actual,
         remedy="leave schema out; name the columns, and cast the result",
     )
 

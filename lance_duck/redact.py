@@ -77,8 +77,8 @@ def remember(options: Mapping[str, Any] | None) -> None:
 
 def remember_uri(uri: str) -> None:
     """Learn the secrets of a URI: what stands before its host, and the values of its query."""
-    scheme, found, rest = uri.partition("://")
-    if not found:
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
         return
     place, _, query = rest.partition("?")
     user, at, _ = place.partition("/")[0].rpartition("@")

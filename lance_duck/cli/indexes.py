@@ -43,9 +43,9 @@ def index(
             dataset.create_index(column, kind, name, metric, replace, partitions, progress=progress)
         else:
             dataset.create_scalar_index(column, kind, name, replace=replace, progress=progress)
-    made = next(s["name"] for s in dataset.list_indices() if s["uuid"] not in before)
-    figures = dataset.index_statistics(made)
-    report({"version": dataset.version, "name": made, "indexed_rows": figures["num_indexed_rows"]}, as_json)
+    index_name = next(s["name"] for s in dataset.list_indices() if s["uuid"] not in before)
+    figures = dataset.index_statistics(index_name)
+    report({"version": dataset.version, "name": index_name, "indexed_rows": figures["num_indexed_rows"]}, as_json)
 
 
 def drop_index(table: str, name: str, as_json: bool = False) -> None:
@@ -76,15 +76,15 @@ def optimize(
 
 def _indices(dataset: ld.LanceDataset) -> Iterator[dict[str, Any]]:
     rows = dataset.count_rows()
-    for found in dataset.describe_indices():
-        times = [segment.created_at for segment in found.segments if segment.created_at is not None]
+    for description in dataset.describe_indices():
+        times = [segment.created_at for segment in description.segments if segment.created_at is not None]
         yield {
-            "name": found.name,
-            "kind": found.index_type,
-            "columns": " ".join(found.field_names),
-            "segments": len(found.segments),
-            "indexed_rows": found.num_rows_indexed,
-            "unindexed_rows": rows - found.num_rows_indexed,
-            "bytes": found.total_size_bytes,
+            "name": description.name,
+            "kind": description.index_type,
+            "columns": " ".join(description.field_names),
+            "segments": len(description.segments),
+            "indexed_rows": description.num_rows_indexed,
+            "unindexed_rows": rows - description.num_rows_indexed,
+            "bytes": description.total_size_bytes,
             "created": max(times, default=None, key=datetime.timestamp),
         }

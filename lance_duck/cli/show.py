@@ -88,5 +88,5 @@ def text(value: Any) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, timedelta):
         return str(value)
-    shown = text(value)
-    return shown if len(shown) <= 200 else f"{shown[:197]}…"
+    content = text(value)
+    return content if len(content) <= 200 else f"{content[:197]}…"

@@ -19,33 +19,33 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.wire.schema import Field
 
 
-def check_form(field: Field, stored: pa.DataType, wanted: pa.DataType) -> None:
+def check_form(field: Field, stored: pa.DataType, target: pa.DataType) -> None:
     """Check that a leaf can be given as `wanted`; both are storage types.
 
     Raises:
         InvalidInputError: It cannot.
     """
-    if not (stored == wanted or _has_form(field, stored, wanted)):
-        raise InvalidInputError("no such form", where=f"column {field.name}", expected=f"{stored}", found=wanted)
+    if not (stored == target or _has_form(field, stored, target)):
+        raise InvalidInputError("no such form", where=f"column {field.name}", expected=f"{stored}", found=target)
 
 
-def _has_form(field: Field, stored: pa.DataType, wanted: pa.DataType) -> bool:
-    if stored == wanted:
+def _has_form(field: Field, stored: pa.DataType, target: pa.DataType) -> bool:
+    if stored == target:
         return True
-    if pa.types.is_dictionary(wanted):
+    if pa.types.is_dictionary(target):
         inner = stored.value_type if pa.types.is_dictionary(stored) else stored
-        return _has_form(field, inner, wanted.value_type)
+        return _has_form(field, inner, target.value_type)
     if pa.types.is_dictionary(stored):
-        return _has_form(field, stored.value_type, wanted)
-    if pa.types.is_fixed_size_list(stored) and pa.types.is_fixed_size_list(wanted):
-        return stored.list_size == wanted.list_size and _has_form(field, stored.value_type, wanted.value_type)
-    if _is_bytes(wanted):
+        return _has_form(field, stored.value_type, target)
+    if pa.types.is_fixed_size_list(stored) and pa.types.is_fixed_size_list(target):
+        return stored.list_size == target.list_size and _has_form(field, stored.value_type, target.value_type)
+    if _is_bytes(target):
         return _is_bytes(stored) or field.is_json or field.blob_version == 1
-    if _is_text(wanted):
+    if _is_text(target):
         return _is_text(stored) or bool(pa.types.is_decimal(stored))
-    if pa.types.is_decimal(wanted):
-        return bool(pa.types.is_decimal(stored)) and wanted.bit_width < stored.bit_width
-    if pa.types.is_float32(wanted):
+    if pa.types.is_decimal(target):
+        return bool(pa.types.is_decimal(stored)) and target.bit_width < stored.bit_width
+    if pa.types.is_float32(target):
         is_brain = pa.types.is_fixed_size_binary(stored) and stored.byte_width == 2
         return bool(pa.types.is_float16(stored)) or bool(is_brain)
     return False

@@ -81,9 +81,11 @@ def versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
 
 def located_in(locate: Locate, field: Field, older: bool) -> Locate:
     """Return `locate` for the fields in 2.0 files only, or in later files only."""
-    found = {f.id: locate(f.id) for f in field.walk()}
-    kept = {i: place for i, place in found.items() if place is not None and (place[0].version == (2, 0)) == older}
-    return kept.get
+    places = {f.id: locate(f.id) for f in field.walk()}
+    same_version = {
+        i: place for i, place in places.items() if place is not None and (place[0].version == (2, 0)) == older
+    }
+    return same_version.get
 
 
 def _check(field: Field, locate: Locate) -> None:

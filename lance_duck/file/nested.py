@@ -62,8 +62,8 @@ class NestedColumn:
     def read(self, rows: Rows) -> Request[pa.Array]:
         """Read rows."""
         count = check_rows(rows, self.num_rows)
-        found = yield from gather([leaf.read(rows) for leaf in self._leaves])
-        return self._assemble(self._root, found, count)
+        leaves = yield from gather([leaf.read(rows) for leaf in self._leaves])
+        return self._assemble(self._root, leaves, count)
 
     def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
         """Read a few rows at once: see `ColumnReader.few`."""
@@ -72,38 +72,38 @@ class NestedColumn:
         values = self._leaves[self._root.leaf].few(rows)
         return None if values is None else _with_type(values, self._root.arrow_type)
 
-    def _assemble(self, node: FieldNode, found: list[LeafValues], slots: int) -> pa.Array:
+    def _assemble(self, node: FieldNode, leaves: list[LeafValues], slots: int) -> pa.Array:
         if node.leaf is not None:
-            values = found[node.leaf].values
+            values = leaves[node.leaf].values
             self._expect(len(values), slots)
             return _with_type(values, node.arrow_type)
         storage = storage_type(node.arrow_type)
         if node.is_valid:
-            children = [self._assemble(child, found, slots) for child in node.children]
+            children = [self._assemble(child, leaves, slots) for child in node.children]
             return _with_type(pa.Array.from_buffers(storage, slots, [None], children=children), node.arrow_type)
         if node.guide is None:
             return pa.nulls(slots, node.arrow_type)
         if pa.types.is_struct(storage) or pa.types.is_fixed_size_list(storage):
-            return _with_type(self._items(node, storage, found, slots), node.arrow_type)
-        return _with_type(self._list(node, storage, found, slots), node.arrow_type)
+            return _with_type(self._items(node, storage, leaves, slots), node.arrow_type)
+        return _with_type(self._list(node, storage, leaves, slots), node.arrow_type)
 
-    def _items(self, node: FieldNode, storage: pa.DataType, found: list[LeafValues], slots: int) -> pa.Array:
+    def _items(self, node: FieldNode, storage: pa.DataType, leaves: list[LeafValues], slots: int) -> pa.Array:
         leaf, layer = node.guide or (0, 0)
-        count, valid = item_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
+        count, valid = item_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
         self._expect(count, slots)
         for leaf, layer in node.others if valid is not None else ():
-            there, flags = item_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
+            there, flags = item_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
             self._expect(there, slots)
             valid = None if valid is None or flags is None else valid | flags
         inner = count * storage.list_size if pa.types.is_fixed_size_list(storage) else count
-        children = [self._assemble(child, found, inner) for child in node.children]
+        children = [self._assemble(child, leaves, inner) for child in node.children]
         return pa.Array.from_buffers(storage, count, [validity_buffer(valid)], children=children)
 
-    def _list(self, node: FieldNode, storage: pa.DataType, found: list[LeafValues], slots: int) -> pa.Array:
+    def _list(self, node: FieldNode, storage: pa.DataType, leaves: list[LeafValues], slots: int) -> pa.Array:
         leaf, layer = node.guide or (0, 0)
-        offsets, valid = list_slots(self._leaves[leaf].structure, layer, found[leaf].entries)
+        offsets, valid = list_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
         self._expect(len(offsets) - 1, slots)
-        child = self._assemble(node.children[0], found, int(offsets[-1]))
+        child = self._assemble(node.children[0], leaves, int(offsets[-1]))
         if pa.types.is_map(storage):
             self._expect_no_nulls(child)
         bitmap = validity_buffer(valid)
@@ -126,10 +126,10 @@ class NestedColumn:
         if entries.null_count or entries.field(0).null_count:
             raise CorruptError("a map with null entries or keys", where=self._where)
 
-    def _expect(self, found: int, expected: int) -> None:
-        if found != expected:
+    def _expect(self, count: int, expected: int) -> None:
+        if count != expected:
             raise CorruptError(
-                "physical columns disagree", where=self._where, expected=f"{expected} slots", found=found
+                "physical columns disagree", where=self._where, expected=f"{expected} slots", found=count
             )
 
 
@@ -178,8 +178,8 @@ class _NodeBuilder:
     def _guides(self, first: int, around: int, *, several: bool) -> list[tuple[int, int]]:
         """Return the first of the leaves from `first` on, or the first in each file, with the layer of the field."""
         by_file = {id(self.files[i]): i for i in reversed(range(first, len(self.files)))}
-        chosen = sorted(by_file.values()) if several else [first]
-        return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in chosen]
+        guides = sorted(by_file.values()) if several else [first]
+        return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in guides]
 
     def _leaf(
         self, field: Field, place: tuple[LanceFile, int], arrow_type: pa.DataType, layers: tuple[tuple[bool, int], ...]

@@ -82,15 +82,15 @@ class LanceFile:
         Raises:
             CorruptError: The metadata is broken, or there is no such column.
         """
-        found = self._parsed.get(index)
-        if found is None:
+        metadata = self._parsed.get(index)
+        if metadata is None:
             if not 0 <= index < self.num_columns:
                 raise CorruptError(
                     "column index", where=self.source.path, expected=f"< {self.num_columns}", found=index
                 )
-            found = parse_column_metadata(bytes(self._columns[index]), self.source, index)
-            self._parsed[index] = found
-        return found
+            metadata = parse_column_metadata(bytes(self._columns[index]), self.source, index)
+            self._parsed[index] = metadata
+        return metadata
 
     def global_buffer(self, index: int) -> Request[Bytes]:
         """Return the bytes of a global buffer.
@@ -160,8 +160,8 @@ def parse_footer(data: bytes, source: ByteSource) -> Footer:
         )
     end = source.size - FOOTER.size
     if not columns <= column_table <= global_table <= end:
-        found = f"{columns}, {column_table}, {global_table} of {end}"
-        raise CorruptError("positions in the footer", where=source.path, expected="ascending", found=found)
+        layout = f"{columns}, {column_table}, {global_table} of {end}"
+        raise CorruptError("positions in the footer", where=source.path, expected="ascending", found=layout)
     if column_table + 16 * num_columns > end or global_table + 16 * num_global > end:
         raise CorruptError("tables in the footer reach beyond the file", where=source.path)
     return Footer(columns, column_table, global_table, num_global, num_columns, version)

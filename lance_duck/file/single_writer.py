@@ -103,9 +103,9 @@ class LanceFileWriter:
             self._writer.add_schema_metadata(key, value)
         for data in self._global_buffers:
             self._writer.add_global_buffer(data)
-        written = self._writer.finish()
-        self.size_bytes = written.size
-        return written.num_rows
+        written_file = self._writer.finish()
+        self.size_bytes = written_file.size
+        return written_file.num_rows
 
     def add_schema_metadata(self, key: str, value: str) -> None:
         """Set an entry of the schema's metadata."""

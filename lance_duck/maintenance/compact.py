@@ -268,9 +268,9 @@ class _Compaction:
     def _land(self, groups: Sequence[Rewritten]) -> list[Rewritten]:
         """Commit groups; returns those of which fragments are others by now."""
         now = self.done.snapshot
-        newest = now if now.latest_version() == now.version else now.checkout()
+        is_newest = self.batch is None or now.latest_version() == now.version  # all at once begins where it was read
         try:
-            return run_again(newest, partial(self._commit, groups), _RETRIES)
+            return run_again(now if is_newest else now.checkout(), partial(self._commit, groups), _RETRIES)
         finally:
             stays = {file.path for fragment in self.stays for file in fragment.files}
             for group in groups:

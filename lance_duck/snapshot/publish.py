@@ -74,14 +74,14 @@ def finish_claimed(store: Store, version: int | None = None) -> ManifestName | N
     if external is None:
         return None
     if version is None:
-        found = external.get_latest(external_key(store))
+        claim = external.get_latest(external_key(store))
     else:
         path = external.get(external_key(store), version)
-        found = None if path is None else (version, path)
-    if found is None:
+        claim = None if path is None else (version, path)
+    if claim is None:
         return None
-    name = paths.parse_manifest_path(found[1])
-    return _finish(store, external, *found) if name is None or name.version != found[0] else name
+    name = paths.parse_manifest_path(claim[1])
+    return _finish(store, external, *claim) if name is None or name.version != claim[0] else name
 
 
 def write_version_hint(store: Store, version: int) -> None:

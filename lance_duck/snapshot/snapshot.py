@@ -219,13 +219,13 @@ class Snapshot:
         return self._bases.root
 
     def count_rows(self) -> int:
-        """Return number of rows that are not deleted: from the metadata alone, unless an old manifest does not say."""
+        """Count the rows that are not deleted: from metadata alone, unless an old manifest does not say."""
         return sum(self.row_counts())
 
     def row_counts(self) -> list[int]:
-        """Return number of rows of each fragment that are not deleted, found likewise."""
-        known = self.fragments.row_counts()
-        return [self.num_rows(f) for f in self.fragments] if known is None else known
+        """Return the number of rows of each fragment that are not deleted, found likewise."""
+        counts = self.fragments.row_counts()
+        return [self.num_rows(f) for f in self.fragments] if counts is None else counts
 
     def fragment(self, fragment_id: int) -> Fragment:
         """Return a fragment by its id. Raises InvalidInputError."""
@@ -235,13 +235,13 @@ class Snapshot:
         return self.fragments[place]
 
     def physical_rows(self, fragment: Fragment) -> int:
-        """Return rows of a fragment before deletion; its data file is asked when an old manifest does not say."""
+        """Return the rows of a fragment before deletion; its data file is asked when an old manifest does not say."""
         if fragment.physical_rows or not fragment.files:
             return fragment.physical_rows
         return self.data_file(fragment.files[0]).num_rows
 
     def num_rows(self, fragment: Fragment) -> int:
-        """Return rows of a fragment that are not deleted; its files are asked when an old manifest does not say."""
+        """Return the rows of a fragment that are not deleted; its files are asked when an old manifest does not say."""
         physical = self.physical_rows(fragment)
         if fragment.deletion_file is None or fragment.num_deletions:
             return physical - fragment.num_deletions
@@ -346,23 +346,23 @@ class Snapshot:
 
     def derived(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return what follows from this version alone; made once, and kept as long as the version."""
-        found: _T = self._derived.get(key, make)
-        return found
+        value: _T = self._derived.get(key, make)
+        return value
 
     def shared(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return what is the same in all versions of the table, whose `nbytes` says what it holds; made once.
 
         The things used last are kept, up to `SHARED_BYTES`, by all versions that followed each other in this process.
         """
-        found: _T = self._shared.get(key, make)
-        return found
+        value: _T = self._shared.get(key, make)
+        return value
 
     def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
         """Open another version: see `open_snapshot`. A number is one of the branch that this version is of."""
         if isinstance(version, int) and version == self.version:
             return self
-        found = _open(self.location, version, asof)
-        return self.followed_by(found.manifest) if found.location == self.location else found
+        snapshot = _open(self.location, version, asof)
+        return self.followed_by(snapshot.manifest) if snapshot.location == self.location else snapshot
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
         """Return another version of the branch from its manifest; open files and stores are shared."""
@@ -396,23 +396,23 @@ class Snapshot:
     @cached_property
     def _places(self) -> dict[int, int]:
         ids = self.fragments.ids()
-        found = {fragment_id: place for place, fragment_id in enumerate(ids)}
-        if len(found) != len(ids):
+        places = {fragment_id: place for place, fragment_id in enumerate(ids)}
+        if len(places) != len(ids):
             raise CorruptError("a fragment id comes twice", where=self.manifest.path)
-        return found
+        return places
 
     def _where(self, fragment: Fragment) -> str:
         return f"{self.manifest.path}: fragment {fragment.id}"
 
     def _sequence(
-        self, fragment: Fragment, kept: bytes | ExternalFile, read: Callable[[bytes, str, int], _T], what: str
+        self, fragment: Fragment, stored: bytes | ExternalFile, read: Callable[[bytes, str, int], _T], what: str
     ) -> _T:
         def parse() -> _T:
-            data = kept if isinstance(kept, bytes) else self._external(kept)
+            data = stored if isinstance(stored, bytes) else self._external(stored)
             return read(data, f"{self._where(fragment)} ({what})", self.physical_rows(fragment))
 
-        found: _T = self._sequences.get((fragment.id, what), parse)
-        return found
+        sequence: _T = self._sequences.get((fragment.id, what), parse)
+        return sequence
 
     def _external(self, file: ExternalFile) -> bytes:
         (data,) = self.store.open(file.path).read([(file.offset, file.size)])

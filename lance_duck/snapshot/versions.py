@@ -34,10 +34,10 @@ def latest_version(store: Store) -> ManifestName:
     if not store.can_list:
         return _probe(store)
     claimed = finish_claimed(store)
-    found = _listed(store)
-    if found is None and claimed is None:
+    name = _listed(store)
+    if name is None and claimed is None:
         raise _no_table(store)
-    return max((name for name in (claimed, found) if name is not None), key=lambda name: name.version)
+    return max((name for name in (claimed, name) if name is not None), key=lambda name: name.version)
 
 
 def all_versions(store: Store) -> list[ManifestName]:
@@ -47,10 +47,10 @@ def all_versions(store: Store) -> list[ManifestName]:
         NotFoundError: There is no table.
     """
     finish_claimed(store)
-    found = {n.version: n for n in _attached(store)}
-    if not found:
+    names = {n.version: n for n in _attached(store)}
+    if not names:
         raise _no_table(store)
-    return [found[version] for version in sorted(found)]
+    return [names[version] for version in sorted(names)]
 
 
 def load_version(store: Store, version: int) -> Manifest:
@@ -144,11 +144,11 @@ def describe(manifest: Manifest) -> dict[str, Any]:
 def _listed(store: Store) -> ManifestName | None:
     names = store.names(paths.VERSIONS)
     page = list(islice(names, _PAGE))
-    found = paths.newest_manifest(page)
+    newest = paths.newest_manifest(page)
     # Names of naming 2 come newest first, so that one page of an object store's listing is enough.
-    if found is None or found.naming != 2:
-        found = paths.newest_manifest([*page, *names])
-    return found
+    if newest is None or newest.naming != 2:
+        newest = paths.newest_manifest([*page, *names])
+    return newest
 
 
 def _attached(store: Store) -> Iterator[ManifestName]:
@@ -157,12 +157,12 @@ def _attached(store: Store) -> Iterator[ManifestName]:
 
 
 def _probe(store: Store) -> ManifestName:
-    found = _existing(store, _hinted(store)) or _existing(store, 1)
-    if found is None:
+    newest = _existing(store, _hinted(store)) or _existing(store, 1)
+    if newest is None:
         raise _no_table(store)
-    while (after := _existing(store, found.version + 1)) is not None:
-        found = after
-    return found
+    while (after := _existing(store, newest.version + 1)) is not None:
+        newest = after
+    return newest
 
 
 def _existing(store: Store, version: int) -> ManifestName | None:

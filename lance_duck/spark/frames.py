@@ -107,7 +107,7 @@ def read(
         UnsupportedError: Columns of types that Spark does not have.
     """
     known(spark)
-    given: dict[str, Any] = {
+    options_by_name: dict[str, Any] = {
         "columns": None if columns is None else columns_text(columns),
         "filter": filter,
         "version": version,
@@ -124,7 +124,9 @@ def read(
         **options,
     }
     with as_ours():
-        return spark.read.format(LanceDuckDataSource.name()).options(**_texts(given)).load(TableRef.of(uri).uri)
+        return (
+            spark.read.format(LanceDuckDataSource.name()).options(**_texts(options_by_name)).load(TableRef.of(uri).uri)
+        )
 
 
 @checked_call
@@ -178,7 +180,7 @@ def write(
     spark = df.sparkSession
     known(spark)
     place = TableRef.of(uri, storage_options)
-    given: dict[str, Any] = {
+    options_by_name: dict[str, Any] = {
         "save_mode": mode,
         "vector_columns": None
         if vector_columns is None
@@ -192,7 +194,7 @@ def write(
         **storage_text(storage_options),
         **options,
     }
-    writer = df.write.format(LanceDuckDataSource.name()).options(**_texts(given))
+    writer = df.write.format(LanceDuckDataSource.name()).options(**_texts(options_by_name))
     with as_ours():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(place.uri)
     refresh_views(spark, place)
@@ -209,8 +211,8 @@ def known(spark: SparkSession) -> None:
         machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(java)
 
 
-def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _text(value) for name, value in given.items() if value is not None}
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(value) for name, value in values.items() if value is not None}
 
 
 def _text(value: Any) -> str:

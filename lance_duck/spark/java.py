@@ -90,10 +90,10 @@ def _version(java: str) -> int | None:
     """Return the major version of a `java`; None where it does not run."""
     release = Path(java).resolve().parents[1] / "release"
     try:
-        said = release.read_text() if release.exists() else ""
-        if not _VERSION.search(said):
-            said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr  # noqa: S603
+        text = release.read_text() if release.exists() else ""
+        if not _VERSION.search(text):
+            text = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _VERSION.search(said)
-    return int(found[1]) if found else None
+    match = _VERSION.search(text)
+    return int(match[1]) if match else None

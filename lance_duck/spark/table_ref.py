@@ -58,11 +58,11 @@ class TableRef:
         Raises:
             NotFoundError: There is no table, or no such version.
         """
-        kept = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
-        if kept.is_replaced():  # by a new table at the same place
+        entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
+        if entry.is_replaced():  # by a new table at the same place
             _opened.drop((self, version))
-            kept = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
-        return kept.table
+            entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
+        return entry.table
 
 
 def pin(table: LanceDataset) -> int | tuple[str, int]:

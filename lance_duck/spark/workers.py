@@ -68,11 +68,11 @@ def use_this_python(spark: SparkSession) -> None:
         raise without_this_package(f"{context.pythonExec}: {missing}")
 
 
-def without_this_package(found: str) -> JobError:
+def without_this_package(text: str) -> JobError:
     """Return the error for workers that run a Python without this package."""
     return JobError(
         "Spark's workers run a Python without this package",
-        found=found,
+        found=text,
         remedy=f"before the session begins, set {_VARIABLE} in os.environ to one that has it, on one machine to "
         f"{sys.executable}; on a cluster install lance-duck for it on every machine",
     )

@@ -131,8 +131,8 @@ def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: Filter
     """Write the deletion file of one fragment without the rows that a condition chooses; None: no row is left."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=[ROW_ADDRESS], filter=predicate)
-    found = [batch.column(0).to_numpy() for batch in table.reader(table.plan(options, fragment))]
-    offsets = (np.concatenate([np.empty(0, np.uint64), *found]) & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    offset_arrays = [batch.column(0).to_numpy() for batch in table.reader(table.plan(options, fragment))]
+    offsets = (np.concatenate([np.empty(0, np.uint64), *offset_arrays]) & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     return delete_offsets(snapshot, fragment, offsets)
 
 
@@ -143,14 +143,14 @@ def delete_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any) -> Frag
         InvalidInputError: An offset beyond the rows of the fragment.
     """
     rows = snapshot.physical_rows(fragment)
-    wanted = np.asarray(offsets, np.int64)
-    if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < rows:
+    row_offsets = np.asarray(offsets, np.int64)
+    if len(row_offsets) and not 0 <= int(row_offsets.min()) <= int(row_offsets.max()) < rows:
         raise InvalidInputError("offset of a row", where=f"fragment {fragment.id}", expected=f"0 to {rows - 1}")
-    if not len(wanted):
+    if not len(row_offsets):
         return fragment
-    gone = DeletionVector.of(np.unique(wanted))
+    deletions = DeletionVector.of(np.unique(row_offsets))
     before = snapshot.deletion_vector(fragment)
-    vector = gone if before is None else before.union(gone)
+    vector = deletions if before is None else before.union(deletions)
     if vector.count >= rows:
         return None
     return replace(fragment, deletion_file=write_deletions(snapshot.store, fragment.id, snapshot.version, vector))
@@ -192,5 +192,5 @@ def _replaced(fragment: Fragment, file: DataFile | None, modified: set[int]) -> 
     files = [
         replace(old, fields=tuple(TOMBSTONE if i in modified else i for i in old.fields)) for old in fragment.files
     ]
-    kept = [old for old in files if any(i != TOMBSTONE for i in old.fields)]
-    return replace(fragment, files=(*kept, file))
+    files_in_use = [old for old in files if any(i != TOMBSTONE for i in old.fields)]
+    return replace(fragment, files=(*files_in_use, file))

@@ -48,8 +48,8 @@ class Blob:
 
     def __post_init__(self) -> None:
         if (self.data is None) == (self.uri is None):
-            found = "none" if self.data is None else "both"
-            raise InvalidInputError("Blob", expected="either data or uri", found=found, remedy="None is a null blob")
+            members = "none" if self.data is None else "both"
+            raise InvalidInputError("Blob", expected="either data or uri", found=members, remedy="None is a null blob")
         if self.uri == "":
             raise InvalidInputError("Blob with an empty uri")
         part = (self.position, self.size)
@@ -90,8 +90,8 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]
 
     def __init__(self, storage: pa.DataType | None = None) -> None:
         storage = pa.struct(list(_MEMBERS)) if storage is None else storage
-        found = [(member.name, member.type) for member in storage] if pa.types.is_struct(storage) else storage
-        if found not in (list(_MEMBERS[:2]), list(_MEMBERS)):
+        layout = [(member.name, member.type) for member in storage] if pa.types.is_struct(storage) else storage
+        if layout not in (list(_MEMBERS[:2]), list(_MEMBERS)):
             raise InvalidInputError(f"storage of {BLOB_V2}", expected=pa.struct(list(_MEMBERS)), found=storage)
         super().__init__(storage, BLOB_V2)
 
@@ -121,8 +121,8 @@ class BlobArray(pa.ExtensionArray):  # type: ignore[misc]
         ]
         mask = pa.array([blob is None for blob in blobs], pa.bool_())
         storage = pa.StructArray.from_arrays(members, fields=[pa.field(*member) for member in _MEMBERS], mask=mask)
-        found: BlobArray = pa.ExtensionArray.from_storage(BlobType(), storage)
-        return found
+        array: BlobArray = pa.ExtensionArray.from_storage(BlobType(), storage)
+        return array
 
 
 @checked_call
@@ -159,13 +159,13 @@ def blob_field(
     Raises:
         InvalidInputError: A threshold that is no whole number, or too small.
     """
-    given = {
+    settings = {
         "inline_size_threshold": inline_size_threshold,
         "dedicated_size_threshold": dedicated_size_threshold,
         "pack_file_size_threshold": pack_file_size_threshold,
     }
     metadata = {}
-    for argument, value in given.items():
+    for argument, value in settings.items():
         key, least = _KEYS[argument]
         if value is None:
             continue

@@ -138,13 +138,13 @@ class Fragments(Sequence[Fragment]):
         place = index + len(self) if index < 0 else index
         if not 0 <= place < len(self):
             raise IndexError(index)
-        found = self._built.get(place)
-        if found is None:
-            found = fragment_from_proto(self._protos[place], self._where)
+        fragment = self._built.get(place)
+        if fragment is None:
+            fragment = fragment_from_proto(self._protos[place], self._where)
             if not self._counts_old and _has_old_files(self._protos[place]):
-                found = without_counts(found)
-            self._built[place] = found
-        return found
+                fragment = without_counts(fragment)
+            self._built[place] = fragment
+        return fragment
 
     def __iter__(self) -> Iterator[Fragment]:
         for i in range(len(self)):

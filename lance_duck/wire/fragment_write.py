@@ -23,16 +23,16 @@ def fragment_to_proto(fragment: Fragment, base: table_pb2.DataFragment | None = 
     proto = table_pb2.DataFragment()
     if base is not None:
         proto.CopyFrom(base)
-        kept = {_file_key(file): file for file in proto.files}
+        protos = {_file_key(file): file for file in proto.files}
         for name in ("files", "deletion_file", *_sequence_fields()):
             proto.ClearField(name)
     else:
-        kept = {}
+        protos = {}
     proto.id = fragment.id
     proto.physical_rows = fragment.physical_rows
     for file in fragment.files:
-        known = kept.get((file.base_id, file.path))
-        proto.files.append(data_file_to_proto(file, known))
+        old_proto = protos.get((file.base_id, file.path))
+        proto.files.append(data_file_to_proto(file, old_proto))
     if fragment.deletion_file is not None:
         proto.deletion_file.CopyFrom(deletion_to_proto(fragment.deletion_file))
     for attribute, field in _SEQUENCES.items():
@@ -74,9 +74,9 @@ def _sequence_fields() -> list[str]:
     return [f"{place}_{name}" for name in _SEQUENCES.values() for place in ("inline", "external")]
 
 
-def _set_sequence(proto: table_pb2.DataFragment, field: str, kept: bytes | ExternalFile | None) -> None:
-    if isinstance(kept, bytes):
-        setattr(proto, f"inline_{field}", kept)
-    elif kept is not None:
-        external = table_pb2.ExternalFile(path=kept.path, offset=kept.offset, size=kept.size)
+def _set_sequence(proto: table_pb2.DataFragment, field: str, stored: bytes | ExternalFile | None) -> None:
+    if isinstance(stored, bytes):
+        setattr(proto, f"inline_{field}", stored)
+    elif stored is not None:
+        external = table_pb2.ExternalFile(path=stored.path, offset=stored.offset, size=stored.size)
         getattr(proto, f"external_{field}").CopyFrom(external)

@@ -222,14 +222,14 @@ class Schema:
         """
         if path in self._columns:
             return self._columns[path]
-        fields, found = self.fields, None
+        fields, field = self.fields, None
         for name in split_path(path):
-            found = next((f for f in fields if f.name == name), None)
-            if found is None:
+            field = next((f for f in fields if f.name == name), None)
+            if field is None:
                 raise unknown_column(path, self.names, "schema")
-            fields = found.children
-        assert found is not None
-        return found
+            fields = field.children
+        assert field is not None
+        return field
 
     def walk(self) -> Iterator[Field]:
         """Yield all fields at all depths, depth first."""
@@ -338,14 +338,14 @@ def _field(proto: file_pb2.Field, below: Mapping[int, list[file_pb2.Field]]) -> 
 
 def _keys(proto: file_pb2.Field) -> dict[str, bytes]:
     """Return what a message says of keys, as metadata."""
-    found: dict[str, bytes] = {}
+    keys: dict[str, bytes] = {}
     if proto.unenforced_primary_key and PRIMARY_KEY_POSITION not in proto.metadata:
-        found[PRIMARY_KEY] = b"true"
+        keys[PRIMARY_KEY] = b"true"
     if proto.unenforced_primary_key_position:
-        found[PRIMARY_KEY_POSITION] = b"%d" % proto.unenforced_primary_key_position
+        keys[PRIMARY_KEY_POSITION] = b"%d" % proto.unenforced_primary_key_position
     if proto.unenforced_clustering_key_position:
-        found[CLUSTERING_KEY_POSITION] = b"%d" % proto.unenforced_clustering_key_position
-    return found
+        keys[CLUSTERING_KEY_POSITION] = b"%d" % proto.unenforced_clustering_key_position
+    return keys
 
 
 def _expected_children(logical_type: str) -> int | None:

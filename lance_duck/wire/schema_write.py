@@ -62,30 +62,30 @@ def schema_from_arrow(
     """
     above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0
     builder = _FieldBuilder(version, max(first_id, above), old_blobs)
-    known = existing.fields if existing is not None else ()
+    existing_fields = existing.fields if existing is not None else ()
     for name in arrow.names:
         if "." in name:
             raise InvalidInputError(
                 "dot in the name of a column", where=repr(name), remedy="rename it, or nest it in a struct"
             )
-    fields = tuple(builder.fields(list(arrow), -1, known, ()))
+    fields = tuple(builder.fields(list(arrow), -1, existing_fields, ()))
     for top in fields:
         _check_keys(top, nullable=False)
     return Schema(fields, _text(arrow.metadata))
 
 
 def schema_to_proto(schema: Schema) -> list[file_pb2.Field]:
-    """Return messages of all fields, depth first, as manifests and file descriptors have them."""
+    """Return the messages of all fields, depth first, as manifests and file descriptors have them."""
     return [field_to_proto(f) for f in schema.walk()]
 
 
 def metadata_to_proto(metadata: Mapping[str, str]) -> dict[str, bytes]:
-    """Return metadata of a schema or a field as messages have it."""
+    """Return the metadata of a schema or a field as messages have it."""
     return {key: metadata[key].encode() for key in sorted(metadata)}
 
 
 def field_to_proto(f: Field) -> file_pb2.Field:
-    """Return message of a field, without those below it."""
+    """Return the message of a field, without those below it."""
     proto = file_pb2.Field(
         name=f.name, id=f.id, parent_id=f.parent_id, logical_type=f.logical_type, nullable=f.nullable
     )
@@ -108,19 +108,19 @@ def is_primary_key(f: Field) -> bool:
 
 
 def primary_key(schema: Schema) -> tuple[Field, ...]:
-    """Return fields of the unenforced primary key: by their positions, those without one last, by their ids."""
-    found = [f for f in schema.walk() if is_primary_key(f)]
-    return tuple(sorted(found, key=lambda f: (not _position(f, PRIMARY_KEY_POSITION), _place(f), f.id)))
+    """Return the fields of the unenforced primary key: by their positions, those without one last, by their ids."""
+    fields = [f for f in schema.walk() if is_primary_key(f)]
+    return tuple(sorted(fields, key=lambda f: (not _position(f, PRIMARY_KEY_POSITION), _place(f), f.id)))
 
 
 def clustering_key(schema: Schema) -> tuple[Field, ...]:
-    """Return fields of the unenforced clustering key, by their positions."""
-    found = [(key_position(f, clustering=True), f) for f in schema.walk()]
-    return tuple(f for _, f in sorted(((p, f) for p, f in found if p is not None), key=lambda pair: pair[0]))
+    """Return the fields of the unenforced clustering key, by their positions."""
+    fields = [(key_position(f, clustering=True), f) for f in schema.walk()]
+    return tuple(f for _, f in sorted(((p, f) for p, f in fields if p is not None), key=lambda pair: pair[0]))
 
 
 def key_position(f: Field, *, clustering: bool) -> int | None:
-    """Return place of a field in the clustering key, or in the primary key; None: it has none."""
+    """Return the place of a field in the clustering key, or in the primary key; None: it has none."""
     return _position(f, CLUSTERING_KEY_POSITION if clustering else PRIMARY_KEY_POSITION)
 
 
@@ -133,14 +133,14 @@ class _FieldBuilder:
         self._next = first_id
 
     def fields(
-        self, arrow: Iterable[pa.Field], parent: int, known: Iterable[Field], path: tuple[str, ...]
+        self, arrow: Iterable[pa.Field], parent: int, existing: Iterable[Field], path: tuple[str, ...]
     ) -> Iterator[Field]:
-        seen: set[str] = set()
-        old = {f.name: f for f in known}
+        names: set[str] = set()
+        old = {f.name: f for f in existing}
         for child in arrow:
-            if child.name in seen:
+            if child.name in names:
                 raise InvalidInputError("name comes twice", where=f"column {'.'.join((*path, child.name))!r}")
-            seen.add(child.name)
+            names.add(child.name)
             yield self.field(child, parent, old.get(child.name), (*path, child.name))
 
     def field(self, arrow: pa.Field, parent: int, old: Field | None, path: tuple[str, ...]) -> Field:
@@ -165,7 +165,7 @@ class _FieldBuilder:
         return self._next - 1
 
     def _storage(self, arrow: pa.Field, where: str) -> tuple[pa.DataType, dict[str, str]]:
-        """Return storage type and metadata, with extension types spelled out and blobs of version 2."""
+        """Return the storage type and metadata, with extension types spelled out and blobs of version 2."""
         metadata = dict(_text(arrow.metadata))
         storage = arrow.type
         while isinstance(storage, pa.BaseExtensionType):
@@ -235,7 +235,7 @@ def _place(f: Field) -> int:
 
 
 def _text(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, str]:
-    """Return metadata of Arrow as text."""
+    """Return the metadata of Arrow as text."""
     if not metadata:
         return MappingProxyType({})
     return _frozen({key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()})

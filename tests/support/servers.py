@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import obstore
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from obstore.store import HTTPStore
+from werkzeug.serving import make_server
 
 BUCKET = "bucket"
+
+
+class _OneAtATime:
+    """A WSGI application that answers one request at a time.
+
+    moto looks for an object and then puts it: of two conditional puts side by side both may win, which S3 rules out.
+    """
+
+    def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
+        self._app = app
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        with self._lock:
+            return self._app(environ, start_response)
 
 
 @contextmanager
 def s3_server() -> Iterator[dict[str, str]]:
     """An S3 service with one bucket; yields the storage options to reach it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = ThreadedMotoServer("127.0.0.1", port, verbose=False)
-    server.start()
-    endpoint = f"http://127.0.0.1:{port}"
+    app = _OneAtATime(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=MotoRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
     obstore.put(HTTPStore(endpoint, client_options={"allow_http": True}), BUCKET, b"")
-    yield {
-        "aws_access_key_id": "key",
-        "aws_secret_access_key": "secret",
-        "aws_endpoint": endpoint,
-        "region": "us-east-1",
-        "allow_http": "true",
-    }
-    server.stop()
+    try:
+        yield {
+            "aws_access_key_id": "key",
+            "aws_secret_access_key": "secret",
+            "aws_endpoint": endpoint,
+            "region": "us-east-1",
+            "allow_http": "true",
+        }
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

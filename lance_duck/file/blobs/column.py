@@ -22,9 +22,11 @@ class BlobColumn:
     """
 
     def __init__(self, blob_column: Any) -> None:
-        found = blob_column.type if isinstance(blob_column, pa.Array | pa.ChunkedArray) else type(blob_column).__name__
-        if found not in (pa.binary(), pa.large_binary()):
-            raise InvalidInputError("Expected a binary array", where="BlobColumn", found=found)
+        type_name = (
+            blob_column.type if isinstance(blob_column, pa.Array | pa.ChunkedArray) else type(blob_column).__name__
+        )
+        if type_name not in (pa.binary(), pa.large_binary()):
+            raise InvalidInputError("Expected a binary array", where="BlobColumn", found=type_name)
         self.blob_column = blob_column
 
     def __iter__(self) -> Iterator[io.BytesIO | None]:

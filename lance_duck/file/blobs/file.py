@@ -42,9 +42,9 @@ class BlobFile(io.BufferedIOBase):
         self._ahead_at = 0
 
     def size(self) -> int:
-        """Return bytes of the blob."""
-        known = self._place.size
-        return self._opened().size if known is None else known
+        """Return the bytes of the blob."""
+        size = self._place.size
+        return self._opened().size if size is None else size
 
     def readable(self) -> bool:
         """Return True."""
@@ -55,7 +55,7 @@ class BlobFile(io.BufferedIOBase):
         return True
 
     def tell(self) -> int:
-        """Return position of the next read."""
+        """Return the position of the next read."""
         self._check_open()
         return self._position
 
@@ -77,8 +77,8 @@ class BlobFile(io.BufferedIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         """Read `size` bytes, or fewer at the end; all that are left when it is negative or None."""
         self._check_open()
-        left = max(0, self._opened().size - self._position)
-        data = self._take(left if size is None or size < 0 else min(size, left))
+        remaining = max(0, self._opened().size - self._position)
+        data = self._take(remaining if size is None or size < 0 else min(size, remaining))
         self._position += len(data)
         self._last_end = self._position
         return data
@@ -112,8 +112,8 @@ class BlobFile(io.BufferedIOBase):
         extent = self._opened()
         for offset, length in ranges:
             check_part(offset, length, extent.size)
-        found = extent.source.read([(extent.offset + offset, length) for offset, length in ranges])
-        return [part.tobytes() for part in found]
+        pieces = extent.source.read([(extent.offset + offset, length) for offset, length in ranges])
+        return [part.tobytes() for part in pieces]
 
     def close(self) -> None:
         """Let go of the file; a second time does nothing."""
@@ -122,23 +122,23 @@ class BlobFile(io.BufferedIOBase):
         super().close()
 
     def __repr__(self) -> str:
-        known = self._place.size
-        return f"<BlobFile size={'unknown' if known is None else known}>"
+        size = self._place.size
+        return f"<BlobFile size={'unknown' if size is None else size}>"
 
     def _take(self, size: int) -> bytes:
-        """Return bytes from the position on, from those read ahead where they are there."""
+        """Return the bytes from the position on, from those read ahead where they are there."""
         within = self._position - self._ahead_at
-        held = self._ahead[within : within + size] if 0 <= within < len(self._ahead) else b""
-        missing = size - len(held)
+        buffered = self._ahead[within : within + size] if 0 <= within < len(self._ahead) else b""
+        missing = size - len(buffered)
         if not missing:
-            return held
-        extent, start = self._opened(), self._position + len(held)
+            return buffered
+        extent, start = self._opened(), self._position + len(buffered)
         goes_on = self._position == self._last_end
-        wanted = min(max(missing, self._buffer_size), extent.size - start) if goes_on else missing
-        (found,) = extent.source.read([(extent.offset + start, wanted)])
-        if wanted > missing:
-            self._ahead, self._ahead_at = found.tobytes(), start
-        return held + found[:missing].tobytes()
+        length = min(max(missing, self._buffer_size), extent.size - start) if goes_on else missing
+        (piece,) = extent.source.read([(extent.offset + start, length)])
+        if length > missing:
+            self._ahead, self._ahead_at = piece.tobytes(), start
+        return buffered + piece[:missing].tobytes()
 
     def _opened(self) -> ByteRange:
         self._check_open()

@@ -70,10 +70,10 @@ class BlobPlace:
         source = self._open()
         size = source.size - self.position if self.size is None else self.size
         if size < 0 or (size and self.position + size > source.size):
-            found = f"{self.stored_size} bytes at {self.position}"
+            text = f"{self.stored_size} bytes at {self.position}"
             expected = f"within {source.size} bytes"
             raise CorruptError(
-                "blob reaches beyond the end of its file", where=source.path, expected=expected, found=found
+                "blob reaches beyond the end of its file", where=source.path, expected=expected, found=text
             )
         return ByteRange(source, self.position if size else 0, size)
 
@@ -113,8 +113,8 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
         uris = descriptions.field("blob_uri").to_pylist()
     except UnicodeDecodeError as error:
         raise CorruptError("URI of a blob is not UTF-8", where=file.source.path) from error
-    found = zip(valid.tolist(), kinds.tolist(), position, size, ids, uris, strict=True)
-    return [BlobPlace(file, *place) if v else None for v, *place in found]
+    entries = zip(valid.tolist(), kinds.tolist(), position, size, ids, uris, strict=True)
+    return [BlobPlace(file, *place) if v else None for v, *place in entries]
 
 
 def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]] | None:
@@ -135,7 +135,7 @@ def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
         NotFoundError: A file that a blob lies in is missing.
         CorruptError: A blob reaches beyond the end of its file.
     """
-    found: list[Bytes] = []
+    pieces: list[Bytes] = []
     at = 0
     while at < len(places):
         extents: list[ByteRange | None] = []
@@ -149,8 +149,8 @@ def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
         data = iter((yield [extent for extent in extents if extent is not None and extent.size]))
         parts = [next(data) if extent is not None and extent.size else _NONE for extent in extents]
         # A view keeps its file open: what is not the last is copied.
-        found += parts if at == len(places) else [part.copy() for part in parts]
-    return found
+        pieces += parts if at == len(places) else [part.copy() for part in parts]
+    return pieces
 
 
 def as_values(parts: Sequence[Bytes]) -> VariableWidth:

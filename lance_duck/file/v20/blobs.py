@@ -47,10 +47,12 @@ class BlobNode:
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return the bytes of the rows."""
-        found = yield from self.descriptors.read(runs)
-        if found.null_count:
-            raise CorruptError("descriptors of blobs", where=self.where, expected="no nulls", found=found.null_count)
-        positions, sizes = (found.field(i).to_numpy() for i in range(2))
+        descriptors = yield from self.descriptors.read(runs)
+        if descriptors.null_count:
+            raise CorruptError(
+                "descriptors of blobs", where=self.where, expected="no nulls", found=descriptors.null_count
+            )
+        positions, sizes = (descriptors.field(i).to_numpy() for i in range(2))
         block = yield from read_extents(positions, sizes, self.source, self.where)
         valid = (sizes > 0) | (positions != 1)
         array = block_to_arrow(block, storage_type(self.arrow_type), None if valid.all() else valid, self.where)

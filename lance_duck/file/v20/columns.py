@@ -83,19 +83,19 @@ def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Da
         CorruptError: The columns do not have `num_rows` rows, or contradict themselves.
         UnsupportedError: An encoding that is not read, or a child in a file of another version.
     """
-    wanted = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
-    node = _open(field, locate, wanted)
+    type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
+    node = _open(field, locate, type_)
     if node.num_rows is not None and node.num_rows != num_rows:
         raise CorruptError(f"rows of column {field.name!r}", expected=num_rows, found=node.num_rows)
-    return Column20(node, wanted, num_rows)
+    return Column20(node, type_, num_rows)
 
 
 def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> V20Node:
-    found = locate(field.id)
-    if found is None:
+    location = locate(field.id)
+    if location is None:
         is_struct = field.logical_type == "struct" and not field.blob_version
         return _open_parent(field, locate, arrow_type) if is_struct else MissingNode(arrow_type)
-    file, index = found
+    file, index = location
     if file.version != (2, 0):
         raise UnsupportedError(
             f"child {field.name!r} of a 2.0 column", where=file.source.path, found=f"a file of version {file.version}"
@@ -179,8 +179,8 @@ def _open_blob(field: Field, column: ColumnMetadata, where: str, file: LanceFile
 
 def _is_blob(column: ColumnMetadata, where: str) -> bool:
     if column.encoding is None or column.encoding.name != COLUMN_MESSAGE:
-        found = None if column.encoding is None else column.encoding.type_url
-        raise UnsupportedError("column encoding", where=where, expected=COLUMN_MESSAGE, found=found)
+        type_url = None if column.encoding is None else column.encoding.type_url
+        raise UnsupportedError("column encoding", where=where, expected=COLUMN_MESSAGE, found=type_url)
     try:
         kind = pb.ColumnEncoding.FromString(column.encoding.value).WhichOneof("column_encoding")
     except DecodeError as error:

@@ -52,20 +52,20 @@ class ListPages:
     def read(self, runs: RowRuns) -> Request[EndRows]:
         """Return the runs of lists; their items are counted over all pages."""
         parts = runs.split(self.bounds)
-        found = yield from gather([located(self.ends[page].read(part), self.where[page]) for page, part in parts])
-        if not found:
+        ends = yield from gather([located(self.ends[page].read(part), self.where[page]) for page, part in parts])
+        if not ends:
             return EndRows(np.zeros(1, np.int64), None, np.empty(0, np.int64), np.empty(0, np.int64))
-        bases = accumulate((int(rows.offsets[-1]) for rows in found), initial=0)
-        offsets = [rows.offsets[1:] + base for rows, base in zip(found, bases, strict=False)]
+        bases = accumulate((int(rows.offsets[-1]) for rows in ends), initial=0)
+        offsets = [rows.offsets[1:] + base for rows, base in zip(ends, bases, strict=False)]
         validity: Bytes | None = None
-        if any(rows.validity is not None for rows in found):
-            validity = np.concatenate([_flags(rows) for rows in found])
+        if any(rows.validity is not None for rows in ends):
+            validity = np.concatenate([_flags(rows) for rows in ends])
         firsts = [self.items[page] for page, _ in parts]
         return EndRows(
             np.concatenate([np.zeros(1, np.int64), *offsets]),
             validity,
-            np.concatenate([rows.item_starts + first for rows, first in zip(found, firsts, strict=True)]),
-            np.concatenate([rows.item_stops + first for rows, first in zip(found, firsts, strict=True)]),
+            np.concatenate([rows.item_starts + first for rows, first in zip(ends, firsts, strict=True)]),
+            np.concatenate([rows.item_stops + first for rows, first in zip(ends, firsts, strict=True)]),
         )
 
 

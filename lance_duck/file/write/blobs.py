@@ -162,8 +162,8 @@ class BlobWriter:
         large = np.flatnonzero(~small)
         for row in large.tolist():
             self._put(raw[offsets[row] : offsets[row + 1]], row, columns)
-        chosen = data if len(large) == 0 else data.filter(pa.array(small))
-        columns.positions[small], columns.sizes[small] = append_values(chosen, self._space)
+        inline = data if len(large) == 0 else data.filter(pa.array(small))
+        columns.positions[small], columns.sizes[small] = append_values(inline, self._space)
 
     def _put(self, data: Bytes, row: int, columns: _Columns) -> None:
         """Write one blob beside the data file."""

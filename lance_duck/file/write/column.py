@@ -88,8 +88,8 @@ class NestedColumnWriter:
     def _build(self, field: Field, around: tuple[Layer, ...], where: str) -> _FieldWriter:
         if not field.children or field.is_packed or field.blob_version:
             layers = (*around, Layer(False, field.nullable))[::-1]
-            asked = {} if field.blob_version else field.metadata
-            choice = EncodingOptions.from_metadata(asked, self._version, field.logical_type)
+            metadata = {} if field.blob_version else field.metadata
+            choice = EncodingOptions.from_metadata(metadata, self._version, field.logical_type)
             self._leaves.append(LeafWriter(field, layers, choice, self._space, self._page_bytes, where))
             return _FieldWriter(field, len(self._leaves) - 1)
         layer = self._layer(field, where)

@@ -141,10 +141,10 @@ class _Blobs:
         return self._places.waiting_bytes
 
     def write(self, array: pa.Array, first_row: int) -> None:
-        found = PlainBlobWriter(self._space).describe(array)
-        positions, sizes = (found.field(i).to_numpy() for i in range(2))
-        if found.null_count:
-            positions = np.where(np.asarray(found.is_valid()), positions, np.uint64(1))
+        descriptors = PlainBlobWriter(self._space).describe(array)
+        positions, sizes = (descriptors.field(i).to_numpy() for i in range(2))
+        if descriptors.null_count:
+            positions = np.where(np.asarray(descriptors.is_valid()), positions, np.uint64(1))
         places = [pa.array(positions), pa.array(sizes)]
         self._places.write(pa.StructArray.from_arrays(places, fields=list(BLOB_V1_SCAN)), first_row)
 

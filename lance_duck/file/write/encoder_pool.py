@@ -49,13 +49,13 @@ class Lanes:
         forks.check_not_forked(
             self._born, "a write that the parent process began cannot go on in a forked child", remedy="write anew"
         )
-        found: Future[Encoded] = Future()
+        future: Future[Encoded] = Future()
         with self._lock:
-            lane.waiting.append((work, found))
+            lane.waiting.append((work, future))
             starts, lane.is_running = not lane.is_running, True
         if starts:
             self._pool.submit(self._run, lane)
-        return found
+        return future
 
     def close(self) -> None:
         """Drop all work that has not begun, and wait for that which has."""
@@ -69,14 +69,14 @@ class Lanes:
                 if not lane.waiting or self._is_closed:
                     lane.is_running = False
                     return
-                work, found = lane.waiting.popleft()
+                work, future = lane.waiting.popleft()
             try:
                 if lane.failed is not None:
                     raise lane.failed
-                found.set_result([(index, self._encode(page)) for index, page in work()])
+                future.set_result([(index, self._encode(page)) for index, page in work()])
             except BaseException as error:
                 lane.failed = error
-                found.set_exception(error)
+                future.set_exception(error)
 
     def _encode(self, page: EncodedPage | Deferred) -> Future[Sequence[EncodedPage]]:
         if not isinstance(page, EncodedPage):

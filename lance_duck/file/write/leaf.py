@@ -68,7 +68,7 @@ class LeafWriter:
         self.field = field
         self._blobs = open_blobs(field, space, where) if field.blob_version else None
         self._is_empty = field.logical_type == "struct" and not field.children
-        lists, nullable = (tuple(found) for found in zip(*((a.is_list, a.nullable) for a in layers), strict=True))
+        lists, nullable = (tuple(flags) for flags in zip(*((a.is_list, a.nullable) for a in layers), strict=True))
         shape = LeafShape.of(
             lists,
             nullable,

@@ -17,9 +17,9 @@ def check_nulls(array: pa.Array, field: Field) -> None:
     Raises:
         InvalidInputError: Names the column and the first such row.
     """
-    found = _find(array, field, f"column {field.name!r}")
-    if found is not None:
-        where, row = found
+    problem = _find(array, field, f"column {field.name!r}")
+    if problem is not None:
+        where, row = problem
         raise InvalidInputError("null in a column that allows none", where=f"{where}, row {row}")
 
 
@@ -45,14 +45,14 @@ def _in_struct(array: pa.Array, field: Field, where: str) -> tuple[str, int] | N
     rows = pc.indices_nonzero(array.is_valid()) if array.null_count else None
     for i, child in enumerate(field.children):
         column = array.field(i)
-        found = _find(column if rows is None else column.take(rows), child, f"{where}.{child.name}")
-        if found is not None:
-            return found[0], found[1] if rows is None else rows[found[1]].as_py()
+        problem = _find(column if rows is None else column.take(rows), child, f"{where}.{child.name}")
+        if problem is not None:
+            return problem[0], problem[1] if rows is None else rows[problem[1]].as_py()
     return None
 
 
 def _in_lists(array: pa.Array, item: Field, where: str) -> tuple[str, int] | None:
-    found = _find(array.flatten(), item, f"{where}.{item.name}")
-    if found is None:
+    problem = _find(array.flatten(), item, f"{where}.{item.name}")
+    if problem is None:
         return None
-    return found[0], pc.list_parent_indices(array)[found[1]].as_py()
+    return problem[0], pc.list_parent_indices(array)[problem[1]].as_py()

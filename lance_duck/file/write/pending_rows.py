@@ -81,8 +81,8 @@ class PendingRows:
         entries = np.append(np.flatnonzero(begins == 0), len(begins))
         if holes is None:
             return entries, entries
-        shown = (holes == 0) | (holes > self.outline.hidden)
-        return entries, np.append(0, np.cumsum(shown))[entries]
+        is_visible = (holes == 0) | (holes > self.outline.hidden)
+        return entries, np.append(0, np.cumsum(is_visible))[entries]
 
     def _slice(self, start: int, stop: int, first: int, last: int, num_rows: int) -> PendingRows:
         outline = self.outline

@@ -35,12 +35,12 @@ def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -
     """
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
-    found = array.type
-    if field.is_json and is_text(found):
+    type_ = array.type
+    if field.is_json and is_text(type_):
         return _jsonb(array, where)
-    if pa.types.is_dictionary(found) and pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(type_) and pa.types.is_dictionary(kind):
         return _dictionary(array, kind, where)
-    if found == kind or _same(plain_type(found), kind):
+    if type_ == kind or _same(plain_type(type_), kind):
         return array
     return _cast(array, kind, where)
 
@@ -62,14 +62,14 @@ def _jsonb(texts: pa.Array, where: str) -> pa.Array:
     )
 
 
-def _same(found: pa.DataType, kind: pa.DataType) -> bool:
+def _same(type_: pa.DataType, kind: pa.DataType) -> bool:
     """Return whether two types have the same buffers, whatever their items are called."""
-    if pa.types.is_fixed_size_list(found) and pa.types.is_fixed_size_list(kind):
-        return found.list_size == kind.list_size and _same(found.value_type, kind.value_type)
-    if pa.types.is_struct(found) and pa.types.is_struct(kind) and found.num_fields == kind.num_fields:
-        pairs = [(found.field(i), kind.field(i)) for i in range(kind.num_fields)]
+    if pa.types.is_fixed_size_list(type_) and pa.types.is_fixed_size_list(kind):
+        return type_.list_size == kind.list_size and _same(type_.value_type, kind.value_type)
+    if pa.types.is_struct(type_) and pa.types.is_struct(kind) and type_.num_fields == kind.num_fields:
+        pairs = [(type_.field(i), kind.field(i)) for i in range(kind.num_fields)]
         return all(a.name == b.name and _same(a.type, b.type) for a, b in pairs)
-    return bool(found == kind)
+    return bool(type_ == kind)
 
 
 def _dictionary(array: pa.DictionaryArray, kind: pa.DictionaryType, where: str) -> pa.Array:

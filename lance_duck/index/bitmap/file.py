@@ -85,10 +85,10 @@ class BitmapFile:
         Raises:
             CorruptError: A bitmap is broken.
         """
-        found, missing = self._look(places)
+        cached, missing = self._look(places)
         for part in self._read(missing):
-            found.extend(self._sets(part)[0])
-        return RowSet.union(found)
+            cached.extend(self._sets(part)[0])
+        return RowSet.union(cached)
 
     def each(self, places: Places) -> dict[int, RowSet]:
         """Return the rows of each of some keys, by place.
@@ -96,11 +96,11 @@ class BitmapFile:
         Raises:
             CorruptError: A bitmap is broken.
         """
-        found = {place: self._find(place) for place in places.tolist()}
-        missing = np.array([place for place, rows in found.items() if rows is None], np.int64)
+        bitmaps = {place: self._find(place) for place in places.tolist()}
+        missing = np.array([place for place, rows in bitmaps.items() if rows is None], np.int64)
         for part in self._read(missing):
-            found.update(zip(part.places.tolist(), self._each(part), strict=True))
-        return {place: rows for place, rows in found.items() if rows is not None}
+            bitmaps.update(zip(part.places.tolist(), self._each(part), strict=True))
+        return {place: rows for place, rows in bitmaps.items() if rows is not None}
 
     def present(self) -> Present:
         """Return the rows of all keys but null; found once.
@@ -124,9 +124,9 @@ class BitmapFile:
     def known(self, places: Places) -> int | None:
         """Return the number of rows of some keys at most, without reading anything; None where it is not known."""
         if len(places) <= _FEW:
-            found, missing = self._look(places)
+            cached, missing = self._look(places)
             if not len(missing):
-                return sum(map(len, found))
+                return sum(map(len, cached))
         if self._present is None or np.isin(self.keys.nulls, places).any():
             return None
         return len(self._present.rows)
@@ -162,34 +162,34 @@ class BitmapFile:
         return None if entry is None else entry[0]
 
     def _look(self, places: Places) -> tuple[list[RowSet], Places]:
-        found = [self._find(place) for place in places.tolist()] if len(self._row_sets) else []
-        if not found:
+        cached = [self._find(place) for place in places.tolist()] if len(self._row_sets) else []
+        if not cached:
             return [], places
-        missing = np.array([rows is None for rows in found], np.bool_)
-        return [rows for rows in found if rows is not None], places[missing]
+        missing = np.array([rows is None for rows in cached], np.bool_)
+        return [rows for rows in cached if rows is not None], places[missing]
 
     def _read(self, places: Places, *, sort: bool = False) -> Iterator[_BitmapBatch]:
         """Read bitmaps in that order, as many at once as are a block."""
         start, step = 0, _FIRST_ROWS
         while start < len(places):
-            chosen = places[start : start + step]
+            block = places[start : start + step]
             if sort:
-                ascending = np.argsort(chosen)
-                maps = self._file.read([BITMAPS], chosen[ascending])[0].take(pa.array(np.argsort(ascending)))
+                ascending = np.argsort(block)
+                maps = self._file.read([BITMAPS], block[ascending])[0].take(pa.array(np.argsort(ascending)))
             else:
-                maps = self._file.read([BITMAPS], chosen)[0]
-            part = _BitmapBatch(chosen, maps, self.path)
+                maps = self._file.read([BITMAPS], block)[0]
+            part = _BitmapBatch(block, maps, self.path)
             yield part
             start += step
-            step = max(1, min(_MOST_ROWS, 4 * step, len(chosen) * _BLOCK_BYTES // max(part.size, 1)))
+            step = max(1, min(_MOST_ROWS, 4 * step, len(block) * _BLOCK_BYTES // max(part.size, 1)))
 
     def _each(self, part: _BitmapBatch) -> list[RowSet]:
-        found = []
+        bitmaps = []
         for place, data in zip(part.places.tolist(), part.maps, strict=True):
             rows = read_row_address_map(data.as_py(), self.path)
             self._row_sets.put(place, (rows, len(data.as_py()) + _ROW_SET_BYTES))
-            found.append(rows)
-        return found
+            bitmaps.append(rows)
+        return bitmaps
 
     def _sets(self, part: _BitmapBatch) -> tuple[list[RowSet], int]:
         """Return the rows of bitmaps, in sets of one or more of them, and their number with repetitions."""

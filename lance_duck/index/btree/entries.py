@@ -83,7 +83,7 @@ class BTreeEntries:
         return self._runs.nbytes
 
     def pages(self, numbers: Iterable[int]) -> list[Run]:
-        """Return pages, those that are not there read at once."""
+        """Return pages; those that are not cached are read in one go."""
         pages = list(numbers)
         runs = {page: entries for page in pages if (entries := self._runs.find(page)) is not None}
         missing = [page for page in pages if page not in runs]
@@ -121,7 +121,7 @@ class BTreeEntries:
         return [self._run(page, span, values, ids) for page, span, values, ids in pairs]
 
     def _both(self, start: int, stop: int) -> list[Request[pa.Array]]:
-        """Return values and rows of a page, which lies in one file."""
+        """Return the values and rows of a page, which lies in one file."""
         return [*self._requests(VALUES, start, stop), *self._requests(IDS, start, stop)]
 
     def _requests(self, name: str, start: int, stop: int) -> list[Request[pa.Array]]:

@@ -21,35 +21,35 @@ Cast = Callable[[pa.Array], pa.Array]
 _MICRO: Final = "us"
 
 
-def cast_of(found: pa.Field, wanted: pa.DataType, where: str) -> Cast | None:
+def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
     """Return how arrays of a field become a type; None: they are that.
 
     Args:
-        found: Of the scan; its metadata tell bfloat16 from bytes.
-        wanted: As `spark.types.arrow_type` gives it.
+        field: Field of the scan; its metadata tells bfloat16 from bytes.
+        target: As `spark.types.arrow_type` gives it.
         where: Column, for messages.
 
     Raises:
         WrongTypeError: They cannot. The cast raises ArrowException for values that cannot.
     """
-    kind = found.type
-    if is_bfloat16(found):
-        return _from_bfloat16 if pa.types.is_float32(wanted) else _after(_from_bfloat16, pa.float32(), wanted, where)
+    kind = field.type
+    if is_bfloat16(field):
+        return _from_bfloat16 if pa.types.is_float32(target) else _after(_from_bfloat16, pa.float32(), target, where)
     if isinstance(kind, pa.BaseExtensionType):
-        return _after(lambda array: array.storage, kind.storage_type, wanted, where)
+        return _after(lambda array: array.storage, kind.storage_type, target, where)
     if pa.types.is_dictionary(kind):
-        return _after(lambda array: array.dictionary_decode(), kind.value_type, wanted, where)
+        return _after(lambda array: array.dictionary_decode(), kind.value_type, target, where)
     if pa.types.is_run_end_encoded(kind):
-        return _after(pc.run_end_decode, kind.value_type, wanted, where)
-    if pa.types.is_struct(wanted) and pa.types.is_struct(kind):
-        return _struct_cast(kind, wanted, where)
-    if pa.types.is_map(wanted) and pa.types.is_map(kind):
-        return _map_cast(kind, wanted, where)
-    if pa.types.is_list(wanted) and is_list(kind):
-        return _list_cast(kind, wanted, where)
-    if kind == wanted:
+        return _after(pc.run_end_decode, kind.value_type, target, where)
+    if pa.types.is_struct(target) and pa.types.is_struct(kind):
+        return _struct_cast(kind, target, where)
+    if pa.types.is_map(target) and pa.types.is_map(kind):
+        return _map_cast(kind, target, where)
+    if pa.types.is_list(target) and is_list(kind):
+        return _list_cast(kind, target, where)
+    if kind == target:
         return None
-    return _plain_cast(kind, wanted, where)
+    return _plain_cast(kind, target, where)
 
 
 def is_bfloat16(field: pa.Field) -> bool:
@@ -66,8 +66,8 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def _after(first: Cast, found: pa.DataType, wanted: pa.DataType, where: str) -> Cast:
-    then = cast_of(pa.field(where, found), wanted, where)
+def _after(first: Cast, source: pa.DataType, target: pa.DataType, where: str) -> Cast:
+    then = cast_of(pa.field(where, source), target, where)
     return first if then is None else lambda array: then(first(array))
 
 
@@ -80,17 +80,17 @@ def _from_bfloat16(array: pa.Array) -> pa.Array:
     return pa.array(floats, mask=array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None)
 
 
-def _struct_cast(kind: pa.StructType, wanted: pa.StructType, where: str) -> Cast | None:
+def _struct_cast(kind: pa.StructType, target: pa.StructType, where: str) -> Cast | None:
     names = [kind.field(i).name for i in range(kind.num_fields)]
-    missing = [field.name for field in wanted if field.name not in names]
+    missing = [field.name for field in target if field.name not in names]
     if missing:
-        raise _mismatch(kind, wanted, where)
-    places = [names.index(field.name) for field in wanted]
+        raise _mismatch(kind, target, where)
+    places = [names.index(field.name) for field in target]
     casts = [
         cast_of(kind.field(place), field.type, f"{where}.{field.name}")
-        for place, field in zip(places, wanted, strict=True)
+        for place, field in zip(places, target, strict=True)
     ]
-    if kind == wanted and not any(casts) and places == list(range(kind.num_fields)):
+    if kind == target and not any(casts) and places == list(range(kind.num_fields)):
         return None
 
     def cast(array: pa.Array) -> pa.Array:
@@ -98,16 +98,16 @@ def _struct_cast(kind: pa.StructType, wanted: pa.StructType, where: str) -> Cast
         parts = [part if inner is None else inner(part) for part, inner in zip(parts, casts, strict=True)]
         mask = array.is_null() if array.null_count else None
         if not parts:
-            return array.cast(wanted)
-        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
+            return array.cast(target)
+        return pa.StructArray.from_arrays(parts, fields=list(target), mask=mask)
 
     return cast
 
 
-def _map_cast(kind: pa.MapType, wanted: pa.MapType, where: str) -> Cast | None:
-    key_cast = cast_of(kind.key_field, wanted.key_type, f"{where}.key")
-    value_cast = cast_of(kind.item_field, wanted.item_type, f"{where}.value")
-    if kind == wanted and key_cast is None and value_cast is None:
+def _map_cast(kind: pa.MapType, target: pa.MapType, where: str) -> Cast | None:
+    key_cast = cast_of(kind.key_field, target.key_type, f"{where}.key")
+    value_cast = cast_of(kind.item_field, target.item_type, f"{where}.value")
+    if kind == target and key_cast is None and value_cast is None:
         return None
 
     def cast(array: pa.Array) -> pa.Array:
@@ -116,27 +116,27 @@ def _map_cast(kind: pa.MapType, wanted: pa.MapType, where: str) -> Cast | None:
         keys = keys if key_cast is None else key_cast(keys)
         items = items if value_cast is None else value_cast(items)
         mask = array.is_null() if array.null_count else None
-        return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items, type=wanted, mask=mask)
+        return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items, type=target, mask=mask)
 
     return cast
 
 
-def _list_cast(kind: pa.DataType, wanted: pa.ListType, where: str) -> Cast | None:
-    inner = cast_of(kind.value_field, wanted.value_type, f"{where}.element")
-    if pa.types.is_list(kind) and kind == wanted and inner is None:
+def _list_cast(kind: pa.DataType, target: pa.ListType, where: str) -> Cast | None:
+    inner = cast_of(kind.value_field, target.value_type, f"{where}.element")
+    if pa.types.is_list(kind) and kind == target and inner is None:
         return None
     plain = pa.list_(kind.value_field)
 
     def cast(array: pa.Array) -> pa.Array:
         if not pa.types.is_list(array.type):
             array = array.cast(plain)
-        if inner is None and plain == wanted:
+        if inner is None and plain == target:
             return array
         offsets, start, stop = _offsets(array)
         items = array.values.slice(start, stop - start)
         items = items if inner is None else inner(items)
         mask = array.is_null() if array.null_count else None
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, type=wanted, mask=mask)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items, type=target, mask=mask)
 
     return cast
 
@@ -148,37 +148,37 @@ def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
     return offsets - start, start, stop
 
 
-def _plain_cast(kind: pa.DataType, wanted: pa.DataType, where: str) -> Cast:
-    if not _may_become(kind, wanted):
-        raise _mismatch(kind, wanted, where)
+def _plain_cast(kind: pa.DataType, target: pa.DataType, where: str) -> Cast:
+    if not _may_become(kind, target):
+        raise _mismatch(kind, target, where)
     if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
-        return lambda array: _without_nanoseconds(array, wanted)
-    if pa.types.is_time(kind) and pa.types.is_integer(wanted):
-        return lambda array: array.cast(pa.time64("ns")).cast(wanted)
-    return lambda array: array.cast(wanted)
+        return lambda array: _without_nanoseconds(array, target)
+    if pa.types.is_time(kind) and pa.types.is_integer(target):
+        return lambda array: array.cast(pa.time64("ns")).cast(target)
+    return lambda array: array.cast(target)
 
 
-def _without_nanoseconds(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _without_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return the microseconds in which moments or spans lie, also where they are below zero."""
     whole = array.cast(pa.int64())
     rest = pc.subtract(whole, pc.multiply(pc.divide(whole, 1000), 1000))
     below = pc.if_else(pc.less(rest, 0), -1, 0).cast(pa.int64())
-    return pc.add(pc.divide(whole, 1000), below).cast(wanted)
+    return pc.add(pc.divide(whole, 1000), below).cast(target)
 
 
-def _may_become(kind: pa.DataType, wanted: pa.DataType) -> bool:
+def _may_become(kind: pa.DataType, target: pa.DataType) -> bool:
     """Return whether a type is of the kind that is wanted; numbers may be given as wider ones."""
     is_ = pa.types
-    if is_.is_timestamp(kind) and is_.is_timestamp(wanted):
-        return (kind.tz is None) == (wanted.tz is None)
-    if is_.is_floating(kind) and is_.is_floating(wanted):
-        return bool(kind.bit_width <= wanted.bit_width)
+    if is_.is_timestamp(kind) and is_.is_timestamp(target):
+        return (kind.tz is None) == (target.tz is None)
+    if is_.is_floating(kind) and is_.is_floating(target):
+        return bool(kind.bit_width <= target.bit_width)
     kinds = (is_.is_integer, is_.is_date, is_.is_time, is_.is_duration, is_.is_decimal, _is_text, _is_bytes)
-    if any(holds(kind) and holds(wanted) for holds in kinds):
+    if any(holds(kind) and holds(target) for holds in kinds):
         return True
     if is_.is_integer(kind):
-        return bool(is_.is_decimal(wanted) or is_.is_float64(wanted))
-    return bool(is_.is_time(kind) and is_.is_int64(wanted)) or bool(is_.is_null(kind))
+        return bool(is_.is_decimal(target) or is_.is_float64(target))
+    return bool(is_.is_time(kind) and is_.is_int64(target)) or bool(is_.is_null(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -190,11 +190,11 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return bool(plain or pa.types.is_fixed_size_binary(kind))
 
 
-def _mismatch(kind: pa.DataType, wanted: pa.DataType, where: str) -> WrongTypeError:
+def _mismatch(kind: pa.DataType, target: pa.DataType, where: str) -> WrongTypeError:
     return WrongTypeError(
         "column that cannot be given as it was asked for",
         where=f"column {where!r}",
-        expected=wanted,
+        expected=target,
         found=kind,
         remedy="leave the type to the table: no .schema(…)",
     )

@@ -50,17 +50,17 @@ def table_schema(
 
 def check_vectors(vectors: Mapping[str, str], schema: pa.Schema) -> None:
     """Refuse lengths of vectors that are not those of a table. Raises InvalidInputError."""
-    for name, said in vectors.items():
+    for name, text in vectors.items():
         if name not in schema.names:
             raise unknown_column(name, schema.names, "table")
         kind = schema.field(name).type
         size = kind.list_size if pa.types.is_fixed_size_list(kind) else 0
-        if _vector_of(said, name)[1] != size:
+        if _vector_of(text, name)[1] != size:
             raise InvalidInputError(
                 "vectors of another length than the table has",
                 where=f"column {name!r}",
                 expected=kind,
-                found=f"vector_columns: {said}",
+                found=f"vector_columns: {text}",
             )
 
 
@@ -92,10 +92,10 @@ def _same_to_spark(field: pa.Field, kind: st.DataType) -> bool:
     if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name == BLOB_V2:
         return isinstance(kind, st.BinaryType)
     try:
-        found = spark_schema(pa.schema([field]))[0].dataType
+        spark_type = spark_schema(pa.schema([field]))[0].dataType
     except UnsupportedError:
         return False
-    return bool(_nullable(arrow_type(found, field.name)) == _nullable(arrow_type(kind, field.name)))
+    return bool(_nullable(arrow_type(spark_type, field.name)) == _nullable(arrow_type(kind, field.name)))
 
 
 def _nullable(kind: pa.DataType) -> pa.DataType:
@@ -109,19 +109,19 @@ def _nullable(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _vector_type(kind: pa.DataType, said: str, name: str) -> pa.DataType:
+def _vector_type(kind: pa.DataType, text: str, name: str) -> pa.DataType:
     if not pa.types.is_list(kind):
         raise WrongTypeError("vectors are arrays", where=f"column {name!r}", found=kind)
-    item, size = _vector_of(said, name)
+    item, size = _vector_of(text, name)
     if size == 0:
         return kind
     return pa.list_(kind.value_field.with_type(item or kind.value_type).with_name("item"), size)
 
 
-def _vector_of(said: str, name: str) -> tuple[pa.DataType | None, int]:
-    found = _VECTOR.fullmatch(said.strip().lower())
-    if found is None:
+def _vector_of(text: str, name: str) -> tuple[pa.DataType | None, int]:
+    match = _VECTOR.fullmatch(text.strip().lower())
+    if match is None:
         raise InvalidInputError(
-            f"what vectors of {name!r} are", expected="a length, or as in float16[128]", found=repr(said)
+            f"what vectors of {name!r} are", expected="a length, or as in float16[128]", found=repr(text)
         )
-    return (None, int(found[1])) if found[1] else (_ITEMS[found[2]], int(found[3]))
+    return (None, int(match[1])) if match[1] else (_ITEMS[match[2]], int(match[3]))

@@ -121,29 +121,29 @@ class ReadOptions:
             InvalidInputError: An option that is not known, or a value that makes no sense.
             UnsupportedError: An option of other formats that is not supported.
         """
-        given = _OptionValues(options, _READ, also)
-        version, tag = given.get("version", _version), given.get("tag", str)
-        timestamp = given.get("timestamp", to_moment)
-        if sum(said is not None for said in (version, tag, timestamp)) > 1:
+        values = _OptionValues(options, _READ, also)
+        version, tag = values.get("version", _version), values.get("tag", str)
+        timestamp = values.get("timestamp", to_moment)
+        if sum(value is not None for value in (version, tag, timestamp)) > 1:
             raise InvalidInputError("version, tag and timestamp", expected="one of them", found="more")
-        branch = given.get("branch", str)
+        branch = values.get("branch", str)
         if branch is not None and timestamp is not None:
             raise UnsupportedError("timestamp beside branch", remedy="name the version")
         return cls(
-            given.place(),
+            values.place(),
             tag if version is None else version,
             branch,
             timestamp,
-            given.get("columns", _columns),
-            given.get("filter", str),
-            given.get("limit", _count),
-            given.get("row_id", _flag, default=False),
-            given.get("row_address", _flag, default=False),
-            given.get("batch_size", _positive),
-            given.get("blob_handling", str),
-            given.get("use_scalar_index", _flag, default=True),
-            given.get("max_partition_bytes", _positive),
-            given.get("min_partitions", _positive, default=1),
+            values.get("columns", _columns),
+            values.get("filter", str),
+            values.get("limit", _count),
+            values.get("row_id", _flag, default=False),
+            values.get("row_address", _flag, default=False),
+            values.get("batch_size", _positive),
+            values.get("blob_handling", str),
+            values.get("use_scalar_index", _flag, default=True),
+            values.get("max_partition_bytes", _positive),
+            values.get("min_partitions", _positive, default=1),
         )
 
 
@@ -170,28 +170,28 @@ class SparkWriteOptions:
         """Parse the options of a sink; see `ReadOptions.of`."""
         vectors = dict(_vector_options(options))
         plain = {key: value for key, value in options.items() if _vector_column(key) is None}
-        given = _OptionValues(plain, _WRITE, also)
-        vectors |= given.get("vector_columns", _vectors, default={})
-        given.get("overwrite_schema", _flag)
+        values = _OptionValues(plain, _WRITE, also)
+        vectors |= values.get("vector_columns", _vectors, default={})
+        values.get("overwrite_schema", _flag)
         settings = WriteSettings(
-            max_rows_per_file=given.get("max_rows_per_file", _positive, default=WriteSettings.max_rows_per_file),
-            max_bytes_per_file=given.get("max_bytes_per_file", _positive, default=WriteSettings.max_bytes_per_file),
-            data_storage_version=given.get("data_storage_version", str),
-            enable_stable_row_ids=given.get("enable_stable_row_ids", _flag, default=False),
-            commit_message=given.get("commit_message", str),
+            max_rows_per_file=values.get("max_rows_per_file", _positive, default=WriteSettings.max_rows_per_file),
+            max_bytes_per_file=values.get("max_bytes_per_file", _positive, default=WriteSettings.max_bytes_per_file),
+            data_storage_version=values.get("data_storage_version", str),
+            enable_stable_row_ids=values.get("enable_stable_row_ids", _flag, default=False),
+            commit_message=values.get("commit_message", str),
         )
-        blobs = frozenset(given.get("blob_columns", _names, default=()))
-        return cls(given.place(), given.get("save_mode", _save_mode), vectors, blobs, settings)
+        blobs = frozenset(values.get("blob_columns", _names, default=()))
+        return cls(values.place(), values.get("save_mode", _save_mode), vectors, blobs, settings)
 
     def vectors_of(self, names: Iterable[str]) -> dict[str, str]:
         """Return what vectors are, by the names of columns as they are written."""
-        known = {name.lower(): name for name in names}
-        return {_spelled(name, known): said for name, said in self.vectors.items()}
+        spellings = {name.lower(): name for name in names}
+        return {_spelled(name, spellings): vector for name, vector in self.vectors.items()}
 
     def blobs_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Return columns of blobs, likewise."""
-        known = {name.lower(): name for name in names}
-        return frozenset(_spelled(name, known) for name in self.blobs)
+        """Return the columns of blobs, likewise."""
+        spellings = {name.lower(): name for name in names}
+        return frozenset(_spelled(name, spellings) for name in self.blobs)
 
 
 def storage_text(storage_options: Mapping[str, str] | None) -> dict[str, str]:
@@ -207,16 +207,16 @@ def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
 class _OptionValues:
     """Options by what they are called here."""
 
-    def __init__(self, options: Mapping[str, str], known: Mapping[str, str], also: Iterable[str]) -> None:
+    def __init__(self, options: Mapping[str, str], names: Mapping[str, str], also: Iterable[str]) -> None:
         self._options = options
         self._found: dict[str, tuple[str, str]] = {}
         passed = SPARKS_OWN | WITHOUT_EFFECT | set(also)
         for key, value in options.items():
             plain = key.lower().replace("_", "").replace("-", "")
-            if plain in known:
-                self._found[known[plain]] = key, value
+            if plain in names:
+                self._found[names[plain]] = key, value
             elif plain not in passed and not key.lower().startswith(STORAGE):
-                raise _unknown(key, plain, known)
+                raise _unknown(key, plain, names)
 
     def get(self, name: str, parse: Callable[[str], _T], default: Any = None) -> Any:
         """Return the value of an option; the default where it is not given."""
@@ -248,14 +248,14 @@ class _OptionValues:
         return TableRef.of(path, storage)
 
 
-def _unknown(key: str, plain: str, known: Mapping[str, str]) -> InvalidInputError | UnsupportedError:
+def _unknown(key: str, plain: str, names: Mapping[str, str]) -> InvalidInputError | UnsupportedError:
     if plain in _REFUSED:
         return UnsupportedError(f"option {key!r} is not supported", remedy=_REFUSED[plain])
-    near = nearest_name(plain, known)
+    near = nearest_name(plain, names)
     return InvalidInputError(
         f"unknown option {key!r}",
-        expected=f"one of {', '.join(dict.fromkeys(known.values()))}",
-        remedy=None if near is None else f"did you mean {known[near]!r}?",
+        expected=f"one of {', '.join(dict.fromkeys(names.values()))}",
+        remedy=None if near is None else f"did you mean {names[near]!r}?",
     )
 
 
@@ -288,12 +288,12 @@ def _save_mode(text: str) -> str:
 
 def _json(text: str, kind: type[_T]) -> _T:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, kind):
+        value = None
+    if not isinstance(value, kind):
         raise InvalidInputError("JSON", expected="names, or JSON")
-    return found
+    return value
 
 
 def _columns(text: str) -> tuple[str, ...] | dict[str, str]:
@@ -310,11 +310,11 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _vectors(text: str) -> dict[str, str]:
     if text.strip().startswith("{"):
-        return {name: str(said) for name, said in _json(text, dict).items()}
+        return {name: str(vector) for name, vector in _json(text, dict).items()}
     pairs = [pair.rpartition(":") for pair in text.split(",") if pair.strip()]
     if any(not name.strip() for name, _, _ in pairs):
         raise InvalidInputError("vectors", expected="name:length, …")
-    return {name.strip(): said.strip() for name, _, said in pairs}
+    return {name.strip(): vector.strip() for name, _, vector in pairs}
 
 
 def _storage(text: str) -> dict[str, str]:
@@ -333,7 +333,7 @@ def _vector_column(key: str) -> str | None:
     return key.removesuffix(".arrow.fixed-size-list.size") if lower.endswith(".arrow.fixed-size-list.size") else None
 
 
-def _spelled(name: str, known: Mapping[str, str]) -> str:
-    if name in known.values():
+def _spelled(name: str, spellings: Mapping[str, str]) -> str:
+    if name in spellings.values():
         return name
-    return known.get(name.lower(), name)
+    return spellings.get(name.lower(), name)

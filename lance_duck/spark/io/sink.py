@@ -67,14 +67,14 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
     current = newest(options.place)
     vectors, blobs = options.vectors_of(schema.names), options.blobs_of(schema.names)
     if current is not None and mode == "append":
-        found = arrow_schema(schema)
+        arrow = arrow_schema(schema)
         check_vectors(vectors, current.schema.arrow)
     else:
-        found = table_schema(schema, vectors, blobs, None if current is None else current.schema.arrow)
-    made = {"error": "create", "ignore": "create"}.get(mode, mode)
-    return Landing.begin(options.place, found, made, settings=options.settings)
+        arrow = table_schema(schema, vectors, blobs, None if current is None else current.schema.arrow)
+    write_mode = {"error": "create", "ignore": "create"}.get(mode, mode)
+    return Landing.begin(options.place, arrow, write_mode, settings=options.settings)
 
 
 def fragments_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Fragment, ...]:
     """Return what tasks have written, in the order of the partitions."""
-    return tuple(fragment for said in messages if isinstance(said, Written) for fragment in said.fragments)
+    return tuple(fragment for message in messages if isinstance(message, Written) for fragment in message.fragments)

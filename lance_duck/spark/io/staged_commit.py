@@ -136,10 +136,10 @@ class Landing:
             AlreadyExistsError: Another one made a table of other columns.
             StoreError: The disk or the service failed; whether there is a new version is what `landed` tells.
         """
-        made = self.landed()
-        after = self._commit(fragments, guard, amend, config) if made is None else made
+        version = self.landed()
+        after = self._commit(fragments, guard, amend, config) if version is None else version
         with suppress(Exception):  # there is a new version, whatever becomes of leftovers
-            self.sweep(fragments if made is None else made.fragments)
+            self.sweep(fragments if version is None else version.fragments)
             auto_cleanup(after)
         return after
 
@@ -156,19 +156,19 @@ class Landing:
             since = list(self._since())
             if None in since:
                 return
-            made = next((version for version in since if version is not None and self._made(version)), None)
-            if made is not None:
-                self.sweep(made.fragments)
+            own_version = next((version for version in since if version is not None and self._made(version)), None)
+            if own_version is not None:
+                self.sweep(own_version.fragments)
             elif not self._is_begun(self.base + len(since)):
                 self.sweep(())
 
-    def sweep(self, kept: Iterable[Fragment]) -> None:
+    def sweep(self, fragments: Iterable[Fragment]) -> None:
         """Delete all files of this change but those of some fragments. Raises StoreError."""
-        stems = {paths.data_stem(file.path) for fragment in kept for file in fragment.files}
+        stems = {paths.data_stem(file.path) for fragment in fragments for file in fragment.files}
         store = self._store
-        found = store.beginning(paths.transaction_data(self.uuid))
-        if left := [path for path in found if paths.data_stem(path) not in stems]:
-            store.delete(left)
+        files = store.beginning(paths.transaction_data(self.uuid))
+        if orphans := [path for path in files if paths.data_stem(path) not in stems]:
+            store.delete(orphans)
 
     def _commit(
         self,
@@ -189,8 +189,8 @@ class Landing:
 
     def _joined(self) -> Snapshot | None:
         """Return the table that another one has just made, where it is the one that this would have been."""
-        found = newest(self.place) if self.mode == "append" else None
-        return found if found is not None and found.schema.fields == self.staging.schema.fields else None
+        snapshot = newest(self.place) if self.mode == "append" else None
+        return snapshot if snapshot is not None and snapshot.schema.fields == self.staging.schema.fields else None
 
     def _since(self) -> Iterator[Snapshot | None]:
         """Yield versions since the change was begun, oldest first; None for one that is gone."""

@@ -32,17 +32,17 @@ class Offset:
     snapshot: bool = False
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Offset:
+    def of(cls, values: Mapping[str, Any]) -> Offset:
         """Parse the offset of a checkpoint.
 
         Raises:
             CorruptError: It is no offset of a table.
         """
-        version, index, snapshot = given.get("version"), given.get("index"), given.get("snapshot", False)
+        version, index, snapshot = values.get("version"), values.get("index"), values.get("snapshot", False)
         if isinstance(snapshot, bool) and _is_count(version) and _is_count(index):
             return cls(version, index, snapshot)
         raise CorruptError(
-            "offset of a stream", expected='{"version": 7, "index": 0, "snapshot": false}', found=dict(given)
+            "offset of a stream", expected='{"version": 7, "index": 0, "snapshot": false}', found=dict(values)
         )
 
     def json(self) -> dict[str, Any]:
@@ -165,15 +165,15 @@ class Walk:
             return ()
         if here.snapshot:
             return tuple(_piece(now, fragment) for fragment in now.fragments)
-        found = arrivals(now)
-        if found.changed and not self._passes_over(found):
-            raise _Changed(found.operation)
-        return tuple(_piece(now, now.fragment(number)) for number in found.fragments)
+        rows = arrivals(now)
+        if rows.changed and not self._passes_over(rows):
+            raise _Changed(rows.operation)
+        return tuple(_piece(now, now.fragment(number)) for number in rows.fragments)
 
-    def _passes_over(self, found: Arrivals) -> bool:
+    def _passes_over(self, rows: Arrivals) -> bool:
         if self._options.skip_change_commits:
             return True
-        return self._options.ignore_deletes and found.operation == DELETE
+        return self._options.ignore_deletes and rows.operation == DELETE
 
     def _check(self, start: Offset) -> None:
         newest = self.newest()
@@ -209,5 +209,5 @@ def _piece(now: Snapshot, fragment: Fragment) -> NewFragment:
     return NewFragment(fragment.id, now.num_rows(fragment), sum(f.file_size or 0 for f in fragment.files), files)
 
 
-def _is_count(given: Any) -> TypeGuard[int]:
-    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+def _is_count(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -44,11 +44,11 @@ class Budget:
     def admits(self, rows: int, size: int) -> bool:
         """Take a fragment, unless it is too much; the first one never is."""
         files, all_rows, all_bytes = self._taken
-        wanted = (files + 1, all_rows + rows, all_bytes + size)
+        totals = (files + 1, all_rows + rows, all_bytes + size)
         limits = (self._limits.files, self._limits.rows, self._limits.size)
-        if files and any(limit is not None and w > limit for w, limit in zip(wanted, limits, strict=True)):
+        if files and any(limit is not None and w > limit for w, limit in zip(totals, limits, strict=True)):
             return False
-        self._taken = wanted
+        self._taken = totals
         return True
 
 
@@ -74,28 +74,28 @@ class StreamOptions:
     fail_on_data_loss: bool = True
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> StreamOptions:
+    def of(cls, options: Mapping[str, str]) -> StreamOptions:
         """Parse the stream options among those of a source.
 
         Raises:
             InvalidInputError: A value makes no sense.
         """
-        known = _StreamOptionValues(given)
-        found = cls(
-            known.get("startingversion", _version),
-            known.get("startingtimestamp", to_moment),
+        values = _StreamOptionValues(options)
+        stream_options = cls(
+            values.get("startingversion", _version),
+            values.get("startingtimestamp", to_moment),
             Limits(
-                known.get("maxfilespertrigger", _count),
-                known.get("maxrowspertrigger", _count),
-                known.get("maxbytespertrigger", _size),
+                values.get("maxfilespertrigger", _count),
+                values.get("maxrowspertrigger", _count),
+                values.get("maxbytespertrigger", _size),
             ),
-            bool(known.get("ignoredeletes", _flag)),
-            bool(known.get("skipchangecommits", _flag)),
-            known.get("failondataloss", _flag) is not False,
+            bool(values.get("ignoredeletes", _flag)),
+            bool(values.get("skipchangecommits", _flag)),
+            values.get("failondataloss", _flag) is not False,
         )
-        if found.starting_version is not None and found.starting_timestamp is not None:
+        if stream_options.starting_version is not None and stream_options.starting_timestamp is not None:
             raise InvalidInputError("startingVersion beside startingTimestamp", expected="one of them")
-        return found
+        return stream_options
 
 
 SOURCE_NAMES: Final = frozenset(
@@ -115,15 +115,15 @@ SINK_NAMES: Final = frozenset({"txnappid"})
 """Those of the sink of one."""
 
 
-def stream_name(given: Mapping[str, str]) -> str | None:
+def stream_name(options: Mapping[str, str]) -> str | None:
     """Return what names a stream in place of the id of its query: the option txnAppId."""
-    found: str | None = _StreamOptionValues(given).get("txnappid", str.strip)
-    return found or None
+    name: str | None = _StreamOptionValues(options).get("txnappid", str.strip)
+    return name or None
 
 
 class _StreamOptionValues:
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = {k.lower().replace("_", ""): (k, v) for k, v in given.items()}
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._given = {k.lower().replace("_", ""): (k, v) for k, v in options.items()}
 
     def get(self, name: str, parse: Callable[[str], Any]) -> Any:
         if name not in self._given:
@@ -150,10 +150,10 @@ def _count(text: str, expected: str = "a number above zero") -> int:
 
 
 def _size(text: str) -> int:
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or not int(found[1]):
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or not int(match[1]):
         raise InvalidInputError("size", expected="bytes above zero, as in 1048576 or 512m or 10g")
-    return int(found[1]) << _UNITS[found[2].lower()]
+    return int(match[1]) << _UNITS[match[2].lower()]
 
 
 def _flag(text: str) -> bool:

@@ -72,12 +72,12 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             InvalidInputError: The query has no id.
             StoreError: The disk or the service failed.
         """
-        told = [message for message in messages if isinstance(message, Delivered)]
-        if not told:
+        deliveries = [message for message in messages if isinstance(message, Delivered)]
+        if not deliveries:
             return
-        batch = StreamBatch(_named(told[0].stream), batchId)
-        landing = _saying(told[0].landing, batch)
-        fragments = [fragment for message in told for fragment in message.fragments]
+        batch = StreamBatch(_named(deliveries[0].stream), batchId)
+        landing = _saying(deliveries[0].landing, batch)
+        fragments = [fragment for message in deliveries for fragment in message.fragments]
         if _has_landed(landing, batch):
             landing.abandon()
         elif fragments or landing.base == 0 or landing.mode == "overwrite":
@@ -107,8 +107,8 @@ def _saying(landing: Landing, batch: StreamBatch) -> Landing:
     """Return the same landing, whose transaction says which batch it is."""
     settings = landing.staging.settings
     properties = {**(settings.transaction_properties or {}), **batch.properties}
-    said = replace(settings, transaction_properties=properties)
-    return replace(landing, staging=replace(landing.staging, settings=said))
+    result = replace(settings, transaction_properties=properties)
+    return replace(landing, staging=replace(landing.staging, settings=result))
 
 
 def _named(stream: str | None) -> str:

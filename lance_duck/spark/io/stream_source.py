@@ -67,7 +67,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return workers read; what the driver knows of versions stays with it."""
+        """Return the state that workers need to read; what the driver knows of versions stays with it."""
         return self.__dict__ | {"_walk": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - names of Spark
@@ -102,7 +102,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._newest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return small fragments together, in their order.
+        """Plan partitions, small fragments together, in their order.
 
         Raises:
             InvalidInputError: A version between changed rows.
@@ -110,9 +110,13 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         begin, until = Offset.of(start), Offset.of(end)
         pieces = [(step, piece) for step in self._way.steps(begin, until) for piece in step.pieces]
-        written = {p.fragment: p.files for step, p in pieces if p.files is not None and not step.snapshot}
+        files_by_fragment = {p.fragment: p.files for step, p in pieces if p.files is not None and not step.snapshot}
         final = until.version if until.index else until.version - 1
-        newer = self._unchanged(written, final) if any(step.version != final for step, _ in pieces) else frozenset()
+        newer = (
+            self._unchanged(files_by_fragment, final)
+            if any(step.version != final for step, _ in pieces)
+            else frozenset()
+        )
         return _packed([(final if p.fragment in newer and not s.snapshot else s.version, p) for s, p in pieces])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -145,13 +149,13 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         branch = self._reading.branch
         return self._reading.place.pinned(version if branch is None else (branch, version))
 
-    def _unchanged(self, written: Mapping[int, tuple[str, ...]], version: int) -> frozenset[int]:
-        """Return fragments that a newer version has as they were: workers then open one version instead of many."""
+    def _unchanged(self, files_by_fragment: Mapping[int, tuple[str, ...]], version: int) -> frozenset[int]:
+        """Return the fragments that a newer version has as they were: workers then open one version instead of many."""
         try:
             now = self._way.at(version)
         except NotFoundError:
             return frozenset()
-        return as_written(written, now) if set(self._plain) <= set(now.schema.names) else frozenset()
+        return as_written(files_by_fragment, now) if set(self._plain) <= set(now.schema.names) else frozenset()
 
     @property
     def _plain(self) -> list[str]:
@@ -161,7 +165,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [name for name in self._schema.names if name not in HIDDEN]
 
     def _missing(self, table: LanceDataset) -> frozenset[str]:
-        """Return columns that a version did not have yet.
+        """Return the columns that a version did not have yet.
 
         Raises:
             InvalidInputError: One that it has no more, or has by another name.
@@ -211,10 +215,10 @@ def _check(reading: ReadOptions, options: StreamOptions) -> None:
         raise UnsupportedError("a limit of a stream", remedy="say maxRowsPerTrigger, for each batch")
 
 
-def _packed(chosen: Sequence[tuple[int, NewFragment]]) -> list[InputPartition]:
+def _packed(fragments: Sequence[tuple[int, NewFragment]]) -> list[InputPartition]:
     packs: list[list[tuple[int, list[int]]]] = []
     rows = size = 0
-    for version, piece in chosen:
+    for version, piece in fragments:
         if not packs or rows + piece.rows > PARTITION_ROWS or size + piece.size > PARTITION_BYTES:
             packs.append([])
             rows = size = 0

@@ -116,15 +116,15 @@ def arrow_type(kind: st.DataType, where: str) -> pa.DataType:
         return pa.map_(pa.field("key", arrow_type(kind.keyType, f"{where}.key"), nullable=False), value)
     if isinstance(kind, st.StructType):
         return pa.struct([pa.field(f.name, arrow_type(f.dataType, f"{where}.{f.name}"), f.nullable) for f in kind])
-    found = _ARROW.get(type(kind))
-    if found is None:
+    converter = _ARROW.get(type(kind))
+    if converter is None:
         raise UnsupportedError(
             "type that a Lance table does not have",
             where=f"column {where!r}",
             found=kind.simpleString(),
             remedy="cast it before it is written",
         )
-    return found
+    return converter
 
 
 class Declaration:
@@ -138,14 +138,14 @@ class Declaration:
         InvalidInputError: A column that the batches do not have, or of a type that cannot be given so.
     """
 
-    def __init__(self, schema: st.StructType, found: pa.Schema) -> None:
+    def __init__(self, schema: st.StructType, arrow: pa.Schema) -> None:
         self.arrow = arrow_schema(schema)
         self._columns = []
         for field in self.arrow:
-            place = found.get_field_index(field.name)
+            place = arrow.get_field_index(field.name)
             if place < 0:
-                raise unknown_column(field.name, found.names, "schema")
-            self._columns.append((place, field, cast_of(found.field(place), field.type, field.name)))
+                raise unknown_column(field.name, arrow.names, "schema")
+            self._columns.append((place, field, cast_of(arrow.field(place), field.type, field.name)))
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch as promised. Raises InvalidInputError where a value cannot be."""
@@ -205,10 +205,10 @@ def _spark_type(field: pa.Field, where: str) -> st.DataType:
         return st.StructType([st.StructField(f.name, _spark_type(f, f"{where}.{f.name}"), f.nullable) for f in kind])
     if is_list(kind):
         return st.ArrayType(_spark_type(kind.value_field, f"{where}.item"), kind.value_field.nullable)
-    found = next((make for holds, make in _PLAIN if holds(kind)), None)
-    if found is None:
+    converter = next((make for holds, make in _PLAIN if holds(kind)), None)
+    if converter is None:
         raise UnsupportedError(f"{where!r} is {kind}")
-    return found()
+    return converter()
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -28,18 +28,18 @@ def as_ours() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        found = error_in(str(error))
-        if found is None:
+        own_error = error_in(str(error))
+        if own_error is None:
             raise
-        raise found from error
+        raise own_error from error
 
 
 def error_in(text: str) -> LanceDuckError | None:
     """Return the last error of this package that a text with tracebacks names; or that workers run another Python."""
-    for name, said in reversed(_LINE.findall(text)):
+    for name, message in reversed(_LINE.findall(text)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LanceDuckError):
-            return kind(said.strip())
-    if found := _OTHER_PYTHON.search(text):
-        return without_this_package(found[0])
+            return kind(message.strip())
+    if match := _OTHER_PYTHON.search(text):
+        return without_this_package(match[0])
     return None

@@ -46,14 +46,14 @@ def run_frame(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        failed, said = False, b""
+        failed, payload = False, b""
         try:
-            said = pickle.dumps(work(batches), pickle.HIGHEST_PROTOCOL)
+            payload = pickle.dumps(work(batches), pickle.HIGHEST_PROTOCOL)
         except StoreError:
             raise
         except LanceDuckError as error:
-            failed, said = True, pickle.dumps(error)
-        yield pa.record_batch([pa.array([failed]), pa.array([said], pa.binary())], schema=_SCHEMA)
+            failed, payload = True, pickle.dumps(error)
+        yield pa.record_batch([pa.array([failed]), pa.array([payload], pa.binary())], schema=_SCHEMA)
 
     try:
         with described(spark, words, None):

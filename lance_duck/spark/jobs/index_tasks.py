@@ -83,11 +83,11 @@ class Builder:
     def parameters(self, now: Snapshot, wish: IndexWish, name: str) -> Shared:
         """Return the parameters of all segments of an index, trained once where it is one of vectors."""
         if name not in self._trained:
-            found = wish.parameters
+            parameters = wish.parameters
             if wish.kind is VECTOR and now.count_rows():
                 places = _Workers(self)
-                found = trained(now, wish, places, places.parts, self.memory)
-            self._trained[name] = self.scratch.share(found)
+                parameters = trained(now, wish, places, places.parts, self.memory)
+            self._trained[name] = self.scratch.share(parameters)
         return self._trained[name]
 
     def run(self, work: Any, jobs: Sequence[Any], words: str, progress: Progress | None = None) -> list[Any]:
@@ -141,9 +141,9 @@ def _bounds(place: TableRef, order: SampleOrder) -> tuple[float, float]:
 
 
 def _leave(place: TableRef, scratch: Scratch, order: SampleOrder) -> Shared:
-    drawn = _draw(place, order)
-    return scratch.share(of_metric(drawn.values[drawn.usable], order.metric))
+    sample = _draw(place, order)
+    return scratch.share(of_metric(sample.values[sample.usable], order.metric))
 
 
-def _sums(shared: Shared, metric: str, left: Shared) -> Sums:
-    return sums_of(left.value, shared.value, metric)
+def _sums(shared: Shared, metric: str, reference: Shared) -> Sums:
+    return sums_of(reference.value, shared.value, metric)

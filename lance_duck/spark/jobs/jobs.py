@@ -74,15 +74,15 @@ def run_jobs(
         return []
     tasks = _TaskFunction(work, _packed(jobs, scratch), scratch)
     results: list[Any] = [None] * len(jobs)
-    left = list(range(len(jobs)))
+    remaining = list(range(len(jobs)))
 
     def run_round(number: int) -> None:
-        nonlocal left
-        told = None if progress is None else _told(progress, len(jobs), len(left), parallelism)
-        with described(spark, f"{words}: {len(left)} jobs", told):
-            rows = _run(spark, tasks, left, parallelism)
-        left = _take(rows, results, scratch, note, last=number == _ROUNDS.retries)
-        if left:
+        nonlocal remaining
+        told = None if progress is None else _told(progress, len(jobs), len(remaining), parallelism)
+        with described(spark, f"{words}: {len(remaining)} jobs", told):
+            rows = _run(spark, tasks, remaining, parallelism)
+        remaining = _take(rows, results, scratch, note, last=number == _ROUNDS.retries)
+        if remaining:
             raise _JobsLeftError
 
     _ROUNDS.run(run_round, _JobsLeftError)
@@ -126,12 +126,12 @@ class _TaskFunction:
             if isinstance(packed, ScratchRef):
                 assert self.scratch is not None
                 packed = self.scratch.get(packed)
-            said = pickle.dumps(self.work(pickle.loads(packed)), pickle.HIGHEST_PROTOCOL)  # noqa: S301  from the driver
-            if self.scratch is not None and len(said) > LARGE:
-                return _FAR, pickle.dumps(self.scratch.put([said])[0])
+            payload = pickle.dumps(self.work(pickle.loads(packed)), pickle.HIGHEST_PROTOCOL)  # noqa: S301  from the driver
+            if self.scratch is not None and len(payload) > LARGE:
+                return _FAR, pickle.dumps(self.scratch.put([payload])[0])
         except Exception as error:
             return self._failed(error)
-        return _RESULT, said
+        return _RESULT, payload
 
     def _failed(self, error: Exception) -> tuple[int, bytes]:
         passing = isinstance(error, StoreError)
@@ -156,8 +156,8 @@ def _run(spark: SparkSession, tasks: _TaskFunction, numbers: list[int], parallel
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                outcome, said = tasks.do(numbers[place])
-                row = [[numbers[place]], [outcome], [said]]
+                outcome, payload = tasks.do(numbers[place])
+                row = [[numbers[place]], [outcome], [payload]]
                 yield pa.record_batch([pa.array(c, f.type) for c, f in zip(row, _SCHEMA, strict=True)], schema=_SCHEMA)
 
     count = max(1, min(len(numbers), parallelism or len(numbers)))
@@ -169,7 +169,7 @@ def _run(spark: SparkSession, tasks: _TaskFunction, numbers: list[int], parallel
 
 
 def _take(
-    found: Sequence[Any],
+    rows: Sequence[Any],
     results: list[Any],
     scratch: Scratch | None,
     note: Callable[[Any], Any] | None,
@@ -177,27 +177,27 @@ def _take(
     last: bool,
 ) -> list[int]:
     """Put results in their places; returns the jobs to try again. Raises the first error that stays."""
-    for row in found:
+    for row in rows:
         if row.outcome not in (_RESULT, _FAR):
             continue
-        said = row.said
+        payload = row.said
         if row.outcome == _FAR:
             assert scratch is not None
-            said = scratch.get(pickle.loads(said))  # noqa: S301  from our own worker
-        results[row.number] = pickle.loads(said)  # noqa: S301
+            payload = scratch.get(pickle.loads(payload))  # noqa: S301  from our own worker
+        results[row.number] = pickle.loads(payload)  # noqa: S301
         if note is not None:
             note(results[row.number])
-    for row in found:
+    for row in rows:
         if row.outcome == _ERROR or (row.outcome == _PASSING and last):
             raise pickle.loads(row.said)  # noqa: S301
-    return [row.number for row in found if row.outcome in (_PASSING, _SKIPPED)]
+    return [row.number for row in rows if row.outcome in (_PASSING, _SKIPPED)]
 
 
-def _told(progress: Progress, total: int, left: int, parallelism: int | None) -> Callable[[int], Any]:
+def _told(progress: Progress, total: int, remaining: int, parallelism: int | None) -> Callable[[int], Any]:
     """Return what translates tasks that have ended into jobs."""
-    tasks = max(1, min(left, parallelism or left))
-    ends = [0, *accumulate((i + 1) * left // tasks - i * left // tasks for i in range(tasks))]
-    return lambda done: progress(total - left + ends[min(done, tasks)], total)
+    tasks = max(1, min(remaining, parallelism or remaining))
+    ends = [0, *accumulate((i + 1) * remaining // tasks - i * remaining // tasks for i in range(tasks))]
+    return lambda done: progress(total - remaining + ends[min(done, tasks)], total)
 
 
 def _foreign(error: Exception) -> JobError:
@@ -208,9 +208,9 @@ def _foreign(error: Exception) -> JobError:
 
 def of_spark(error: Exception) -> LanceDuckError:
     """Return what Spark says when a worker died or could not begin, without the lines of the JVM."""
-    if found := error_in(str(error)):
-        return found
-    said, _, _ = str(error).partition("\nDriver stacktrace")
-    lines = [line for line in said.splitlines() if not line.lstrip().startswith(("at ", "... ", "Caused by: java."))]
-    said = "\n".join(lines[:_LINES]).strip() or type(error).__name__
-    return JobError("Spark could not run the jobs", found=said, remedy="Spark's log says more")
+    if own_error := error_in(str(error)):
+        return own_error
+    message, _, _ = str(error).partition("\nDriver stacktrace")
+    lines = [line for line in message.splitlines() if not line.lstrip().startswith(("at ", "... ", "Caused by: java."))]
+    message = "\n".join(lines[:_LINES]).strip() or type(error).__name__
+    return JobError("Spark could not run the jobs", found=message, remedy="Spark's log says more")

@@ -17,28 +17,28 @@ Told = Callable[[int], Any]
 
 
 @contextmanager
-def described(spark: SparkSession, words: str, told: Told | None) -> Iterator[None]:
-    """Return name what runs within, as Spark shows it, and tell of the tasks that have ended.
+def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[None]:
+    """Name what runs within, as Spark shows it, and report the tasks that have ended.
 
     Args:
         spark: Classic, or Connect, which shows no names.
         words: What is done.
-        told: Called now and then, by another thread, with the number of tasks that have ended; None: nobody asks. What
-            it raises is passed over.
+        report: Called now and then, by another thread, with the number of tasks that have ended; None: nobody asks.
+            What it raises is passed over.
     """
     context = _context(spark)
     if context is None:
-        with _handled(spark, told):
+        with _handled(spark, report):
             yield
         return
     group = f"lance_duck {uuid4()}"
     # A group that is there stays, where nobody counts tasks: notebooks cancel by it.
-    mine = {_DESCRIPTION: words} if told is None else {_DESCRIPTION: words, _GROUP: group}
+    mine = {_DESCRIPTION: words} if report is None else {_DESCRIPTION: words, _GROUP: group}
     before = {key: context.getLocalProperty(key) for key in mine}
     for key, value in mine.items():
         context.setLocalProperty(key, value)
     try:
-        with _polled(context, group, told):
+        with _polled(context, group, report):
             yield
     finally:
         for key, value in before.items():
@@ -53,14 +53,14 @@ def _context(spark: SparkSession) -> Any:
 
 
 @contextmanager
-def _handled(spark: SparkSession, told: Told | None) -> Iterator[None]:
-    if told is None:
+def _handled(spark: SparkSession, report: Told | None) -> Iterator[None]:
+    if report is None:
         yield
         return
 
     def handle(stages: Any, **_: Any) -> None:
         with suppress(Exception):
-            told(sum(stage.num_completed_tasks for stage in stages or ()))
+            report(sum(stage.num_completed_tasks for stage in stages or ()))
 
     handler: Any = handle
     spark.registerProgressHandler(handler)
@@ -71,8 +71,8 @@ def _handled(spark: SparkSession, told: Told | None) -> Iterator[None]:
 
 
 @contextmanager
-def _polled(context: Any, group: str, told: Told | None) -> Iterator[None]:
-    if told is None:
+def _polled(context: Any, group: str, report: Told | None) -> Iterator[None]:
+    if report is None:
         yield
         return
     ended = threading.Event()
@@ -84,7 +84,7 @@ def _polled(context: Any, group: str, told: Told | None) -> Iterator[None]:
                 done = _done(tracker, group)
                 if done != last:
                     last = done
-                    told(done)
+                    report(done)
 
     thread = threading.Thread(target=poll, name="lance_duck-stages", daemon=True)
     thread.start()
@@ -99,5 +99,5 @@ def _done(tracker: Any, group: str) -> int:
     """Return the tasks of a group that have ended."""
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-    found = [tracker.getStageInfo(stage) for stage in stages]
-    return sum(info.numCompletedTasks for info in found if info is not None)
+    infos = [tracker.getStageInfo(stage) for stage in stages]
+    return sum(info.numCompletedTasks for info in infos if info is not None)

@@ -67,31 +67,31 @@ class Scratch:
     def put(self, parts: Sequence[bytes]) -> list[ScratchRef]:
         """Write arrays of bytes into one file. Raises StoreError."""
         path = f"{self._directory}/{uuid4()}"
-        found, start = [], 0
+        pieces, start = [], 0
         for part in parts:
-            found.append(ScratchRef(path, start, len(part), hashlib.sha256(part).digest()))
+            pieces.append(ScratchRef(path, start, len(part), hashlib.sha256(part).digest()))
             start += len(part)
         self._store().put(path, b"".join(parts), safe=False)
-        return found
+        return pieces
 
     def share(self, value: Any) -> Shared:
         """Hand a value to all tasks: large ones are written once, and read once by each worker."""
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         return Shared(self, data if len(data) <= LARGE else self.put([data])[0])
 
-    def get(self, left: ScratchRef) -> bytes:
+    def get(self, reference: ScratchRef) -> bytes:
         """Read bytes that any process left.
 
         Raises:
             CorruptError: They are others by now.
             NotFoundError: They are gone.
         """
-        source = self._store().open(left.path)
-        (data,) = fetch([ByteRange(source, left.start, left.size)])
-        found = bytes(data)
-        if hashlib.sha256(found).digest() != left.digest:
-            raise CorruptError("bytes that a task of this job left have changed", where=left.path)
-        return found
+        source = self._store().open(reference.path)
+        (data,) = fetch([ByteRange(source, reference.start, reference.size)])
+        content = bytes(data)
+        if hashlib.sha256(content).digest() != reference.digest:
+            raise CorruptError("bytes that a task of this job left have changed", where=reference.path)
+        return content
 
     def stop(self, jobs: UUID) -> None:
         """Tell the other tasks of a list of jobs that what they do is in vain. Never raises."""
@@ -142,5 +142,5 @@ class Shared:
 
 @lru_cache(maxsize=_KEPT)
 def _shared(shared: Shared) -> Any:
-    held = shared.held
-    return pickle.loads(held if isinstance(held, bytes) else shared.scratch.get(held))  # noqa: S301  digest checked
+    content = shared.held
+    return pickle.loads(content if isinstance(content, bytes) else shared.scratch.get(content))  # noqa: S301  digest checked

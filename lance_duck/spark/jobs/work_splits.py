@@ -30,22 +30,22 @@ def shares(
     Returns:
         Ids of fragments, run by run, in the order of the table; none where there are no fragments.
     """
-    chosen = None if fragments is None else frozenset(fragments)
-    rows = [(f.id, snapshot.num_rows(f)) for f in snapshot.fragments if chosen is None or f.id in chosen]
+    fragment_ids = None if fragments is None else frozenset(fragments)
+    rows = [(f.id, snapshot.num_rows(f)) for f in snapshot.fragments if fragment_ids is None or f.id in fragment_ids]
     total = sum(count for _, count in rows)
     if parallelism is None:
         most = max(min(total // _SHARES, MOST_ROWS), fewest_rows)
     else:
         most = -(-total // check_parallelism(parallelism))
-    found: list[list[int]] = []
-    held = 0
+    splits: list[list[int]] = []
+    num_rows = 0
     for fragment_id, count in rows:
-        if not found or (held and held + count > most):
-            found.append([])
-            held = 0
-        found[-1].append(fragment_id)
-        held += count
-    return [tuple(each) for each in found]
+        if not splits or (num_rows and num_rows + count > most):
+            splits.append([])
+            num_rows = 0
+        splits[-1].append(fragment_id)
+        num_rows += count
+    return [tuple(each) for each in splits]
 
 
 def check_parallelism(parallelism: int | None) -> int:

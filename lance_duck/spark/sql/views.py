@@ -41,13 +41,13 @@ def show_as(spark: SparkSession, name: str, place: TableRef, make: Make, *, foll
         make: Gives the frame that it shows.
         follows: Whether it is made anew by `refresh_views`.
     """
-    shown = make()
-    shown.createOrReplaceTempView(name)
+    frame = make()
+    frame.createOrReplaceTempView(name)
     with _lock:
         views = _views.setdefault(spark, {})
         views.pop(name.lower(), None)
         if follows:
-            views[name.lower()] = _View(place, make, shown)
+            views[name.lower()] = _View(place, make, frame)
 
 
 def forget(spark: SparkSession, name: str) -> None:
@@ -75,5 +75,5 @@ def refresh_views(spark: SparkSession, place: TableRef) -> None:
 
 def _is_shown(spark: SparkSession, name: str, frame: DataFrame) -> bool:
     """Return whether a view shows this frame still; on Connect, which analyses frames anew, one of such columns."""
-    found = spark.table(name)
-    return found.sameSemantics(frame) if hasattr(spark, "_jsparkSession") else found.schema == frame.schema
+    current = spark.table(name)
+    return current.sameSemantics(frame) if hasattr(spark, "_jsparkSession") else current.schema == frame.schema

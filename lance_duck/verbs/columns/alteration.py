@@ -79,22 +79,22 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
 
     def change(field: Field) -> Field | None:
         nonlocal next_id
-        wanted = targets.get(field.id)
-        if wanted is None:
+        alteration = targets.get(field.id)
+        if alteration is None:
             return None
-        made = _relabelled(schema, field, wanted)
-        if wanted.data_type is None:
-            return made if not made.children else replace(made, children=_below(made, change))
+        result = _relabelled(schema, field, alteration)
+        if alteration.data_type is None:
+            return result if not result.children else replace(result, children=_below(result, change))
         _refuse_changes_below(field, targets)
-        made = _cast(made, wanted, version, next_id)
-        casts[field.id] = made.id
-        next_id = max(below.id for below in made.walk()) + 1
-        return made
+        result = _cast(result, alteration, version, next_id)
+        casts[field.id] = result.id
+        next_id = max(below.id for below in result.walk()) + 1
+        return result
 
-    found = replace_fields(schema, change)
-    _check_siblings(found.fields)
+    altered = replace_fields(schema, change)
+    _check_siblings(altered.fields)
     tightened = [i for i, a in targets.items() if a.nullable is False and schema.by_id(i).nullable]
-    return Altered(found, casts, tuple(tightened))
+    return Altered(altered, casts, tuple(tightened))
 
 
 def _below(field: Field, change: Any) -> tuple[Field, ...]:
@@ -109,47 +109,49 @@ def _parse(raw: Any) -> Alteration:
         raise InvalidInputError(f"unknown key {unknown[0]!r}", where="alter_columns", expected=", ".join(_KEYS))
     if not isinstance(raw.get("path"), str):
         raise InvalidInputError("alteration without a path", where="alter_columns", found=repr(raw))
-    wanted = Alteration(**raw)
-    if wanted.name is None and wanted.nullable is None and wanted.data_type is None:
+    alteration = Alteration(**raw)
+    if alteration.name is None and alteration.nullable is None and alteration.data_type is None:
         raise InvalidInputError(
-            "alteration that changes nothing", where=wanted.path, expected="name, nullable or data_type"
+            "alteration that changes nothing", where=alteration.path, expected="name, nullable or data_type"
         )
-    if wanted.nullable is not None and not isinstance(wanted.nullable, bool):
-        raise InvalidInputError("nullable", where=wanted.path, expected="a bool", found=repr(wanted.nullable))
-    if wanted.data_type is not None and not isinstance(wanted.data_type, pa.DataType):
-        raise InvalidInputError("data_type", where=wanted.path, expected="an Arrow type", found=repr(wanted.data_type))
-    return wanted
-
-
-def _relabelled(schema: Schema, field: Field, wanted: Alteration) -> Field:
-    """Return the field with its new name and nullability."""
-    if wanted.name is not None:
-        check_column_name(wanted.name, (), wanted.path)
-        if field.parent_id >= 0 and schema.by_id(field.parent_id).logical_type != "struct":
-            raise InvalidInputError("only columns and members of structs have names", where=wanted.path)
-    if wanted.nullable and is_primary_key(field):
-        raise InvalidInputError("column of the primary key cannot become nullable", where=wanted.path)
-    name = field.name if wanted.name is None else wanted.name
-    return replace(field, name=name, nullable=field.nullable if wanted.nullable is None else wanted.nullable)
-
-
-def _cast(field: Field, wanted: Alteration, version: str, first_id: int) -> Field:
-    assert wanted.data_type is not None
-    if field.blob_version or not can_cast(field.arrow_type, wanted.data_type):
+    if alteration.nullable is not None and not isinstance(alteration.nullable, bool):
+        raise InvalidInputError("nullable", where=alteration.path, expected="a bool", found=repr(alteration.nullable))
+    if alteration.data_type is not None and not isinstance(alteration.data_type, pa.DataType):
         raise InvalidInputError(
-            f"column {wanted.path!r} cannot be cast",
+            "data_type", where=alteration.path, expected="an Arrow type", found=repr(alteration.data_type)
+        )
+    return alteration
+
+
+def _relabelled(schema: Schema, field: Field, alteration: Alteration) -> Field:
+    """Return the field with its new name and nullability."""
+    if alteration.name is not None:
+        check_column_name(alteration.name, (), alteration.path)
+        if field.parent_id >= 0 and schema.by_id(field.parent_id).logical_type != "struct":
+            raise InvalidInputError("only columns and members of structs have names", where=alteration.path)
+    if alteration.nullable and is_primary_key(field):
+        raise InvalidInputError("column of the primary key cannot become nullable", where=alteration.path)
+    name = field.name if alteration.name is None else alteration.name
+    return replace(field, name=name, nullable=field.nullable if alteration.nullable is None else alteration.nullable)
+
+
+def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> Field:
+    assert alteration.data_type is not None
+    if field.blob_version or not can_cast(field.arrow_type, alteration.data_type):
+        raise InvalidInputError(
+            f"column {alteration.path!r} cannot be cast",
             expected="a type of the same kind: whole numbers, floats, decimals, texts, bytes, times, or lists of them",
-            found=f"{field.arrow_type} to {wanted.data_type}",
+            found=f"{field.arrow_type} to {alteration.data_type}",
         )
     metadata = {k: v for k, v in field.metadata.items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
-    arrow = pa.field("column", wanted.data_type, True)
-    (made,) = schema_from_arrow(pa.schema([arrow]), version, first_id).fields
+    arrow = pa.field("column", alteration.data_type, True)
+    (new_field,) = schema_from_arrow(pa.schema([arrow]), version, first_id).fields
     return replace(
-        made,
+        new_field,
         name=field.name,
         parent_id=field.parent_id,
         nullable=field.nullable,
-        metadata=dict(made.metadata) | metadata,
+        metadata=dict(new_field.metadata) | metadata,
     )
 
 

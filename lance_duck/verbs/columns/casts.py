@@ -51,11 +51,11 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
 
 
 def _sources(schema: Schema, altered: Altered) -> dict[str, str]:
-    """Return name of the column that a column with casts had before, by the name that it gets."""
-    found = {}
+    """Return the name of the column that a column with casts had before, by the name that it gets."""
+    sources = {}
     for old_id, new_id in altered.casts.items():
-        found[path_of(altered.schema, new_id)[0].name] = path_of(schema, old_id)[0].name
-    return found
+        sources[path_of(altered.schema, new_id)[0].name] = path_of(schema, old_id)[0].name
+    return sources
 
 
 def _cast(
@@ -75,10 +75,10 @@ def _cast_array(array: pa.Array, old: Field, new: Field, origins: Mapping[int, i
     mask = array.is_null() if array.null_count else None
     if new.logical_type == "struct":
         places = {child.id: i for i, child in enumerate(old.children)}
-        chosen = [places[origins.get(child.id, child.id)] for child in new.children]
+        children = [places[origins.get(child.id, child.id)] for child in new.children]
         arrays = [
             _cast_array(array.field(i), old.children[i], child, origins)
-            for i, child in zip(chosen, new.children, strict=True)
+            for i, child in zip(children, new.children, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=[child.to_arrow() for child in new.children], mask=mask)
     if isinstance(array, pa.ListArray | pa.LargeListArray):

@@ -108,12 +108,12 @@ class Earlier:
 
     def take(self, before: Schema, new: Schema) -> dict[Fragment, DataFile]:
         """Return the files by fragment: those for the same columns, made from the same columns."""
-        found, self._files = self._files, {}
+        files, self._files = self._files, {}
         if self._schemas != (before, new):
-            self._useless += found.values()
-            found = {}
+            self._useless += files.values()
+            files = {}
         self._schemas = before, new
-        return found
+        return files
 
     def put(self, files: Mapping[Fragment, DataFile]) -> None:
         """Keep files for the next attempt."""
@@ -153,10 +153,10 @@ class ColumnFiles:
 
     def write(self, fragment: Fragment, batches: Iterable[pa.RecordBatch]) -> DataFile | None:
         """Write the new columns of a fragment, of its rows that are not deleted; None when there are no such rows."""
-        made = self._usable.pop(fragment, None)
-        if made is not None:
-            self._written[fragment] = made
-            return made
+        data_file = self._usable.pop(fragment, None)
+        if data_file is not None:
+            self._written[fragment] = data_file
+            return data_file
         live = live_rows(self._snapshot, fragment)
         rows = self._snapshot.physical_rows(fragment)
         placed = spread(batches, live, rows, f"fragment {fragment.id}")
@@ -204,5 +204,5 @@ def _discard(store: Store, files: Iterable[DataFile]) -> None:
     discard_fragments(store, [Fragment(0, (file,), None, 0, None, None, None) for file in files])
 
 
-def _wrong_rows(where: str, expected: int, found: object) -> InvalidInputError:
-    return InvalidInputError("new columns of other length than the table", where=where, expected=expected, found=found)
+def _wrong_rows(where: str, expected: int, count: object) -> InvalidInputError:
+    return InvalidInputError("new columns of other length than the table", where=where, expected=expected, found=count)

@@ -116,8 +116,8 @@ class SqlColumns(_Plain):
         """See `NewColumns`."""
         if all(_NULL.fullmatch(text.strip()) for text in self._expressions.values()):
             return None
-        found: Iterable[pa.RecordBatch] = self._rows.of(fragment)
-        return found
+        batches: Iterable[pa.RecordBatch] = self._rows.of(fragment)
+        return batches
 
 
 class FunctionColumns(_Plain):
@@ -150,11 +150,11 @@ class FunctionColumns(_Plain):
                 yield self._call(batch, self._schema)
                 continue
             info = BatchUDFCheckpoint.BatchInfo(fragment.id, index)
-            made = cache.get_batch(info)
-            if made is None or made.num_rows != batch.num_rows:
-                made = self._call(batch, self._schema)
-                cache.insert_batch(info, made)
-            yield made
+            result = cache.get_batch(info)
+            if result is None or result.num_rows != batch.num_rows:
+                result = self._call(batch, self._schema)
+                cache.insert_batch(info, result)
+            yield result
 
     def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
         cache = self._function.cache
@@ -163,10 +163,10 @@ class FunctionColumns(_Plain):
             return None
         file = _file_from_json(text, str(cache.path) if cache else "")
         try:
-            found = table.snapshot.data_file(file)
+            data_file = table.snapshot.data_file(file)
         except LanceDuckError:
             return None
-        return file if found.num_rows == table.snapshot.physical_rows(fragment) else None
+        return file if data_file.num_rows == table.snapshot.physical_rows(fragment) else None
 
     def keep(self, fragment: Fragment, file: DataFile) -> bool:
         if self._function.cache is None:
@@ -204,19 +204,19 @@ class StreamColumns(_Plain):
         return without_pandas(self._reader.schema)
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        wanted = table.snapshot.num_rows(fragment)
-        while wanted:
+        remaining = table.snapshot.num_rows(fragment)
+        while remaining:
             batch = self._next()
             if batch is None:
                 return
-            taken = batch.slice(0, wanted)
-            self._left = batch.slice(wanted)
-            wanted -= taken.num_rows
-            yield taken
+            piece = batch.slice(0, remaining)
+            self._left = batch.slice(remaining)
+            remaining -= piece.num_rows
+            yield piece
 
     def finish(self) -> None:
-        left = self._next()
-        if left is not None:
+        rest = self._next()
+        if rest is not None:
             raise InvalidInputError("more values for new columns than the table has rows", where="add_columns")
 
     def _next(self) -> pa.RecordBatch | None:
@@ -262,25 +262,25 @@ class JoinedColumns(_Plain):
     def check_key(self, table: TableScan) -> None:
         """Refuse a key that the table does not have, or has with another type, with InvalidInputError."""
         self._rows = LiveRows(table, [self._left_on])
-        left = self._rows.schema.field(0).type
-        if left != self._key.type:
+        key_type = self._rows.schema.field(0).type
+        if key_type != self._key.type:
             raise InvalidInputError(
-                "keys of different types", where=f"merge on {self._left_on!r}", expected=left, found=self._key.type
+                "keys of different types", where=f"merge on {self._left_on!r}", expected=key_type, found=self._key.type
             )
 
     def taken(self, rows: pa.Array) -> pa.RecordBatch:
         """Return the columns beside the key, of some rows; null where the row is."""
-        taken = self._values.take(rows)
-        arrays = [column.combine_chunks() for column in taken.columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=taken.schema)
+        values = self._values.take(rows)
+        arrays = [column.combine_chunks() for column in values.columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=values.schema)
 
     def matches(self, keys: pa.Array) -> pa.Array:
         """Return the row of the data for each key; null where there is none."""
         try:
-            found = pc.index_in(keys, self._reversed)
+            positions = pc.index_in(keys, self._reversed)
         except (pa.ArrowException, NotImplementedError) as error:
             raise InvalidInputError(f"keys of type {keys.type} cannot be compared", found=str(error)) from error
-        return pc.subtract(len(self._key) - 1, found)
+        return pc.subtract(len(self._key) - 1, positions)
 
 
 def new_columns(

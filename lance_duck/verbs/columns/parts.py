@@ -146,9 +146,9 @@ class _Placed:
             self._check(each.offsets, last)
             last = int(each.offsets[-1])
             end = int(np.searchsorted(self._live, last, side="right"))
-            wanted = self._live[done:end]
-            places = np.searchsorted(each.offsets, wanted)
-            yield each.rows.take(pa.array(places, mask=each.offsets[places] != wanted))
+            offsets = self._live[done:end]
+            places = np.searchsorted(each.offsets, offsets)
+            yield each.rows.take(pa.array(places, mask=each.offsets[places] != offsets))
             self.count += len(each.offsets)
             done = end
         while schema is not None and done < len(self._live):

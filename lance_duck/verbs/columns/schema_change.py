@@ -30,8 +30,8 @@ class Added:
     @property
     def tightens(self) -> bool:
         """Whether one may not be null, so that rows without it cannot be."""
-        kept = set(self._old_ids)
-        return any(not field.nullable for field in self.new.walk() if field.id not in kept)
+        old_ids = set(self._old_ids)
+        return any(not field.nullable for field in self.new.walk() if field.id not in old_ids)
 
     @property
     def _old_ids(self) -> list[int]:
@@ -60,8 +60,8 @@ def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *,
         InvalidInputError: A column is there already, or a name comes twice.
         UnsupportedError: A type that cannot be stored.
     """
-    built = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema)
-    fields, new = _extend(schema.fields, built.fields, (), lists=lists)
+    new_schema = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema)
+    fields, new = _extend(schema.fields, new_schema.fields, (), lists=lists)
     metadata = dict(schema.metadata) | {k.decode(): v.decode() for k, v in (arrow.metadata or {}).items()}
     return Added(Schema(fields, metadata), Schema(new))
 
@@ -72,8 +72,8 @@ def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
     Raises:
         InvalidInputError: There is no such column, or none would be left.
     """
-    gone = {schema.by_path(path).id for path in paths}
-    fields = tuple(kept for field in schema.fields if (kept := _without(field, gone)) is not None)
+    field_ids = {schema.by_path(path).id for path in paths}
+    fields = tuple(pruned for field in schema.fields if (pruned := _without(field, field_ids)) is not None)
     if not fields:
         raise InvalidInputError(
             "all columns would be dropped", where="drop_columns", expected="at least one that stays"
@@ -99,20 +99,20 @@ def only(schema: Schema, ids: set[int]) -> Schema:
     def prune(field: Field) -> Field | None:
         if field.id in ids:
             return field
-        children = tuple(kept for child in field.children if (kept := prune(child)) is not None)
+        children = tuple(pruned for child in field.children if (pruned := prune(child)) is not None)
         return replace(field, children=children) if children else None
 
-    return replace(schema, fields=tuple(kept for field in schema.fields if (kept := prune(field)) is not None))
+    return replace(schema, fields=tuple(pruned for field in schema.fields if (pruned := prune(field)) is not None))
 
 
 def path_of(schema: Schema, field_id: int) -> list[Field]:
     """Return the fields that lead to one, from the column down to itself."""
     field = schema.by_id(field_id)
-    found = [field]
+    fields = [field]
     while field.parent_id >= 0:
         field = schema.by_id(field.parent_id)
-        found.insert(0, field)
-    return found
+        fields.insert(0, field)
+    return fields
 
 
 def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
@@ -136,42 +136,42 @@ def top_names(schema: Schema, paths: Iterable[str]) -> list[str]:
 
 
 def _extend(
-    old: Sequence[Field], built: Sequence[Field], path: tuple[str, ...], *, lists: bool
+    old: Sequence[Field], additions: Sequence[Field], path: tuple[str, ...], *, lists: bool
 ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
     """Return the fields with those built, and those built, with the attributes that the table has."""
     fields, new = list(old), []
-    for field in built:
-        place = next((i for i, known in enumerate(fields) if known.name == field.name), None)
+    for field in additions:
+        place = next((i for i, other in enumerate(fields) if other.name == field.name), None)
         if place is None:
             fields.append(field)
             new.append(field)
             continue
-        known = fields[place]
+        existing = fields[place]
         where = (*path, field.name)
-        if not _may_grow(known, field, lists=lists):
+        if not _may_grow(existing, field, lists=lists):
             raise _exists(where)
-        children, added = _extend(known.children, field.children, where, lists=lists)
-        fields[place] = replace(known, children=children)
-        new.append(replace(known, children=added))
+        children, added = _extend(existing.children, field.children, where, lists=lists)
+        fields[place] = replace(existing, children=children)
+        new.append(replace(existing, children=added))
     return tuple(fields), tuple(new)
 
 
-def _may_grow(known: Field, field: Field, *, lists: bool) -> bool:
-    if known.is_packed or known.blob_version:
+def _may_grow(existing: Field, field: Field, *, lists: bool) -> bool:
+    if existing.is_packed or existing.blob_version:
         return False
-    if known.logical_type == field.logical_type == "struct":
+    if existing.logical_type == field.logical_type == "struct":
         return True
-    return lists and known.logical_type in _LISTS and field.logical_type == known.logical_type
+    return lists and existing.logical_type in _LISTS and field.logical_type == existing.logical_type
 
 
 def _exists(path: Sequence[str]) -> InvalidInputError:
     return InvalidInputError(f"column {'.'.join(path)!r} already exists", where="schema")
 
 
-def _without(field: Field, gone: set[int]) -> Field | None:
-    if field.id in gone:
+def _without(field: Field, field_ids: set[int]) -> Field | None:
+    if field.id in field_ids:
         return None
-    children = tuple(kept for child in field.children if (kept := _without(child, gone)) is not None)
+    children = tuple(pruned for child in field.children if (pruned := _without(child, field_ids)) is not None)
     if field.children and len(children) != len(field.children) and not (children and field.logical_type != "map"):
         return None
     return replace(field, children=children)

@@ -42,54 +42,54 @@ def known_bases(bases: Mapping[int, BasePath]) -> dict[int, DatasetBasePath]:
     return {i: DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id) for i, base in bases.items()}
 
 
-def new_bases(given: Sequence[Any], present: Mapping[int, BasePath], where: str) -> list[BasePath]:
-    """Return base paths that a table gets, with their ids.
+def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str) -> list[BasePath]:
+    """Return the new base paths of a table, with their ids.
 
     Args:
-        given: What the user passes: `DatasetBasePath`, or whatever has its attributes.
+        bases: What the user passes: `DatasetBasePath`, or whatever has its attributes.
         present: Those that the table has.
         where: The parameter, for messages.
 
     Raises:
         InvalidInputError: One is none, or its path, name or id is taken.
     """
-    found: list[BasePath] = []
-    for one in given:
-        taken = {**present, **{base.id: base for base in found}}
+    result: list[BasePath] = []
+    for one in bases:
+        by_id = {**present, **{base.id: base for base in result}}
         base = _base(one, where)
-        if base.path in {other.path for other in taken.values()}:
+        if base.path in {other.path for other in by_id.values()}:
             raise InvalidInputError("base path is there already", where=where, found=base.path)
-        if base.name is not None and base.name in {other.name for other in taken.values()}:
+        if base.name is not None and base.name in {other.name for other in by_id.values()}:
             raise InvalidInputError("name of a base path is taken already", where=where, found=repr(base.name))
-        base_id = base.id or max(taken, default=0) + 1
-        if base_id in taken:
+        base_id = base.id or max(by_id, default=0) + 1
+        if base_id in by_id:
             raise InvalidInputError("id of a base path is taken already", where=where, found=base_id)
-        found.append(replace(base, id=base_id))
-    return found
+        result.append(replace(base, id=base_id))
+    return result
 
 
 def target_bases(
-    location: Location, bases: Mapping[int, BasePath], wanted: Sequence[str] | None, all_bases: bool | None
+    location: Location, bases: Mapping[int, BasePath], names: Sequence[str] | None, all_bases: bool | None
 ) -> list[Base | None]:
     """Return where a write puts its files, one after the other; none: the root of the table, alone.
 
     Args:
         location: The table.
         bases: Its base paths.
-        wanted: Names or paths of those to use.
+        names: Names or paths of those to use.
         all_bases: True: the root and all bases; False: all bases.
 
     Raises:
         InvalidInputError: Both are given, or there is no such base.
     """
-    if wanted is not None and all_bases is not None:
+    if names is not None and all_bases is not None:
         raise InvalidInputError("both target_bases and target_all_bases", where="write", expected="one of them")
     if all_bases is not None:
         every: list[Base | None] = [_place(location, bases, base) for _, base in sorted(bases.items())]
         if not every and not all_bases:
             raise InvalidInputError("the table has no base paths", where="target_all_bases")
         return [None, *every] if all_bases else every
-    return [_place(location, bases, _named(bases, name)) for name in wanted or ()]
+    return [_place(location, bases, _named(bases, name)) for name in names or ()]
 
 
 def with_base_options(
@@ -97,7 +97,7 @@ def with_base_options(
     base_store_params: Mapping[str, Mapping[str, str]] | None,
     bases: Mapping[int, BasePath],
 ) -> dict[str, str]:
-    """Return settings of the stores, with those for single base paths by the id of the base.
+    """Return the settings of the stores, with those for single base paths by the id of the base.
 
     Raises:
         InvalidInputError: There is no base with such a path.
@@ -114,14 +114,14 @@ def snapshot_bases(snapshot: Snapshot | None) -> Mapping[int, BasePath]:
     return {} if snapshot is None else snapshot.base_paths
 
 
-def _base(given: Any, where: str) -> BasePath:
+def _base(base: Any, where: str) -> BasePath:
     try:
-        path, name = os.fspath(given.path), given.name
-        base_id, is_root = getattr(given, "id", None), bool(given.is_dataset_root)
+        path, name = os.fspath(base.path), base.name
+        base_id, is_root = getattr(base, "id", None), bool(base.is_dataset_root)
     except (AttributeError, TypeError):
-        raise InvalidInputError("not a base path", where=where, expected="DatasetBasePath", found=repr(given)) from None
+        raise InvalidInputError("not a base path", where=where, expected="DatasetBasePath", found=repr(base)) from None
     if not path or not (name is None or isinstance(name, str)) or not isinstance(base_id, int | None):
-        raise InvalidInputError("not a base path", where=where, expected="DatasetBasePath", found=repr(given))
+        raise InvalidInputError("not a base path", where=where, expected="DatasetBasePath", found=repr(base))
     if has_secrets(path):
         raise InvalidInputError(
             "credentials in a base path, which everyone who reads the table would see",
@@ -136,8 +136,8 @@ def _named(bases: Mapping[int, BasePath], name: str) -> BasePath:
     for base in bases.values():
         if name in (base.name, base.path):
             return base
-    known = [base.name or base.path for base in bases.values()]
-    raise InvalidInputError(f"base path {name!r} not found", where="write", expected=", ".join(known) or "none")
+    names = [base.name or base.path for base in bases.values()]
+    raise InvalidInputError(f"base path {name!r} not found", where="write", expected=", ".join(names) or "none")
 
 
 def _place(location: Location, bases: Mapping[int, BasePath], base: BasePath) -> Base:

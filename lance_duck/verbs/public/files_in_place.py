@@ -58,15 +58,18 @@ def _matched(own: tuple[Field, ...], table: Schema, where: str) -> Iterator[tupl
     """Yield ids of the fields of a file, each with that of the field of the table that it stands for."""
     pairs = [(f, next((t for t in table.fields if t.name == f.name), None), f.name) for f in own]
     while pairs:
-        field, known, path = pairs.pop()
-        if known is None:
+        field, existing, path = pairs.pop()
+        if existing is None:
             raise unknown_column(path, table.names, where)
-        if known.logical_type != field.logical_type:
+        if existing.logical_type != field.logical_type:
             raise InvalidInputError(
-                f"column {path!r} of another type", where=where, expected=known.logical_type, found=field.logical_type
+                f"column {path!r} of another type",
+                where=where,
+                expected=existing.logical_type,
+                found=field.logical_type,
             )
-        yield field.id, known.id
-        below = {child.name: child for child in known.children}
+        yield field.id, existing.id
+        below = {child.name: child for child in existing.children}
         pairs += [(child, below.get(child.name), f"{path}.{child.name}") for child in field.children]
 
 

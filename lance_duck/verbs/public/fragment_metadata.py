@@ -184,12 +184,12 @@ def _deletion_file(file: wire.DeletionFile, count: int) -> DeletionFile:
     return DeletionFile(file.read_version, file.id, _SUFFIX_TYPES[file.suffix], count, file.base_id)
 
 
-def _sequence(kept: bytes | wire.ExternalFile | None, spell: Callable[[str], str] = str) -> dict[str, Any] | None:
-    if kept is None:
+def _sequence(stored: bytes | wire.ExternalFile | None, spell: Callable[[str], str] = str) -> dict[str, Any] | None:
+    if stored is None:
         return None
-    if isinstance(kept, bytes):
-        return {spell("inline"): list(kept)}
-    return {spell("external"): asdict(kept)}
+    if isinstance(stored, bytes):
+        return {spell("inline"): list(stored)}
+    return {spell("external"): asdict(stored)}
 
 
 def data_file_from(file: DataFile) -> wire.DataFile:
@@ -208,11 +208,11 @@ def _wire_deletion_file(file: DeletionFile) -> wire.DeletionFile:
     return wire.DeletionFile(suffix, file.read_version, file.id, file.num_deleted_rows, file.base_id)
 
 
-def _wire_sequence(kept: Mapping[str, Any] | None) -> bytes | wire.ExternalFile | None:
-    if kept is None:
+def _wire_sequence(stored: Mapping[str, Any] | None) -> bytes | wire.ExternalFile | None:
+    if stored is None:
         return None
     try:
-        ((place, value),) = kept.items()
+        ((place, value),) = stored.items()
         return bytes(value) if place.lower() == "inline" else wire.ExternalFile(**value)
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidInputError("row ids or row versions of a fragment", found=str(error)) from error

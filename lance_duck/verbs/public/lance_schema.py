@@ -108,11 +108,11 @@ class LanceSchema:
         exact = self.field(name)
         if exact is not None:
             return exact
-        found, below = None, self._schema.fields
+        match, below = None, self._schema.fields
         for part in split_path(name):
-            found = next((f for f in below if f.name.lower() == part.lower()), None)
-            below = () if found is None else found.children
-        return None if found is None else LanceField(found)
+            match = next((f for f in below if f.name.lower() == part.lower()), None)
+            below = () if match is None else match.children
+        return None if match is None else LanceField(match)
 
     def unenforced_primary_key(self) -> list[LanceField]:
         """Return the fields of the primary key that the table declares, in its order."""
@@ -126,6 +126,6 @@ class LanceSchema:
         return f"LanceSchema({self.fields()})"
 
 
-def known_schema(given: Schema | LanceSchema) -> Schema:
+def known_schema(schema: Schema | LanceSchema) -> Schema:
     """Return the schema behind what users hold."""
-    return given._schema if isinstance(given, LanceSchema) else given
+    return schema._schema if isinstance(schema, LanceSchema) else schema

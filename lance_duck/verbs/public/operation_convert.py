@@ -37,26 +37,28 @@ _MOST_FRAGMENTS = 1 << 32
 _FORMS = LanceOperation
 
 
-def to_operation(given: Any, schema: Schema | None) -> op.Operation:
+def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
     """Return what a user's operation asks for.
 
     Args:
-        given: One of `LanceOperation`.
+        operation: One of `LanceOperation`.
         schema: Schema of the version that it was made from; None: there is no table yet.
 
     Raises:
         InvalidInputError: It is none, or a part of it makes no sense.
         UnsupportedError: It is one of a newer format.
     """
-    if type(given) is _FORMS.BaseOperation:
+    if type(operation) is _FORMS.BaseOperation:
         raise UnsupportedError("an operation of a newer format cannot be committed")
-    convert = _TO.get(type(given))
+    convert = _TO.get(type(operation))
     if convert is None:
-        raise InvalidInputError("not an operation", expected="one of LanceOperation", found=type(given).__name__)
+        raise InvalidInputError("not an operation", expected="one of LanceOperation", found=type(operation).__name__)
     try:
-        return convert(given, schema)
+        return convert(operation, schema)
     except (TypeError, AttributeError, OverflowError) as error:
-        raise InvalidInputError(f"{type(given).__name__} with a part that makes no sense", found=str(error)) from error
+        raise InvalidInputError(
+            f"{type(operation).__name__} with a part that makes no sense", found=str(error)
+        ) from error
 
 
 def from_transaction(transaction: wire.Transaction) -> Transaction:
@@ -65,48 +67,48 @@ def from_transaction(transaction: wire.Transaction) -> Transaction:
     Raises:
         CorruptError: It contradicts itself.
     """
-    found = op.operation_from_proto(transaction.proto, f"transaction {transaction.uuid}")
-    shown = _FORMS.BaseOperation() if found is None else _FROM[type(found)](found)
-    return Transaction(transaction.read_version, shown, transaction.uuid, dict(transaction.transaction_properties))
+    operation = op.operation_from_proto(transaction.proto, f"transaction {transaction.uuid}")
+    public = _FORMS.BaseOperation() if operation is None else _FROM[type(operation)](operation)
+    return Transaction(transaction.read_version, public, transaction.uuid, dict(transaction.transaction_properties))
 
 
-def _fragments(given: Iterable[FragmentMetadata]) -> tuple[Fragment, ...]:
-    found = tuple(given)
-    for one in found:
+def _fragments(fragments: Iterable[FragmentMetadata]) -> tuple[Fragment, ...]:
+    listed = tuple(fragments)
+    for one in listed:
         if not isinstance(one, FragmentMetadata):
             raise InvalidInputError("fragments", expected="FragmentMetadata", found=type(one).__name__)
-    return tuple(fragment_from(one) for one in found)
+    return tuple(fragment_from(one) for one in listed)
 
 
 def _metadata(fragments: Iterable[Fragment]) -> list[FragmentMetadata]:
     return [metadata_of(f) for f in fragments]
 
 
-def _schema(given: Any, existing: Schema | None, fragments: Iterable[Fragment] = ()) -> Schema:
-    if isinstance(given, Schema | LanceSchema):
-        return known_schema(given)
-    if not isinstance(given, pa.Schema):
-        raise InvalidInputError("schema", expected="a pyarrow.Schema or a LanceSchema", found=type(given).__name__)
+def _schema(schema: Any, existing: Schema | None, fragments: Iterable[Fragment] = ()) -> Schema:
+    if isinstance(schema, Schema | LanceSchema):
+        return known_schema(schema)
+    if not isinstance(schema, pa.Schema):
+        raise InvalidInputError("schema", expected="a pyarrow.Schema or a LanceSchema", found=type(schema).__name__)
     version = next((file.version for f in fragments for file in f.files), "2.2")
-    return schema_from_arrow(given, version, existing=existing)
+    return schema_from_arrow(schema, version, existing=existing)
 
 
-def _overwrite(given: LanceOperation.Overwrite, _: Schema | None) -> op.Overwrite:
-    fragments = _fragments(given.fragments)
-    bases = tuple(_base(b) for b in given.initial_bases or ())
-    return op.Overwrite(_schema(given.new_schema, None, fragments), fragments, initial_bases=bases)
+def _overwrite(operation: LanceOperation.Overwrite, _: Schema | None) -> op.Overwrite:
+    fragments = _fragments(operation.fragments)
+    bases = tuple(_base(b) for b in operation.initial_bases or ())
+    return op.Overwrite(_schema(operation.new_schema, None, fragments), fragments, initial_bases=bases)
 
 
-def _update(given: LanceOperation.Update, _: Schema | None) -> op.Update:
+def _update(operation: LanceOperation.Update, _: Schema | None) -> op.Update:
     return op.Update(
-        tuple(given.removed_fragment_ids),
-        _fragments(given.updated_fragments),
-        _fragments(given.new_fragments),
-        tuple(given.fields_modified),
-        tuple(given.fields_for_preserving_frag_bitmap),
-        given.update_mode or op.REWRITE_ROWS,
-        None if given.inserted_rows is None else _keys(given.inserted_rows),
-        dict(given.updated_fragment_offsets or {}),
+        tuple(operation.removed_fragment_ids),
+        _fragments(operation.updated_fragments),
+        _fragments(operation.new_fragments),
+        tuple(operation.fields_modified),
+        tuple(operation.fields_for_preserving_frag_bitmap),
+        operation.update_mode or op.REWRITE_ROWS,
+        None if operation.inserted_rows is None else _keys(operation.inserted_rows),
+        dict(operation.updated_fragment_offsets or {}),
     )
 
 
@@ -117,56 +119,59 @@ def _keys(data: bytes) -> KeyExistenceFilter:
         raise InvalidInputError("inserted_rows is no filter", where="Update") from error
 
 
-def _rewrite(given: LanceOperation.Rewrite, _: Schema | None) -> op.Rewrite:
-    groups = tuple(op.RewriteGroup(_fragments(g.old_fragments), _fragments(g.new_fragments)) for g in given.groups)
-    return op.Rewrite(groups, tuple(_rewritten(i) for i in given.rewritten_indices))
+def _rewrite(operation: LanceOperation.Rewrite, _: Schema | None) -> op.Rewrite:
+    groups = tuple(op.RewriteGroup(_fragments(g.old_fragments), _fragments(g.new_fragments)) for g in operation.groups)
+    return op.Rewrite(groups, tuple(_rewritten(i) for i in operation.rewritten_indices))
 
 
-def _rewritten(given: LanceOperation.RewrittenIndex) -> op.RewrittenIndex:
+def _rewritten(index: LanceOperation.RewrittenIndex) -> op.RewrittenIndex:
     return op.RewrittenIndex(
-        _uuid(given.old_id),
-        _uuid(given.new_id),
-        given.new_details_type_url,
-        given.new_details_value,
-        given.new_index_version,
+        _uuid(index.old_id),
+        _uuid(index.new_id),
+        index.new_details_type_url,
+        index.new_details_value,
+        index.new_index_version,
     )
 
 
-def _map(given: LanceOperation.UpdateMap | Mapping[str, str | None] | None) -> op.UpdateMap | None:
-    if given is None:
+def _map(update: LanceOperation.UpdateMap | Mapping[str, str | None] | None) -> op.UpdateMap | None:
+    if update is None:
         return None
-    if isinstance(given, Mapping):
-        return op.UpdateMap(dict(given))
-    return op.UpdateMap(dict(given.updates), given.replace)
+    if isinstance(update, Mapping):
+        return op.UpdateMap(dict(update))
+    return op.UpdateMap(dict(update.updates), update.replace)
 
 
-def _update_config(given: LanceOperation.UpdateConfig, _: Schema | None) -> op.UpdateConfig:
-    fields = {i: _map(m) or op.UpdateMap({}) for i, m in (given.field_metadata_updates or {}).items()}
+def _update_config(operation: LanceOperation.UpdateConfig, _: Schema | None) -> op.UpdateConfig:
+    fields = {i: _map(m) or op.UpdateMap({}) for i, m in (operation.field_metadata_updates or {}).items()}
     return op.UpdateConfig(
-        _map(given.config_updates), _map(given.table_metadata_updates), _map(given.schema_metadata_updates), fields
+        _map(operation.config_updates),
+        _map(operation.table_metadata_updates),
+        _map(operation.schema_metadata_updates),
+        fields,
     )
 
 
-def index_metadata(given: Index) -> IndexMetadata:
+def index_metadata(index: Index) -> IndexMetadata:
     """Return what the manifest says of a segment that a user gives. Raises InvalidInputError."""
-    if not isinstance(given, Index):
-        raise InvalidInputError("index segments", expected="Index", found=type(given).__name__)
+    if not isinstance(index, Index):
+        raise InvalidInputError("index segments", expected="Index", found=type(index).__name__)
     proto = table_pb2.IndexMetadata(
-        uuid={"uuid": _uuid(given.uuid).bytes},
-        fields=given.fields,
-        name=given.name,
-        dataset_version=given.dataset_version,
-        index_version=given.index_version,
-        base_id=given.base_id,
-        files=[{"path": f.path, "size_bytes": f.size_bytes} for f in given.files or ()],
-        covering_fields=given.covering_fields,
+        uuid={"uuid": _uuid(index.uuid).bytes},
+        fields=index.fields,
+        name=index.name,
+        dataset_version=index.dataset_version,
+        index_version=index.index_version,
+        base_id=index.base_id,
+        files=[{"path": f.path, "size_bytes": f.size_bytes} for f in index.files or ()],
+        covering_fields=index.covering_fields,
     )
-    if given.fragment_ids is not None:
-        proto.fragment_bitmap = roaring_bytes(np.fromiter(given.fragment_ids, np.uint32))
-    if given.created_at is not None:
-        proto.created_at = round(given.created_at.astimezone(UTC).timestamp() * 1000)
-    if given.index_details is not None:
-        proto.index_details.type_url, proto.index_details.value = given.index_details
+    if index.fragment_ids is not None:
+        proto.fragment_bitmap = roaring_bytes(np.fromiter(index.fragment_ids, np.uint32))
+    if index.created_at is not None:
+        proto.created_at = round(index.created_at.astimezone(UTC).timestamp() * 1000)
+    if index.index_details is not None:
+        proto.index_details.type_url, proto.index_details.value = index.index_details
     return index_from_proto(proto, "Index")
 
 
@@ -190,23 +195,23 @@ def shown_index(index: IndexMetadata) -> Index:
     )
 
 
-def _uuid(given: Any) -> UUID:
+def _uuid(value: Any) -> UUID:
     try:
-        return UUID(str(given))
+        return UUID(str(value))
     except ValueError:
-        raise InvalidInputError("uuid of an index", found=repr(given)) from None
+        raise InvalidInputError("uuid of an index", found=repr(value)) from None
 
 
-def _base(given: DatasetBasePath) -> BasePath:
-    return BasePath(given.id or 0, given.name, given.is_dataset_root, given.path)
+def _base(base: DatasetBasePath) -> BasePath:
+    return BasePath(base.id or 0, base.name, base.is_dataset_root, base.path)
 
 
 def _shown_base(base: BasePath) -> DatasetBasePath:
     return DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id)
 
 
-def _replacement(given: LanceOperation.DataReplacementGroup) -> op.DataReplacementGroup:
-    return op.DataReplacementGroup(given.fragment_id, data_file_from(given.new_file))
+def _replacement(group: LanceOperation.DataReplacementGroup) -> op.DataReplacementGroup:
+    return op.DataReplacementGroup(group.fragment_id, data_file_from(group.new_file))
 
 
 _TO: Mapping[type, Callable[[Any, Schema | None], op.Operation]] = {

@@ -69,12 +69,12 @@ class Assignment:
     @cached_property
     def loss(self) -> str | None:
         """SQL that is true where the cast loses a part of the value that people would miss; None: it never does."""
-        given, found = self.expression.type, f"CAST({self.expression.sql} AS {self.sql_type})"
-        if _WHOLE.fullmatch(self.sql_type) and self.sql_type != "BOOLEAN" and _APPROXIMATE.fullmatch(given):
+        type_, cast = self.expression.type, f"CAST({self.expression.sql} AS {self.sql_type})"
+        if _WHOLE.fullmatch(self.sql_type) and self.sql_type != "BOOLEAN" and _APPROXIMATE.fullmatch(type_):
             number = f"TRY_CAST({self.expression.sql} AS DOUBLE)"
             return f"{number} IS NOT NULL AND trunc({number}) <> {number}"
-        if self.sql_type == "DATE" and given.startswith("TIMESTAMP"):
-            return f"{self.expression.sql} IS DISTINCT FROM CAST({found} AS {given})"
+        if self.sql_type == "DATE" and type_.startswith("TIMESTAMP"):
+            return f"{self.expression.sql} IS DISTINCT FROM CAST({cast} AS {type_})"
         return None
 
 
@@ -144,13 +144,13 @@ class Assignments:
         Raises:
             InvalidInputError: An expression fails on a value, or a value does not fit its column.
         """
-        asked = columns[ROW_ADDRESS].to_numpy()
-        found = {
-            name: values.take(pa.array(np.searchsorted(addresses, asked)))
+        row_addresses = columns[ROW_ADDRESS].to_numpy()
+        looked_up = {
+            name: values.take(pa.array(np.searchsorted(addresses, row_addresses)))
             for name, (addresses, values) in self._looked_up.items()
         }
         if not self._plain:
-            return found
+            return looked_up
         parts = []
         for i, column in enumerate(self._plain):
             parts.append(f"{column.value} AS v{i}")
@@ -163,8 +163,8 @@ class Assignments:
                 _refuse_loss(column, answer.column(f"x{i}"))
             values = answer.column(f"v{i}")
             is_duration = pa.types.is_duration(column.type)
-            found[column.field.name] = values.cast(pa.duration("us")) if is_duration else values
-        return found
+            looked_up[column.field.name] = values.cast(pa.duration("us")) if is_duration else values
+        return looked_up
 
     def _evaluate(self, select: str, columns: Mapping[str, pa.Array], num_rows: int) -> pa.Table:
         try:
@@ -184,8 +184,8 @@ def _sql_type(type_: pa.DataType) -> str:
     return str(describe(f"c FROM {BATCH}", {"c": pa.nulls(0, type_)})[0][1])
 
 
-def _refuse_loss(column: Assignment, lost: pa.ChunkedArray) -> None:
-    place = lost.index(True).as_py()
+def _refuse_loss(column: Assignment, lossy: pa.ChunkedArray) -> None:
+    place = lossy.index(True).as_py()
     if place >= 0:
         raise InvalidInputError(
             f"new value does not fit column {column.field.name!r}",

@@ -52,8 +52,8 @@ def write_delete(
     """
     if predicate is None:
         raise InvalidInputError("no predicate", where="delete", expected="SQL text or a pyarrow expression")
-    found = find_rows(snapshot, predicate, [ROW_ADDRESS], fragments)
-    addresses = np.concatenate([np.empty(0, np.uint64), *(batch.column(0).to_numpy() for batch in found)])
+    batches = find_rows(snapshot, predicate, [ROW_ADDRESS], fragments)
+    addresses = np.concatenate([np.empty(0, np.uint64), *(batch.column(0).to_numpy() for batch in batches)])
     return delete_addresses(snapshot, addresses, draft)
 
 

@@ -71,8 +71,8 @@ class UncommittedFiles:
             with contextlib.suppress(LanceDuckError):
                 self._sweep(self.transaction, self._fragments if error is None else ())
 
-    def _sweep(self, transaction: UUID, kept: Sequence[Fragment]) -> None:
-        stems = {paths.data_stem(file.path) for fragment in kept for file in fragment.files}
-        found = self._store.beginning(paths.transaction_data(transaction))
-        if left := [path for path in found if paths.data_stem(path) not in stems]:
-            self._store.delete(left)
+    def _sweep(self, transaction: UUID, fragments: Sequence[Fragment]) -> None:
+        stems = {paths.data_stem(file.path) for fragment in fragments for file in fragment.files}
+        files = self._store.beginning(paths.transaction_data(transaction))
+        if orphans := [path for path in files if paths.data_stem(path) not in stems]:
+            self._store.delete(orphans)

@@ -66,16 +66,16 @@ def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence
 
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in fewer batches: where few rows of many are found, each of them has next to none."""
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
-            yield held[0] if len(held) == 1 else pa.concat_batches(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield pa.concat_batches(held)
+            yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)
+            pending, rows, size = [], 0, 0
+    if pending:
+        yield pa.concat_batches(pending)
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,13 @@ class AddressSieve:
 
     def mask(self, columns: Mapping[str, pa.Array], num_rows: int) -> pa.BooleanArray:
         """See `scan.filters.Filter`; the rows of a batch ascend."""
-        asked = columns[ROW_ADDRESS].to_numpy()
-        found = np.zeros(num_rows, np.bool_)
+        addresses = columns[ROW_ADDRESS].to_numpy()
+        matches = np.zeros(num_rows, np.bool_)
         if num_rows:
-            low = np.searchsorted(self.addresses, asked[0])
-            high = np.searchsorted(self.addresses, asked[-1], side="right")
-            found[np.searchsorted(asked, self.addresses[low:high])] = True
-        return pa.array(found)
+            low = np.searchsorted(self.addresses, addresses[0])
+            high = np.searchsorted(self.addresses, addresses[-1], side="right")
+            matches[np.searchsorted(addresses, self.addresses[low:high])] = True
+        return pa.array(matches)
 
     def __str__(self) -> str:
         return f"{len(self.addresses)} rows by address"

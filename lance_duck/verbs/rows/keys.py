@@ -84,9 +84,9 @@ class KeyIndex:
             codes = _codes(pc.index_in(values, value_set=self._sets[i]))
             if i:
                 pairs = _pair(found, codes, len(self._sets[i]))
-                known = self._pairs[i - 1]
-                places = np.minimum(np.searchsorted(known, pairs), max(0, len(known) - 1))
-                hit = known[places] == pairs if len(known) else np.zeros(len(pairs), np.bool_)
+                known_pairs = self._pairs[i - 1]
+                places = np.minimum(np.searchsorted(known_pairs, pairs), max(0, len(known_pairs) - 1))
+                hit = known_pairs[places] == pairs if len(known_pairs) else np.zeros(len(pairs), np.bool_)
                 codes = np.where(hit & (pairs >= 0), places, -1)
             found = codes
         return found
@@ -98,25 +98,25 @@ class KeyIndex:
             paths: Where the key columns are in the table.
             indexed: Those that an index may be asked about, with their types.
         """
-        asked = self._asked(paths, indexed)
+        key_column = self._asked(paths, indexed)
         for values, path, name in zip(self._sets, paths, self.names, strict=True):
             numbers = _numbers(values)
             if numbers is not None and len(numbers):
-                return KeySieve(tuple(paths), path, name, _Numbers.of(numbers), values, asked)
+                return KeySieve(tuple(paths), path, name, _Numbers.of(numbers), values, key_column)
         for values, path, name in zip(self._sets, paths, self.names, strict=True):
             hashes = _hashes(values)
             if hashes is not None and len(hashes):
-                return KeySieve(tuple(paths), path, name, _Numbers.of(hashes), values, asked)
+                return KeySieve(tuple(paths), path, name, _Numbers.of(hashes), values, key_column)
         if len(self._sets[0]) <= _MOST_SET:
-            return KeySieve(tuple(paths), paths[0], self.names[0], None, self._sets[0], asked)
+            return KeySieve(tuple(paths), paths[0], self.names[0], None, self._sets[0], key_column)
         return None
 
     def _asked(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType]) -> Predicate | None:
         """Return the condition on one of the columns, that which has the most values, that every key fulfils."""
-        found = [(len(values), i) for i, values in enumerate(self._sets) if paths[i] in indexed]
-        if not found:
+        candidates = [(len(values), i) for i, values in enumerate(self._sets) if paths[i] in indexed]
+        if not candidates:
             return None
-        path, values = paths[max(found)[1]], self._sets[max(found)[1]]
+        path, values = paths[max(candidates)[1]], self._sets[max(candidates)[1]]
         try:
             return In(path, values.cast(indexed[path]))
         except pa.ArrowException:

@@ -142,8 +142,8 @@ def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]
     def write(item: tuple[int, NDArray[np.uint32]]) -> Fragment | None:
         fragment = snapshot.fragment(item[0])
         before = snapshot.deletion_vector(fragment)
-        gone = DeletionVector(item[1])
-        vector = gone if before is None else before.union(gone)
+        deletions = DeletionVector(item[1])
+        vector = deletions if before is None else before.union(deletions)
         if vector.count >= snapshot.physical_rows(fragment):
             return None
         file = write_deletions(snapshot.store, fragment.id, snapshot.version, vector)
@@ -159,15 +159,15 @@ def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
     """Return the offsets of rows by the id of their fragment, ascending, in the order of the ids."""
     if not bool(np.all(addresses[1:] >= addresses[:-1])):
         addresses = np.sort(addresses)
-    found: dict[int, NDArray[np.uint32]] = {}
+    result: dict[int, NDArray[np.uint32]] = {}
     start = 0
     while start < len(addresses):
         fragment_id = int(addresses[start]) >> 32
         last = np.uint64(fragment_id << 32 | 0xFFFFFFFF)
         stop = int(np.searchsorted(addresses, last, side="right"))
-        found[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half is the offset
+        result[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half is the offset
         start = stop
-    return found
+    return result
 
 
 def moved_rows(
@@ -180,7 +180,7 @@ def moved_rows(
         row_ids: Of the first rows; the rows after them are new.
         created_at: Version in which each of these was created.
     """
-    found, start = [], 0
+    pieces, start = [], 0
     for fragment in fragments:
         stop = start + fragment.physical_rows
         ids, versions = row_ids[start:stop], created_at[start:stop]
@@ -191,5 +191,5 @@ def moved_rows(
                 row_ids=RowIdSequence.from_ids(ids).to_bytes(),
                 created_at=VersionSequence.from_versions(versions).to_bytes(),
             )
-        found.append(fragment)
-    return tuple(found)
+        pieces.append(fragment)
+    return tuple(pieces)

@@ -152,16 +152,16 @@ class _Rows:
         self._names = snapshot.schema.names
         self._blobs = {f.name for f in snapshot.schema.fields if f.blob_version == 2 and f.name in assignments.reads}
         self._hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if snapshot.has_stable_row_ids else [])]
-        kept = [name for name in self._names if name not in assignments.names]
-        columns = list(dict.fromkeys([*kept, *assignments.reads, *self._hidden]))
+        unchanged = [name for name in self._names if name not in assignments.names]
+        columns = list(dict.fromkeys([*unchanged, *assignments.reads, *self._hidden]))
         self._reader = find_rows(snapshot, where, columns, fragments)
 
     def updated(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows with their new values."""
         for batch in joined_batches(self._reader):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            for name, kept in zip(self._hidden, (self.addresses, self.ids, self.created), strict=False):
-                kept.append(columns[name].to_numpy())
+            for name, values in zip(self._hidden, (self.addresses, self.ids, self.created), strict=False):
+                values.append(columns[name].to_numpy())
             columns |= self._assignments.values(self._readable(columns), batch.num_rows)
             yield from pa.table({name: columns[name] for name in self._names}).to_batches()
 

@@ -52,8 +52,8 @@ def arrivals(now: Snapshot) -> Arrivals:
     if operation in _SAME_ROWS:
         return Arrivals(now.version, operation)
     tell = _TELL.get(operation)
-    found = _compared(now) if tell is None or transaction is None else tell(transaction.message, now)
-    return Arrivals(now.version, operation, *(((), True) if found is None else (found, False)))
+    arrived = _compared(now) if tell is None or transaction is None else tell(transaction.message, now)
+    return Arrivals(now.version, operation, *(((), True) if arrived is None else (arrived, False)))
 
 
 def as_written(fragments: Mapping[int, tuple[str, ...]], now: Snapshot) -> frozenset[int]:
@@ -111,16 +111,16 @@ def _before(now: Snapshot) -> Snapshot | None:
         return None
 
 
-def _with_files(now: Snapshot, written: Iterable[Any]) -> tuple[int, ...]:
+def _with_files(now: Snapshot, fragments: Iterable[Any]) -> tuple[int, ...]:
     """Return ids of the fragments that were written: they got their numbers from the commit, and are the last ones."""
-    paths = {fragment.files[0].path for fragment in written if fragment.files}
-    found: list[int] = []
+    paths = {fragment.files[0].path for fragment in fragments if fragment.files}
+    result: list[int] = []
     for fragment in reversed(now.manifest.proto.fragments):
-        if len(found) == len(paths):
+        if len(result) == len(paths):
             break
         if fragment.files and fragment.files[0].path in paths:
-            found.append(fragment.id)
-    return tuple(reversed(found))
+            result.append(fragment.id)
+    return tuple(reversed(result))
 
 
 def _compared(now: Snapshot) -> _Found:
@@ -129,9 +129,9 @@ def _compared(now: Snapshot) -> _Found:
     if before is None:
         return None
     present = {f.id: f for f in now.manifest.proto.fragments}
-    known = {f.id: f for f in before.manifest.proto.fragments}
-    intact = all(i in present and _rows(present[i]) == _rows(f) for i, f in known.items())
-    return tuple(i for i in present if i not in known) if intact else None
+    before_by_id = {f.id: f for f in before.manifest.proto.fragments}
+    intact = all(i in present and _rows(present[i]) == _rows(f) for i, f in before_by_id.items())
+    return tuple(i for i in present if i not in before_by_id) if intact else None
 
 
 def _rows(fragment: Any) -> tuple[list[str], bytes]:

@@ -63,7 +63,7 @@ class StreamBatch:
         last = snapshot.config.get(LAST + self.stream)
         return (_last_of(self.stream, snapshot) if last is None else _number(last)) >= self.number
 
-    def amend(self, base: Snapshot, draft: ManifestDraft, written: Callable[[str], None]) -> None:
+    def amend(self, base: Snapshot, draft: ManifestDraft, report_file: Callable[[str], None]) -> None:
         """Note it in the config of the next version; an `amend` of `commit`."""
         for key, value in self.config.items():
             draft.manifest.config[key] = value
@@ -81,9 +81,9 @@ def _last_of(stream: str, snapshot: Snapshot) -> int:
             transaction = snapshot.checkout(version).transaction()
         except NotFoundError:
             break
-        said: Mapping[str, str] = {} if transaction is None else transaction.transaction_properties
-        if said.get(STREAM) == stream:
-            return _number(said.get(BATCH, ""))
+        properties: Mapping[str, str] = {} if transaction is None else transaction.transaction_properties
+        if properties.get(STREAM) == stream:
+            return _number(properties.get(BATCH, ""))
     return -1
 
 

@@ -63,13 +63,13 @@ def refuse_existing(store: Store) -> None:
 
 def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
     """Yield all files of a version: the store, the path in it, and the path in a table of its own."""
-    seen: dict[str, int | None] = {}
+    files: dict[str, int | None] = {}
     for fragment in source.fragments:
         for file in fragment.files:
-            if file.path in seen and seen[file.path] != file.base_id:
+            if file.path in files and files[file.path] != file.base_id:
                 raise InvalidInputError("two data files of one name in different base paths", found=file.path)
-            if file.path not in seen:
-                seen[file.path] = file.base_id
+            if file.path not in files:
+                files[file.path] = file.base_id
                 yield from _data_file(source, file.path, file.base_id)
         if fragment.deletion_file is not None:
             store, _ = source.place(fragment.deletion_file.base_id)
@@ -93,6 +93,8 @@ def _data_file(source: Snapshot, name: str, base_id: int | None) -> Iterator[tup
 
 def _external(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
     """Yield files with row ids or row versions, which have no base path."""
-    kept: Iterable[object] = (part for f in source.fragments for part in (f.row_ids, f.created_at, f.last_updated_at))
-    for path in sorted({path for part in kept if isinstance(path := getattr(part, "path", None), str)}):
+    sequences: Iterable[object] = (
+        part for f in source.fragments for part in (f.row_ids, f.created_at, f.last_updated_at)
+    )
+    for path in sorted({path for part in sequences if isinstance(path := getattr(part, "path", None), str)}):
         yield source.store, path, path

@@ -78,8 +78,8 @@ class DatasetDelta:
         Raises:
             NotFoundError: A version was cleaned up.
         """
-        found = (self._snapshot.checkout(n).transaction() for n in range(self._begin + 1, self._end + 1))
-        return [None if transaction is None else from_transaction(transaction) for transaction in found]
+        transactions = (self._snapshot.checkout(n).transaction() for n in range(self._begin + 1, self._end + 1))
+        return [None if transaction is None else from_transaction(transaction) for transaction in transactions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """Return the rows that the newer version added, with `_rowid` and row versions.
@@ -101,14 +101,14 @@ class DatasetDelta:
             InvalidInputError: The table has no stable row ids.
             NotFoundError: A version does not exist.
         """
-        ids = (pa.record_batch([pa.array(gone)], _IDS) for gone in self._gone())
+        ids = (pa.record_batch([pa.array(deleted)], _IDS) for deleted in self._gone())
         return pa.RecordBatchReader.from_batches(_IDS, ids)
 
     def get_deleted_rows(self) -> pa.RecordBatchReader:
         """Return rows of the older version that are gone in the newer, as they were; columns as `get_inserted_rows`."""
         table = TableScan(self._older)
         projection = table.projection(_columns(self._older))
-        rows = (table.taker.by_row_id(gone, projection) for gone in self._gone())
+        rows = (table.taker.by_row_id(deleted, projection) for deleted in self._gone())
         return pa.RecordBatchReader.from_batches(projection.schema, rows)
 
     @cached_property
@@ -128,17 +128,17 @@ class DatasetDelta:
         if self._begin == 0:
             return
         older, newer = self._older, self._newer
-        kept = {fragment.id: fragment for fragment in newer.fragments}
+        newer_by_id = {fragment.id: fragment for fragment in newer.fragments}
         index = newer.row_id_index
         assert index is not None
         for fragment in older.fragments:
-            now = kept.get(fragment.id)
+            now = newer_by_id.get(fragment.id)
             if now is not None and now.deletion_file == fragment.deletion_file and now.row_ids == fragment.row_ids:
                 continue
             ids = _live_ids(older, fragment)
-            gone = ids[~index.addresses(ids)[1]]
-            if len(gone):
-                yield gone
+            deleted = ids[~index.addresses(ids)[1]]
+            if len(deleted):
+                yield deleted
 
 
 def _columns(snapshot: Snapshot) -> list[str]:

@@ -33,15 +33,15 @@ class Tags:
         return _ordered(self.list(), "version", order)
 
     def get_version(self, tag: str) -> int:
-        """Return version that a tag names.
+        """Return the version that a tag names.
 
         Raises:
             NotFoundError: There is no such tag.
         """
-        found = self._snapshot.tags()
-        if tag not in found:
-            raise NotFoundError(f"no tag {tag!r}", where=self._snapshot.uri, expected=", ".join(found) or "none")
-        return found[tag].version
+        tags = self._snapshot.tags()
+        if tag not in tags:
+            raise NotFoundError(f"no tag {tag!r}", where=self._snapshot.uri, expected=", ".join(tags) or "none")
+        return tags[tag].version
 
     def create(self, tag: str, reference: Version | None = None) -> None:
         """Give a version a name.
@@ -68,8 +68,8 @@ class Tags:
         """
         old = refs.read_tag(self._store, tag)
         target = _resolve(self._snapshot, reference)
-        made = _tag_of(target, old.created_at, datetime.now(UTC))
-        refs.write_tag(self._store, tag, replace(made, metadata=old.metadata), new=False)
+        new_tag = _tag_of(target, old.created_at, datetime.now(UTC))
+        refs.write_tag(self._store, tag, replace(new_tag, metadata=old.metadata), new=False)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Give a tag other metadata, in place of all that it has.
@@ -147,12 +147,12 @@ class Branches:
         return self._snapshot.location.root.store()
 
 
-def texts(found: Mapping[str, str], where: str) -> dict[str, str]:
-    """Return metadata as they are, when all keys and values are texts; InvalidInputError otherwise."""
-    wrong = [entry for entry in found.items() if not all(isinstance(part, str) for part in entry)]
+def texts(mapping: Mapping[str, str], where: str) -> dict[str, str]:
+    """Return the metadata as they are, when all keys and values are texts; InvalidInputError otherwise."""
+    wrong = [entry for entry in mapping.items() if not all(isinstance(part, str) for part in entry)]
     if wrong:
         raise InvalidInputError("not a text", where=where, expected="texts by text", found=repr(wrong[0]))
-    return dict(found)
+    return dict(mapping)
 
 
 def _resolve(snapshot: Snapshot, reference: Version | None) -> Snapshot:
@@ -164,12 +164,12 @@ def _tag_of(target: Snapshot, created: datetime | None, updated: datetime) -> re
 
 
 def _refuse_referenced(store: Store, name: str, branch: refs.Branch, branches: Mapping[str, refs.Branch]) -> None:
-    tags = [tag for tag, found in refs.list_tags(store).items() if found.branch == name]
+    tags = [tag for tag, reference in refs.list_tags(store).items() if reference.branch == name]
     size = len(branch.branch_identifier)
     below = [
         other
-        for other, found in branches.items()
-        if other != name and size and found.branch_identifier[:size] == branch.branch_identifier
+        for other, reference in branches.items()
+        if other != name and size and reference.branch_identifier[:size] == branch.branch_identifier
     ]
     if tags or below:
         raise ReferencedError(
@@ -180,8 +180,8 @@ def _refuse_referenced(store: Store, name: str, branch: refs.Branch, branches: M
         )
 
 
-def _ordered(found: Mapping[str, dict[str, Any]], key: str, order: str | None) -> Ordered:
+def _ordered(entries: Mapping[str, dict[str, Any]], key: str, order: str | None) -> Ordered:
     if order not in (None, "asc", "desc"):
         raise InvalidInputError("order", expected="asc or desc", found=repr(order))
-    by_name = sorted(found.items())
+    by_name = sorted(entries.items())
     return sorted(by_name, key=lambda entry: entry[1][key], reverse=order != "asc")

@@ -11,23 +11,23 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.wire.schema import Field, Schema
 
 
-def fitting(schema: Schema, found: pa.Schema) -> Schema:
+def fitting(schema: Schema, source: pa.Schema) -> Schema:
     """Return the columns of a table that data have; members of structs likewise.
 
     Raises:
         InvalidInputError: The data have other columns, or lack some that may not be null.
     """
-    unknown = [name for name in found.names if name not in schema.names]
-    missing = [field.name for field in schema.fields if field.name not in found.names and not field.nullable]
+    unknown = [name for name in source.names if name not in schema.names]
+    missing = [field.name for field in schema.fields if field.name not in source.names and not field.nullable]
     if unknown or missing:
         what = f"columns {', '.join(map(repr, unknown))} are not in the table" if unknown else ""
         lack = f"columns {', '.join(map(repr, missing))} are missing and cannot be null" if missing else ""
         raise InvalidInputError(
             " and ".join(filter(None, (what, lack))), where="data", expected=", ".join(schema.names) or "none"
         )
-    present = {field.name: field for field in found}
-    kept = tuple(_prune(field, present[field.name].type) for field in schema.fields if field.name in present)
-    return replace(schema, fields=kept)
+    present = {field.name: field for field in source}
+    fields = tuple(_prune(field, present[field.name].type) for field in schema.fields if field.name in present)
+    return replace(schema, fields=fields)
 
 
 def _prune(field: Field, kind: pa.DataType) -> Field:
@@ -42,7 +42,7 @@ def _prune(field: Field, kind: pa.DataType) -> Field:
     return replace(field, children=children) if children else field
 
 
-def check_still_fits(written: Schema, snapshot: Snapshot) -> None:
+def check_still_fits(written_schema: Schema, snapshot: Snapshot) -> None:
     """Refuse to add rows to a version whose columns are not those that they were written for.
 
     Columns that are gone are passed over, as long as others are left.
@@ -50,10 +50,10 @@ def check_still_fits(written: Schema, snapshot: Snapshot) -> None:
     Raises:
         IncompatibleError: A column is another one now, or one that may not be null is new, or none is left.
     """
-    now, have = _by_id(snapshot.schema), _by_id(written)
-    taken = dict(now.values())
+    now, have = _by_id(snapshot.schema), _by_id(written_schema)
+    names_by_id = dict(now.values())
     for field_id, (path, field) in have.items():
-        other = now[field_id][1] if field_id in now else taken.get(path)
+        other = now[field_id][1] if field_id in now else names_by_id.get(path)
         if other is not None and not (other.id == field_id and _holds(other, field)):
             raise IncompatibleError(
                 f"column {'.'.join(path)!r} is another one by now", where=snapshot.uri, remedy="write again"
@@ -67,14 +67,14 @@ def check_still_fits(written: Schema, snapshot: Snapshot) -> None:
         raise IncompatibleError("no column is left that rows were written for", where=snapshot.uri)
 
 
-def _holds(now: Field, written: Field) -> bool:
-    return now.logical_type == written.logical_type and (now.nullable or not written.nullable)
+def _holds(now: Field, written_field: Field) -> bool:
+    return now.logical_type == written_field.logical_type and (now.nullable or not written_field.nullable)
 
 
 def _by_id(schema: Schema) -> dict[int, tuple[tuple[str, ...], Field]]:
-    """Return fields with the names that lead to them, by id."""
-    found: dict[int, tuple[tuple[str, ...], Field]] = {}
+    """Return the fields with the names that lead to them, by id."""
+    fields: dict[int, tuple[tuple[str, ...], Field]] = {}
     for field in schema.walk():
-        above = found[field.parent_id][0] if field.parent_id in found else ()
-        found[field.id] = (*above, field.name), field
-    return found
+        above = fields[field.parent_id][0] if field.parent_id in fields else ()
+        fields[field.id] = (*above, field.name), field
+    return fields

@@ -94,21 +94,21 @@ class WriteSettings:
 
 
 def auto_cleanup_config(settings: WriteSettings) -> dict[str, str]:
-    """Return settings of a new table that ask for its automatic cleanup. Raises InvalidInputError."""
-    given = settings.auto_cleanup_options
-    if given is None:
+    """Return the settings of a new table that ask for its automatic cleanup. Raises InvalidInputError."""
+    options = settings.auto_cleanup_options
+    if options is None:
         return {}
     try:
-        interval, seconds = int(given["interval"]), int(given["older_than_seconds"])
+        interval, seconds = int(options["interval"]), int(options["older_than_seconds"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InvalidInputError(
-            "auto_cleanup_options", expected="interval and older_than_seconds", found=repr(given)
+            "auto_cleanup_options", expected="interval and older_than_seconds", found=repr(options)
         ) from error
     return {"lance.auto_cleanup.interval": str(interval), "lance.auto_cleanup.older_than": _duration(seconds)}
 
 
 def _duration(seconds: int) -> str:
-    """Return text for a time span, as in "2days 1h 1m 1s"."""
+    """Return the text for a time span, as in "2days 1h 1m 1s"."""
     parts = []
     for name, size in _UNITS.items():
         count, seconds = divmod(seconds, size)
@@ -118,15 +118,17 @@ def _duration(seconds: int) -> str:
     return " ".join(parts) or "0s"
 
 
-def _progress(given: Any) -> Callable[[WriteProgress], None] | None:
-    if given is None or given is False or isinstance(given, FragmentProgress):
+def _progress(progress: Any) -> Callable[[WriteProgress], None] | None:
+    if progress is None or progress is False or isinstance(progress, FragmentProgress):
         return None
-    if given is True:
+    if progress is True:
         return _print_progress
-    if not callable(given):
-        raise InvalidInputError("progress", expected="True, a function or a FragmentWriteProgress", found=repr(given))
-    found: Callable[[WriteProgress], None] = given
-    return found
+    if not callable(progress):
+        raise InvalidInputError(
+            "progress", expected="True, a function or a FragmentWriteProgress", found=repr(progress)
+        )
+    callback: Callable[[WriteProgress], None] = progress
+    return callback
 
 
 class _Watch:

@@ -125,9 +125,9 @@ def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: Wri
     return staging_append(reader.schema, snapshot, settings).write(reader)
 
 
-def staging_append(found: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> Staging:
+def staging_append(source: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> Staging:
     """Return how rows of some schema are written for a table that there is; see `stage_append`."""
-    schema = fitting(snapshot.schema, without_pandas(found))
+    schema = fitting(snapshot.schema, without_pandas(source))
     return Staging(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
 
 
@@ -148,7 +148,7 @@ def stage_new(
 
 
 def staging_new(
-    found: pa.Schema,
+    source: pa.Schema,
     location: Location,
     bases: Mapping[int, BasePath],
     settings: WriteSettings,
@@ -159,7 +159,7 @@ def staging_new(
     first = 0
     if replaced is not None and replaced.manifest.writer_flags & flags.KEPT_FIELD_IDS:
         first = replaced.manifest.proto.max_allocated_field_id + 1
-    schema = schema_from_arrow(without_pandas(found), storage_version(version), first)
+    schema = schema_from_arrow(without_pandas(source), storage_version(version), first)
     reserved = [name for name in schema.names if name in HIDDEN]
     if reserved:
         raise InvalidInputError(f"column {reserved[0]!r} has a reserved name", where="schema", remedy="rename it")
@@ -203,10 +203,10 @@ def commit_created(
                 transaction_uuid=uuid,
             )
         except AlreadyExistsError:
-            found = None if other is None else other()
-            if found is None:
+            snapshot = None if other is None else other()
+            if snapshot is None:
                 raise
-            return _add(staged, found, settings, uuid, guard, amend)
+            return _add(staged, snapshot, settings, uuid, guard, amend)
 
     return staged.commit(create)
 

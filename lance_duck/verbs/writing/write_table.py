@@ -88,8 +88,8 @@ def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, 
 
 def _joined(target: Any, settings: WriteSettings, mode: str, staged: Staged, has_bases: bool) -> Snapshot | None:
     """Return the table that another writer has just created, if the rows fit there."""
-    found = current_version(target, settings) if mode == "append" and not has_bases else None
-    return found if found is not None and found.schema.fields == staged.schema.fields else None
+    snapshot = current_version(target, settings) if mode == "append" and not has_bases else None
+    return snapshot if snapshot is not None and snapshot.schema.fields == staged.schema.fields else None
 
 
 def new_location(target: Any, storage_options: Mapping[str, str]) -> Location:
@@ -109,11 +109,11 @@ def current_version(target: Any, settings: WriteSettings) -> Snapshot | None:
         return target.checkout()
     new_location(target, {})
     try:
-        found = open_snapshot(target, storage_options=settings.storage_options)
+        snapshot = open_snapshot(target, storage_options=settings.storage_options)
     except NotFoundError:
         return None
-    options = with_base_options(settings.storage_options, settings.base_store_params, snapshot_bases(found))
-    return open_snapshot(target, storage_options=options) if settings.base_store_params else found
+    options = with_base_options(settings.storage_options, settings.base_store_params, snapshot_bases(snapshot))
+    return open_snapshot(target, storage_options=options) if settings.base_store_params else snapshot
 
 
 def _check_metadata(schema: pa.Schema) -> None:
