@@ -45,6 +45,7 @@ HOMES: dict[str, set[str]] = {
 FOREIGN_PRIVATES: dict[str, str] = {
     "_getframe": "sys: DuckDB, too, finds the variables of its caller in the frames above",
     "_register_source": "DuckDB 2.0: a table that is scanned by its own protocol",
+    "_handles": "DuckDB 2.0: what a relation keeps for as long as it can be read",
     "_cache": "numba: where compiled code is kept",
     "_rebuild": "numba: a function that is loaded from its cache",
     "_reduce": "numba: the same, to be pickled",

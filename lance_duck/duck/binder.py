@@ -2,7 +2,7 @@
 
 `query(__lance_bind(…))` in a macro binds the SQL that the function returns, and so becomes a table function whose
 columns depend on its arguments. The SQL names a source: on DuckDB 2.0 one that is registered under a name of DuckDB's
-own, on 1.x a Python variable, which DuckDB looks up among the globals of the frame that runs the statement.
+own, on 1.x a Python variable, which DuckDB looks up among the names of the frame that runs the statement.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from typing import Any, Final
 
 import duckdb
 
-from lance_duck.duck.handle import TableHandle, VersionChoice
-from lance_duck.duck.nearest import NearestRows, listed_numbers, select_nearest
-from lance_duck.duck.table import DuckTable, select_all
+from lance_duck.duck.tables.handle import TableHandle, VersionChoice
+from lance_duck.duck.tables.nearest import NearestRows, listed_numbers, select_nearest
+from lance_duck.duck.tables.table import DuckTable, select_all
+from lance_duck.duck.user_scope import add_variable
 from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.forks import RLock
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
@@ -191,7 +192,7 @@ class Binder:
             frame = frame.f_back
         if frame is None:
             raise InternalError("no Python frame runs the statement")
-        frame.f_globals[name] = table
+        add_variable(frame, name, table)
         return name
 
 

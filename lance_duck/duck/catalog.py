@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,16 +12,20 @@ import duckdb
 from lance_duck.arguments import is_unicode
 from lance_duck.duck.binder import FUNCTION, Binder
 from lance_duck.duck.failures import own_error
-from lance_duck.duck.folder import Folder
-from lance_duck.duck.handle import TableHandle, VersionChoice
 from lance_duck.duck.macros import load_macros
-from lance_duck.duck.table import DuckTable, select_all
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.tables.folder import Folder
+from lance_duck.duck.tables.handle import TableHandle, VersionChoice
+from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.forks import RLock
 from lance_duck.redact import shown
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.wire.paths import TABLE_SUFFIX
 
 SCHEMA: Final = "main"
+FUNCTIONS: Final = frozenset({"lance_scan", "lance_vector_search"})
+_WORD: Final = re.compile(r"[\w$]+")
 _MISSING: Final = re.compile(r"Table with name (.+?) does not exist!")
 
 
@@ -40,6 +45,7 @@ class TableCatalog:
     _views: dict[str, tuple[TableHandle, Any]] = field(default_factory=dict)
     _broken: dict[str, LanceDuckError] = field(default_factory=dict)
     _stamp: object = None
+    _vocabulary: Vocabulary | None = None
     _lock: RLock = field(default_factory=RLock)
 
     def __post_init__(self) -> None:
@@ -74,6 +80,14 @@ class TableCatalog:
         """Return whether a (qualified) name is that of a table here."""
         places = ((), (self.name,), (SCHEMA,), (self.name, SCHEMA))
         return tuple(map(folded, parts[:-1])) in places and self.find(parts[-1]) is not None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Words by which a statement names something here: another object after tables came or went."""
+        vocabulary = self._vocabulary
+        if vocabulary is None:
+            vocabulary = self._vocabulary = Vocabulary.of(list(self._views))
+        return vocabulary
 
     def explain(self, message: str) -> LanceDuckError | None:
         """Our own reason why DuckDB does not find a table: it is there, and cannot be opened; None for other tables."""
@@ -164,6 +178,7 @@ class TableCatalog:
         source = self.binder.register(DuckTable(handle.current)) if SPEAKS_SOURCE else None
         body = select_all(source.name) if source else f"FROM query({FUNCTION}({literal(name)}, NULL, NULL, NULL))"
         self._views[name] = (handle, source)
+        self._vocabulary = None
         try:
             with self.binder.spare_cursor() as cursor:
                 cursor.execute(f"CREATE OR REPLACE VIEW {quoted(self.name)}.{SCHEMA}.{quoted(name)} AS {body}")
@@ -171,24 +186,36 @@ class TableCatalog:
             self._views.pop(name)
             if before is not None:
                 self._views[name] = before
+            self._vocabulary = None
             raise
 
     def _drop_view(self, name: str) -> None:
         with self.binder.spare_cursor() as cursor:
             cursor.execute(f"DROP VIEW IF EXISTS {quoted(self.name)}.{SCHEMA}.{quoted(name)}")
         self._views.pop(name)
+        self._vocabulary = None
 
 
-def folded(name: str) -> str:
-    """Return the name in lower case as DuckDB folds it: ASCII letters only."""
-    return name.encode().lower().decode()
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words by which a statement names something of ours.
 
+    Attributes:
+        names: Of tables and functions, folded as DuckDB folds them.
+        parts: Texts one of which stands wherever a name stands that is no plain word, and wherever a path does.
+    """
 
-def quoted(name: str) -> str:
-    """Return a name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+    names: frozenset[str]
+    parts: tuple[str, ...]
 
+    @classmethod
+    def of(cls, tables: Iterable[str]) -> Vocabulary:
+        """Return the words for tables of these names."""
+        names = frozenset(map(folded, tables)) | FUNCTIONS
+        odd = sorted(name.replace('"', '""') for name in names if _WORD.fullmatch(name) is None)
+        return cls(names, (TABLE_SUFFIX, *odd))
 
-def literal(text: str) -> str:
-    """Return a text as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
+    def may_be_in(self, sql: str) -> bool:
+        """Return whether one of the words stands in a text, wherever that is."""
+        text = folded(sql)
+        return not self.names.isdisjoint(_WORD.findall(text)) or any(part in text for part in self.parts)

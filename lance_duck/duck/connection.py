@@ -12,22 +12,17 @@ import duckdb
 
 from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.caller_frame import call_as_user
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.explain import explained, rows_as_statement
 from lance_duck.duck.failures import own_errors, read_only, view_not_changed
-from lance_duck.duck.folder import Folder
-from lance_duck.duck.handle import TableHandle
 from lance_duck.duck.inherited import Inherited, leave_to_children
 from lance_duck.duck.names import Changes, Names, parts_of_name
-from lance_duck.duck.rules.spelling import paths_in, rewrite
-from lance_duck.duck.run.nearest_join import NearestJoin
-from lance_duck.duck.run.order_by_search import NearestFirst
-from lance_duck.duck.run.prefetch_rows import RowsFirst
-from lance_duck.duck.run.prefetch_search import SearchFirst
+from lance_duck.duck.planner import Planner
+from lance_duck.duck.run.named_tables import NamedTables
+from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
-from lance_duck.duck.run.semi_join_pushdown import Narrower
-from lance_duck.duck.table import DuckTable
+from lance_duck.duck.tables.folder import Folder
+from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import InvalidInputError
 from lance_duck.store import checked_place
 
@@ -97,11 +92,7 @@ class Connection:
         self._inherited = inherited or Inherited()
         leave_to_children(native)
         names = self._names = Names(native, catalog, self._changes)
-        self._narrower = Narrower(native, catalog, names)
-        self._nearest = NearestFirst(native, catalog, names, self._session)
-        self._joins = NearestJoin(native, catalog, names, self._session)
-        self._rows = RowsFirst(native, catalog, names)
-        self._searches = SearchFirst(catalog, names, self._rows)
+        self._planner = Planner(Database(native, catalog, names, self._session, NamedTables(native)))
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -184,10 +175,15 @@ class Connection:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        found = getattr(self._native, name)
-        if name not in _ONLY_READ:
+        attribute = getattr(self._native, name)
+        if not callable(attribute):
+            return attribute
+        guarded = _guarded(attribute, self._inherited)
+        if name in _ONLY_READ:
+            self.__dict__[name] = guarded
+        else:
             self._changes.is_sure = False
-        return _guarded(found, self._inherited) if callable(found) else found
+        return guarded
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._native)})
@@ -207,50 +203,17 @@ class Connection:
             later: Rows are read at some later time; None: the statement runs as it stands, perhaps several times.
         """
         if not isinstance(query, str):
-            return self._with_new_tables(lambda: call_as_user(partial(method, query, **options), {}))
+            return self._with_new_tables(partial(call_as_user, partial(method, query, **options)))
         if self._session.takes(query):
             return None
-
-        def once() -> Any:
-            text = rewrite(query, partial(self._names.are_ours, later=bool(later)))
-            tables = {path: DuckTable(self._catalog.path_handle(path).current, hidden=False) for path in paths_in(text)}
-
-            def run(sql: Any, more: Mapping[str, Any], given: Any = None) -> Any:
-                chosen = options if given is None else {**options, "parameters": given}
-                return call_as_user(partial(method, sql, **chosen), {**tables, **more})
-
-            if later is None:
-                return run(text, {})
-            parameters = options.get("parameters", options.get("params"))
-            return self._narrowed(text, parameters, partial(_explained, run, method), later)
-
         try:
-            return self._with_new_tables(once, None if later is None else query)
+            run = partial(self._planner.run, method, query, options, later=later)
+            return self._with_new_tables(run, None if later is None else query)
         except duckdb.Error as error:
             name = view_not_changed(query, error)
             if name is None or not self._names.are_ours(parts_of_name(name), later=bool(later)):
                 raise
             raise read_only(name) from error
-
-    def _narrowed(self, sql: str, parameters: Any, run: Callable[..., Any], later: bool) -> Any:
-        """Run a statement with smaller tables in place of large ones, where that is possible."""
-        found = self._nearest.replaced(sql, parameters, later=later)
-        if found is None and not later:
-            found = self._searches.replaced(sql, parameters) or self._rows.replaced(sql, parameters)
-            found = found or self._joins.replaced(sql, parameters)
-        if found is None:
-            found = self._narrower.narrowed(sql, parameters, later=later)
-        if found is None:
-            return run(sql, {})
-        try:
-            return run(found.sql, found.tables, found.parameters, found.plan)
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error as error:
-            try:
-                return run(sql, {})  # errors speak of the statement as it was given
-            except duckdb.TransactionException:
-                raise error from None  # which ended the transaction
 
     def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""
@@ -262,21 +225,6 @@ class Connection:
                 if self._catalog.refresh(force=True):
                     return call()
                 raise self._catalog.explain(str(error)) or error from None
-
-
-def _explained(
-    run: Callable[..., Any],
-    method: Callable[..., Any],
-    sql: Any,
-    tables: Mapping[str, Any],
-    given: Any = None,
-    plan: str | None = None,
-) -> Any:
-    """Run a statement; to an EXPLAIN is added how Lance tables are read."""
-    rows = None
-    if isinstance(sql, str):
-        rows = explained(sql, lambda text: run(text, tables, given).fetchall(), plan)
-    return run(sql, tables, given) if rows is None else method(rows_as_statement(rows))
 
 
 def _guarded(method: Callable[..., Any], inherited: Inherited) -> Callable[..., Any]:

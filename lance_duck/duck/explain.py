@@ -10,11 +10,11 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from lance_duck.duck.catalog import literal
-from lance_duck.duck.nearest import NearestRows
 from lance_duck.duck.run.nearest_table import NearestTable
-from lance_duck.duck.scan_observer import ScanObserver, watching
-from lance_duck.duck.table import ROWS, DuckTable
+from lance_duck.duck.statement.identifiers import literal
+from lance_duck.duck.tables.nearest import NearestRows
+from lance_duck.duck.tables.scan_observer import ScanObserver, watching
+from lance_duck.duck.tables.table import ROWS, DuckTable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.predicate.tree import Predicate, all_of
@@ -27,6 +27,11 @@ _EXPLAIN: Final = re.compile(
 _SCANS: Final = ("ARROW_SCAN", "PYTHON_ARROW_SCAN")
 _OPTIONAL: Final = "optional: "
 Rows = list[tuple[Any, ...]]
+
+
+def is_explain(sql: str) -> bool:
+    """Return whether a statement is an EXPLAIN."""
+    return _EXPLAIN.match(sql) is not None
 
 
 def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> Rows | None:

@@ -7,8 +7,7 @@ traceback below.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import duckdb
 
@@ -30,17 +29,28 @@ _CHANGE = re.compile(
 _IS_A_VIEW = re.compile(r"is not an? table|base table|is of type View|ALTER VIEW|modify view", re.IGNORECASE)
 
 
-@contextmanager
-def own_errors() -> Iterator[None]:
-    """Raise a DuckDB exception that carries one of our errors as that error, from the DuckDB exception."""
-    try:
-        yield
-    except duckdb.Error as error:
-        take_secrets_out(error)
-        ours = own_error(error)
-        if ours is None:
-            raise
-        raise ours from error
+class _OwnErrors:
+    """Takes our errors out of DuckDB's; holds nothing, so that one is enough."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, duckdb.Error):
+            take_secrets_out(error)
+            ours = own_error(error)
+            if ours is not None:
+                raise ours from error
+
+
+_OWN_ERRORS = _OwnErrors()
+
+
+def own_errors() -> _OwnErrors:
+    """Return a context in which a DuckDB exception that carries one of our errors is raised as that error."""
+    return _OWN_ERRORS
 
 
 def own_error(error: duckdb.Error) -> LanceDuckError | None:

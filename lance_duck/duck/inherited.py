@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -27,20 +26,24 @@ class Inherited:
         self._opened = self._checked = forks.count()
         self._uses: list[None] = []
 
-    @contextmanager
-    def use(self) -> Iterator[None]:
-        """Use the database.
+    def use(self) -> Inherited:
+        """Return a context in which the database is used.
 
         Raises:
-            ForkedError: The process that this one was forked from opened it, and it cannot be used here.
+            ForkedError: On entry, where the process that this one was forked from opened the database, and it cannot
+                be used here.
         """
+        return self
+
+    def __enter__(self) -> None:
         if self._checked != forks.count():
             self._take_over()
         self._uses.append(None)
-        try:
-            yield
-        finally:
-            self._uses.pop()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._uses.pop()
 
     @property
     def is_own(self) -> bool:

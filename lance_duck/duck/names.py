@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import duckdb
 
-from lance_duck.duck.caller_frame import call_as_user
-from lance_duck.duck.catalog import SCHEMA, TableCatalog, folded, literal
+from lance_duck.duck.catalog import SCHEMA, TableCatalog
 from lance_duck.duck.settings import SETTINGS, About, Dialect
+from lance_duck.duck.statement.identifiers import folded, literal
 
 _KEPT: Final = 256
 _READS: Final = re.compile(r"\s*(select|from)\b[^;]*;?\s*", re.IGNORECASE)
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
 _SETTINGS: Final = ", ".join(map(literal, SETTINGS))
+
+_DUCKDB_COUNTS: Final = hasattr(duckdb.DuckDBPyConnection, "_catalog_version")
+_NOT_COUNTED: Final = nullcontext()
 
 Place = tuple[str, str]
 """A database and a schema, in lower case."""
@@ -98,7 +100,7 @@ class Names:
                 EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {ours})"""  # noqa: S608
         method: Any = self._native.sql if later else self._native.execute
         try:
-            found = call_as_user(partial(method, text), {}).fetchall()[0]
+            found = method(text).fetchall()[0]
         except duckdb.InterruptException:
             raise
         except duckdb.Error:
@@ -145,9 +147,12 @@ class Changes:
     is_sure: bool = False
     is_private: bool = False
 
+    def during(self, statement: object) -> AbstractContextManager[None]:
+        """Return a context that counts a statement, when it begins and when it ends, unless it only reads."""
+        return _NOT_COUNTED if _DUCKDB_COUNTS else self._counted(statement)
+
     @contextmanager
-    def during(self, statement: object) -> Iterator[None]:
-        """Return count a statement, when it begins and when it ends, unless it only reads."""
+    def _counted(self, statement: object) -> Iterator[None]:
         reads = isinstance(statement, str) and _READS.fullmatch(statement) is not None
         self.count += not reads
         try:

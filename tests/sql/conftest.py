@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.duck import planner
 
 
 @pytest.fixture
@@ -49,3 +51,22 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture
 def rows() -> Callable[..., list[tuple[Any, ...]]]:
     return lambda connection, sql, *parameters: connection.execute(sql, *parameters).fetchall()
+
+
+@pytest.fixture
+def carried_out(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], list[bool]]:
+    """For each proposal that a function of `duck.run` is given, whether it changes the statement."""
+
+    def observed(run: Callable[..., Any]) -> list[bool]:
+        seen: list[bool] = []
+
+        def noted(*arguments: Any) -> Any:
+            rewriting = run(*arguments)
+            seen.append(rewriting is not None)
+            return rewriting
+
+        rules = tuple(replace(rule, run=noted) if rule.run is run else rule for rule in planner.RULES)
+        monkeypatch.setattr(planner, "RULES", rules)
+        return seen
+
+    return observed

@@ -6,6 +6,7 @@ import math
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck.rules.join_keys import key_joins
+from lance_duck.duck import planner
+from lance_duck.duck.rules import join_keys
 from lance_duck.duck.run import semi_join_pushdown
+from lance_duck.duck.statement.text import Statement
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.read.fragment_reader import FragmentReader
 
@@ -327,16 +330,14 @@ def test_keys_that_change_before_the_scan_are_not_used(
     ours, _ = both
     ours.execute("CREATE TABLE mine AS SELECT 3::BIGINT AS k")
     writer = ours.cursor()
-    narrowed = semi_join_pushdown.Narrower.narrowed
+    (narrow,) = (rule for rule in planner.RULES if rule.run is semi_join_pushdown.run)
 
-    def raced(self: semi_join_pushdown.Narrower, *args: Any, **options: Any) -> Any:
-        found = narrowed(self, *args, **options)
+    def raced(*arguments: Any) -> Any:
+        rewriting = semi_join_pushdown.run(*arguments)
         writer.execute("UPDATE mine SET k = 4")
-        return found
+        return rewriting
 
-    monkeypatch.setattr(semi_join_pushdown.Narrower, "narrowed", raced)
-    # The UPDATE itself is no statement of this connection: its own narrowing is a call of the same function.
-    monkeypatch.setattr(writer, "_narrower", type("Never", (), {"narrowed": lambda *_, **__: None})())
+    monkeypatch.setattr(planner, "RULES", (*planner.RULES[:-1], replace(narrow, run=raced)))
     found = ours.execute("SELECT DISTINCT b.k FROM big b JOIN mine m ON b.k = m.k").fetchall()
     assert found == [(4,)]
     assert held == [False]
@@ -423,6 +424,9 @@ def test_a_count_by_key_reads_no_column(
 
 
 def test_the_text_alone_tells_which_tables_get_keys() -> None:
+    def key_joins(sql: str) -> tuple[join_keys.KeyJoin, ...]:
+        return tuple(join for joins in join_keys.find(Statement.of(sql)) for join in joins.joins)
+
     (found,) = key_joins("SELECT * FROM big b JOIN tiny t ON t.v = ? AND b.k = t.k WHERE b.s = ? AND t.i > ?")[:1]
     assert (found.name, found.column, found.alias) == (("big",), "k", None)
     assert found.keys == 'SELECT "t"."k" AS key FROM "tiny" AS "t" WHERE ("t"."v" = $1) AND ("t"."i" > $3)'

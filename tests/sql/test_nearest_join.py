@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import duckdb
@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck.rules.lateral import lateral_nearest
-from lance_duck.duck.run.nearest_join import NearestJoin
+from lance_duck.duck.rules import lateral
+from lance_duck.duck.run import nearest_join
+from lance_duck.duck.statement.text import Statement
 
 DIM = 3
 
@@ -51,17 +52,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ld.Connecti
 
 
 @pytest.fixture
-def joined(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    seen: list[bool] = []
-    replaced = NearestJoin.replaced
-
-    def noted(*arguments: Any) -> Any:
-        found = replaced(*arguments)
-        seen.append(found is not None)
-        return found
-
-    monkeypatch.setattr(NearestJoin, "replaced", noted)
-    return seen
+def joined(carried_out: Callable[[Callable[..., Any]], list[bool]]) -> list[bool]:
+    return carried_out(nearest_join.run)
 
 
 STATEMENTS = [
@@ -122,4 +114,4 @@ def test_queries_without_neighbours_are_left_to_duckdb(pair: tuple[Any, Any], jo
     ],
 )
 def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
-    assert lateral_nearest(sql) is None
+    assert lateral.find(Statement.of(sql)) == ()

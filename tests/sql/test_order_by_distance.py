@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck.rules.order_by_distance import Listed, nearest_select
+from lance_duck.duck.rules import order_by_distance
 from lance_duck.duck.run import order_by_search
+from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.text import Statement
 
 STATEMENTS = 3000 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 120
 DIM = 3
@@ -334,15 +336,16 @@ LEFT_ALONE = [
 
 @pytest.mark.parametrize("sql", LEFT_ALONE)
 def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
-    assert nearest_select(Listed.of(sql.format(v="[1, 2]::FLOAT[2]")).text) is None
+    text = LiftedText.of(sql.format(v="[1, 2]::FLOAT[2]")).text
+    assert order_by_distance.find(Statement.of(text)) == ()
 
 
 def test_lists_in_strings_and_comments_are_no_lists() -> None:
     for sql in ("SELECT '[1, 2]'", "SELECT 1 -- [1, 2]", 'SELECT "[1, 2]"', "SELECT ARRAY[1, 2]", "SELECT $$ [1, 2]$$"):
-        assert Listed.of(sql).text == sql
-    listed = Listed.of("SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]")
+        assert LiftedText.of(sql).text == sql
+    listed = LiftedText.of("SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]")
     assert listed.lists == ("[1,-2.5e3]", "[ 3 , 4 ]")
-    assert listed.back(listed.text) == "SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]"
+    assert listed.restored(listed.text) == "SELECT '[1, 2]', [1,-2.5e3], 'x', [ 3 , 4 ]"
 
 
 def test_errors_are_those_of_duckdb(con: ld.Connection) -> None:

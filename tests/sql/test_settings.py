@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,10 +20,8 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.duck import planner
 from lance_duck.duck.run import semi_join_pushdown
-from lance_duck.duck.run.nearest_join import NearestJoin
-from lance_duck.duck.run.order_by_search import NearestFirst
-from lance_duck.duck.run.prefetch_rows import RowsFirst
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 UTC = dt.UTC
@@ -206,21 +205,18 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     for name in ("LARGE", "PER_KEY", "SMALLER", "SELECTIVE"):
         monkeypatch.setattr(semi_join_pushdown, name, 0)
     monkeypatch.setattr(ld.LanceDataset, "index_estimate", lambda *_: 1)
-    for route, method in (
-        (RowsFirst, "replaced"),
-        (NearestFirst, "replaced"),
-        (NearestJoin, "replaced"),
-        (semi_join_pushdown.Narrower, "narrowed"),
-    ):
-        monkeypatch.setattr(route, method, _noting(getattr(route, method), route.__name__, taken))
+    rules = tuple(replace(rule, run=_noting(rule.run, taken)) for rule in planner.RULES)
+    monkeypatch.setattr(planner, "RULES", rules)
     return taken
 
 
-def _noting(method: Callable[..., Any], name: str, taken: dict[str, int]) -> Callable[..., Any]:
-    def noted(*arguments: Any, **options: Any) -> Any:
-        found = method(*arguments, **options)
-        taken[name] = taken.get(name, 0) + (found is not None)
-        return found
+def _noting(run: Callable[..., Any], taken: dict[str, int]) -> Callable[..., Any]:
+    name = run.__module__.rpartition(".")[2]
+
+    def noted(*arguments: Any) -> Any:
+        rewriting = run(*arguments)
+        taken[name] = taken.get(name, 0) + (rewriting is not None)
+        return rewriting
 
     return noted
 

@@ -13,7 +13,8 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.duck import binder
-from lance_duck.duck.rules.vector_call import vector_call
+from lance_duck.duck.rules import vector_call
+from lance_duck.duck.statement.text import Statement
 
 DIM = 8
 VECTORS = np.random.default_rng(0).standard_normal((300, DIM)).astype(np.float32)
@@ -214,9 +215,9 @@ def test_parameters_beside_a_call_keep_their_places(con: ld.Connection) -> None:
 
 
 def test_calls_of_constants_are_known(monkeypatch: pytest.MonkeyPatch, con: ld.Connection) -> None:
-    assert all(vector_call(sql.format(q="?")) for sql in CALLS[:7])
+    assert all(vector_call.find(Statement.of(sql.format(q="?"))) for sql in CALLS[:7])
     for sql in ("lance_vector_search('photos', 'vec', x.v) FROM x", "lance_vector_search('photos', 'vec', ?), y"):
-        assert vector_call(f"SELECT * FROM {sql}") is None
+        assert vector_call.find(Statement.of(f"SELECT * FROM {sql}")) == ()
     monkeypatch.setattr(binder, "NearestRows", None)  # what the general way makes
     assert con.execute(CALLS[0].format(q="?"), [VECTORS[8].tolist()]).fetchall()[0] == (8, 0.0)
 

@@ -21,12 +21,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.rules.join_chain import Chain, FromItem, conjuncts
 from lance_duck.duck.statement.deterministic_sql import (
@@ -37,18 +34,12 @@ from lance_duck.duck.statement.deterministic_sql import (
     is_plain_values,
     sql_of,
 )
-from lance_duck.duck.statement.placeholders import Numbered
+from lance_duck.duck.statement.text import Statement
 
 _MAYBE: Final = re.compile(
     r"\bjoin\b|\(\s*(select|from|with)\b|\bexists\b|\bfrom\s(?:(?!\b(?:where|group|order|limit)\b)[^(),])*,",
     re.IGNORECASE,
 )
-_BODY: Final = re.compile(
-    r"\s*(explain\s+(analyze\s+)?)?(create\s+(or\s+replace\s+)?(temp(orary)?\s+)?table\s+[\w.]+\s+as\s+"
-    r"|insert\s+into\s+[\w.]+\s+)?(?=(select|from|with)\b)",
-    re.I,
-)
-_LONGEST: Final = 100_000
 _ODD: Final = (exp.TableSample, exp.Pivot, exp.Collate, exp.Command)
 
 
@@ -77,30 +68,32 @@ class KeyJoin:
     reads: frozenset[str]
 
 
-@lru_cache(maxsize=512)
-def key_joins(sql: str) -> tuple[KeyJoin, ...]:
-    """Find the tables of a statement that another part gives keys for; pure.
+@dataclass(frozen=True)
+class KeyJoins:
+    """The tables of a statement that another part gives keys for.
 
-    Args:
-        sql: The text; several statements are left alone.
+    Attributes:
+        joins: A table may be among them more than once: one of them will do.
     """
-    body = _BODY.match(sql)
-    if body is None or len(sql) > _LONGEST or not _MAYBE.search(sql):
+
+    joins: tuple[KeyJoin, ...]
+
+
+def find(statement: Statement) -> tuple[KeyJoins, ...]:
+    """Find the tables of a statement that another part gives keys for."""
+    if not _MAYBE.search(statement.text) or statement.tree is None or statement.tree.find(*_ODD):
         return ()
-    text = Numbered.of(sql, body.end())
     try:
-        trees = [tree for tree in sqlglot.parse(text.text, read="duckdb") if tree is not None]
-        if len(trees) != 1 or not isinstance(trees[0], exp.Query) or trees[0].find(*_ODD):
-            return ()
-        return tuple(_Finder(trees[0], text).found())
-    except (SqlglotError, RecursionError, KeyError):
+        joins = tuple(_Finder(statement.tree, statement).found())
+    except (RecursionError, LookupError):
         return ()
+    return (KeyJoins(joins),) if joins else ()
 
 
 class _Finder:
-    def __init__(self, root: Node, text: Numbered) -> None:
+    def __init__(self, root: Node, statement: Statement) -> None:
         self._root = root
-        self._text = text
+        self._statement = statement
         named = [cte for with_ in root.find_all(exp.With) for cte in with_.expressions]
         self._named = {cte.alias.lower() for cte in named}
         with_ = root.args.get("with_")
@@ -224,11 +217,9 @@ class _Finder:
             return
         if names & self._named:
             return
-        start, end = node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1
         given = tuple(dict.fromkeys(re.findall(r"\$(\w+)", query)))
         yield KeyJoin(
-            self._text.before(start),
-            self._text.before(end - 1) + 1,
+            *self._statement.place(node),
             None if node.alias else node.name,
             parts,
             column,

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from sqlglot import exp
 
 from lance_duck.duck.rules.order_by_distance import NearestSelect, SelectReader
 from lance_duck.duck.statement.deterministic_sql import is_plain_table
-from lance_duck.duck.statement.placeholders import Numbered
-from lance_duck.duck.statement.single_select import LONGEST, read_select
+from lance_duck.duck.statement.text import LONGEST, Statement
 
 _MAYBE: Final = re.compile(r"\blateral\b.*\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
 
@@ -43,17 +41,21 @@ class LateralNearest:
     has_alias: bool
 
 
-def lateral_nearest(text: str) -> LateralNearest | None:
-    """Return what a statement asks for; None where it is no such statement; pure."""
-    return _known(text) if len(text) <= LONGEST and _MAYBE.search(text) else None
+def find(statement: Statement) -> tuple[LateralNearest, ...]:
+    """Find the search for each row of another table that a statement is; nothing where it is none."""
+    opening = statement.opening
+    if len(statement.text) > LONGEST or not _MAYBE.search(statement.text) or opening is None or opening.first == "with":
+        return ()
+    if not isinstance(statement.tree, exp.Select):
+        return ()
+    try:
+        lateral = _lateral(statement.tree, statement)
+    except (LookupError, ValueError):
+        return ()
+    return () if lateral is None else (lateral,)
 
 
-@lru_cache(maxsize=256)
-def _known(text: str) -> LateralNearest | None:
-    return read_select(text, _found)
-
-
-def _found(select: exp.Select, text: Numbered, explained: bool) -> LateralNearest | None:
+def _lateral(select: exp.Select, statement: Statement) -> LateralNearest | None:
     from_ = select.args.get("from_")
     if from_ is None:
         return None
@@ -73,15 +75,8 @@ def _found(select: exp.Select, text: Numbered, explained: bool) -> LateralNeares
     if any(column.args.get("db") for column in select.find_all(exp.Column)):
         return None
     alias = table.alias_or_name
-    inner = SelectReader(query.this, text, explained=explained, outer=alias.lower()).found()
+    inner = SelectReader(query.this, statement, outer=alias.lower()).nearest()
     if inner is None or alias.lower() == (inner.alias or inner.name[-1]).lower():
         return None
-    start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
-    return LateralNearest(
-        inner,
-        text.before(start),
-        text.before(end - 1) + 1,
-        tuple(part.name for part in table.parts),
-        alias,
-        bool(table.alias),
-    )
+    name = tuple(part.name for part in table.parts)
+    return LateralNearest(inner, *statement.place(table), name, alias, bool(table.alias))

@@ -12,62 +12,21 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from sqlglot import exp
 
 from lance_duck.duck.rules.measures import Measure, cast_length, measure_of
 from lance_duck.duck.statement.deterministic_sql import Node, is_plain_condition, is_plain_query, is_plain_table, sql_of
-from lance_duck.duck.statement.placeholders import Numbered
-from lance_duck.duck.statement.single_select import LONGEST, read_select
-from lance_duck.duck.statement.tokens import tokens_of
+from lance_duck.duck.statement.text import LONGEST, Statement
 
 Key = int | str
 """A parameter: its position from 1, or its name."""
 
-LISTED: Final = "__lance_v"
 _MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
 _HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)
-_LIST: Final = re.compile(r"\[\s*[-+]?[\d.][-+\d.eE]*\s*(?:,\s*[-+]?[\d.][-+\d.eE]*\s*)+\]")
-_UNSURE: Final = re.compile(r"--|/\*|\$\$|\barray\s*\[", re.IGNORECASE)
 _PARTS: Final = frozenset({"kind", "expressions", "from_", "where", "order", "limit", "offset"})
 _REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp.Anonymous, exp.Lateral, exp.Columns)
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A text whose long lists of numbers stand beside it, so that texts that differ in nothing else are one.
-
-    Attributes:
-        text: Has `$__lance_v0` and so on in their places.
-        lists: What stood there.
-    """
-
-    text: str
-    lists: tuple[str, ...]
-
-    @classmethod
-    def of(cls, sql: str) -> Listed:
-        """Take the lists out of a text."""
-        if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
-            return cls(sql, ())
-        found: list[str] = []
-
-        def name(match: re.Match[str]) -> str:
-            before = match.string[: match.start()]
-            if before.count("'") % 2 or before.count('"') % 2:
-                return match[0]
-            found.append(match[0])
-            return f"${LISTED}{len(found) - 1}"
-
-        return cls(_LIST.sub(name, sql), tuple(found))
-
-    def back(self, text: str) -> str:
-        """Return a text with the lists in their places."""
-        if not self.lists:
-            return text
-        return re.sub(rf"\${LISTED}(\d+)", lambda match: self.lists[int(match[1])], text)
 
 
 @dataclass(frozen=True)
@@ -124,22 +83,15 @@ class DistanceParameter:
     key: Key
 
 
-def nearest_select(text: str) -> NearestSelect | None:
-    """Return what a statement asks for; None where it is no such statement; pure.
-
-    Args:
-        text: Without its long lists: see `Listed`.
-    """
+def find(statement: Statement) -> tuple[NearestSelect, ...]:
+    """Find the search that a statement is; nothing where it is none."""
+    text, opening = statement.text, statement.opening
     if len(text) > LONGEST or not _HINT.search(text) or not _MAYBE.search(text):
-        return None
-    return _known(text)
-
-
-@lru_cache(maxsize=512)
-def _known(text: str) -> NearestSelect | None:
-    return read_select(
-        text, lambda select, numbered, explained: SelectReader(select, numbered, explained=explained).found()
-    )
+        return ()
+    if opening is None or opening.first == "with" or not isinstance(statement.tree, exp.Select):
+        return ()
+    nearest = SelectReader(statement.tree, statement, outer="").nearest()
+    return () if nearest is None else (nearest,)
 
 
 class SelectReader:
@@ -147,19 +99,23 @@ class SelectReader:
 
     Args:
         select: Its tree.
-        text: The text that it is of.
-        explained: It is an EXPLAIN.
-        outer: A table around it of which a column may be the vector, in lower case.
+        statement: What it is part of.
+        outer: A table around it of which a column may be the vector, in lower case; "" for none.
     """
 
-    def __init__(self, select: exp.Select, text: Numbered, *, explained: bool, outer: str = "") -> None:
+    def __init__(self, select: exp.Select, statement: Statement, *, outer: str) -> None:
         self._select = select
-        self._text = text
-        self._explained = explained
+        self._statement = statement
         self._outer = outer
 
-    def found(self) -> NearestSelect | None:
-        """Return what it asks for; None where it asks for nothing of the kind."""
+    def nearest(self) -> NearestSelect | None:
+        """Return what the SELECT asks for; None where it asks for nothing of the kind."""
+        try:
+            return self._nearest()
+        except (LookupError, ValueError, StopIteration):
+            return None
+
+    def _nearest(self) -> NearestSelect | None:
         select = self._select
         from_, order = select.args.get("from_"), select.args.get("order")
         if from_ is None or order is None or any(value and name not in _PARTS for name, value in select.args.items()):
@@ -195,25 +151,28 @@ class SelectReader:
         query_place = self._place(inner) if isinstance(inner, exp.Subquery) else None
         text = sql_of(inner.this) if query_place else ""
         given = re.findall(r"\$(\w+)", text)
-        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
+        start, end = self._statement.place(table)
+        condition, where_keys, where_columns = where
         return NearestSelect(
-            self._text.before(start),
-            self._text.before(end - 1) + 1,
-            None if table.alias else table.name,
-            tuple(part.name for part in table.parts),
-            measure.metric,
-            largest_first,
-            measure.column.name,
-            text if query_place else _key(inner),
-            query_place,
-            tuple((name, _as_key(name), "?" if self._text.places else f"${name}") for name in given),
-            length,
-            bare,
-            *where,
-            limit,
-            offset,
-            columns_of(self._select, alias),
-            self._explained,
+            start=start,
+            end=end,
+            alias=None if table.alias else table.name,
+            name=tuple(part.name for part in table.parts),
+            metric=measure.metric,
+            largest_first=largest_first,
+            column=measure.column.name,
+            vector=text if query_place else _key(inner),
+            query_place=query_place,
+            vector_keys=tuple((name, _as_key(name), "?" if self._statement.marks else f"${name}") for name in given),
+            length=length,
+            bare=bare,
+            where=condition,
+            where_keys=where_keys,
+            where_columns=where_columns,
+            limit=limit,
+            offset=offset,
+            columns=columns_of(self._select, alias),
+            explained=self._statement.opening is not None and self._statement.opening.explained,
         )
 
     def _key(self, order: exp.Order) -> tuple[Measure, bool] | None:
@@ -256,7 +215,7 @@ class SelectReader:
             return None, (), frozenset()
         hidden = [each.alias.lower() for each in self._select.expressions if self._is_hidden(each.alias)]
         condition = without_table(where.this, alias, hidden)
-        if condition is None or not is_plain_condition(condition, [""]):
+        if condition is None or not is_plain_condition(condition, [""], lists=True):
             return None
         text = sql_of(condition)
         keys = tuple(_as_key(name) for name in re.findall(r"\$(\w+)", text))
@@ -276,18 +235,21 @@ class SelectReader:
             return None
         if not measure.takes_arrays or inner is not measure.vector:
             return inner, length, None
-        places = [match.span() for match in re.finditer(rf"\${inner.this}\b", self._text.text)]
+        edited = self._statement.edited
+        places = [match.span() for match in re.finditer(rf"\${inner.this}\b", edited.text)]
         if len(places) != 1:
             return None
-        start = self._text.before(places[0][0])
-        is_mark = bool(self._text.places) and str(inner.this).isdigit()
-        return inner, length, (start, start + 1 if is_mark else self._text.before(places[0][1] - 1) + 1)
+        is_mark = bool(self._statement.marks) and str(inner.this).isdigit()
+        if is_mark:
+            start = self._statement.marks[int(inner.this) - 1]
+            return inner, length, (start, start + 1)
+        return inner, length, (edited.origin(places[0][0]), edited.origin(places[0][1] - 1) + 1)
 
     def _place(self, query: exp.Subquery) -> tuple[int, int]:
         """Return place and end of what stands between the parentheses of a query."""
         within = query.this.find(exp.Column, exp.Table)
-        first = self._text.before(next(p.meta["start"] for p in within.walk() if "start" in p.meta))
-        tokens = tokens_of(self._text.sql)
+        first = self._statement.edited.origin(next(p.meta["start"] for p in within.walk() if "start" in p.meta))
+        tokens = self._statement.tokens
         at = next(i for i, token in enumerate(tokens) if token.start == first)
         start = end = at
         depth = 1

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.rules.join_chain import conjuncts
 from lance_duck.duck.rules.order_by_distance import Key, columns_of, without_table
 from lance_duck.duck.statement.deterministic_sql import is_plain_condition, is_plain_table, sql_of
-from lance_duck.duck.statement.placeholders import Numbered
+from lance_duck.duck.statement.text import LONGEST, Statement
 
-_MAYBE: Final = re.compile(r"\s*(select|from)\b[^;]*\bwhere\b[^;]*(=|\bin\b|\bbetween\b|<|>)[^;]*;?\s*", re.I)
-_LONGEST: Final = 20_000
+_MAYBE: Final = re.compile(r"\bwhere\b.*(=|\bin\b|\bbetween\b|<|>)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -36,7 +32,6 @@ class PlainWhere:
         where_keys: Those parameters.
         where_columns: Names of the columns in those conditions.
         columns: Names that the statement reads, in lower case; None: perhaps all.
-        marks: How many `?` stand before the name; None: it has no such parameters.
     """
 
     start: int
@@ -47,25 +42,23 @@ class PlainWhere:
     where_keys: tuple[Key, ...]
     where_columns: frozenset[str]
     columns: frozenset[str] | None
-    marks: int | None
 
 
-def plain_where(sql: str) -> PlainWhere | None:
-    """Return what a statement reads; None where it is no such statement; pure."""
-    return _known(sql) if len(sql) <= _LONGEST and _MAYBE.fullmatch(sql) else None
-
-
-@lru_cache(maxsize=512)
-def _known(sql: str) -> PlainWhere | None:
-    text = Numbered.of(sql, 0)
+def find(statement: Statement) -> tuple[PlainWhere, ...]:
+    """Find the table and the simple WHERE of a statement; nothing where it has none."""
+    opening = statement.opening
+    if len(statement.text) > LONGEST or not _MAYBE.search(statement.text) or opening is None:
+        return ()
+    if opening.first == "with" or opening.explained or opening.stores or not isinstance(statement.tree, exp.Select):
+        return ()
     try:
-        trees = [tree for tree in sqlglot.parse(text.text, read="duckdb") if tree is not None]
-        return _found(trees[0], text) if len(trees) == 1 and isinstance(trees[0], exp.Select) else None
-    except (SqlglotError, RecursionError, LookupError, ValueError):
-        return None
+        where = _where(statement.tree, statement)
+    except (LookupError, ValueError):
+        return ()
+    return () if where is None else (where,)
 
 
-def _found(select: exp.Select, text: Numbered) -> PlainWhere | None:
+def _where(select: exp.Select, statement: Statement) -> PlainWhere | None:
     from_, where = select.args.get("from_"), select.args.get("where")
     if (
         from_ is None
@@ -85,16 +78,14 @@ def _found(select: exp.Select, text: Numbered) -> PlainWhere | None:
     condition = " AND ".join(f"({sql_of(part)})" for part in known)
     if not condition:
         return None
-    start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
-    place = text.before(start)
+    start, end = statement.place(table)
     return PlainWhere(
-        place,
-        text.before(end - 1) + 1,
-        None if table.alias else table.name,
-        tuple(part.name for part in table.parts),
-        re.sub(r"\$\w+", "?", condition),
-        tuple(int(name) if name.isdigit() else name for name in re.findall(r"\$(\w+)", condition)),
-        frozenset(column.name for part in known for column in part.find_all(exp.Column)),
-        columns_of(select, alias),
-        sum(text.before(end - 1) < place for end in text.places) if text.places else None,
+        start=start,
+        end=end,
+        alias=None if table.alias else table.name,
+        name=tuple(part.name for part in table.parts),
+        where=re.sub(r"\$\w+", "?", condition),
+        where_keys=tuple(int(name) if name.isdigit() else name for name in re.findall(r"\$(\w+)", condition)),
+        where_columns=frozenset(column.name for part in known for column in part.find_all(exp.Column)),
+        columns=columns_of(select, alias),
     )

@@ -11,61 +11,60 @@ everything outside of the rewritten places keeps its bytes. Where the tokens lea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from lance_duck.duck.statement.tokens import Token, tokens_of
+from lance_duck.duck.statement.clauses import closing
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import literal, quoted
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import Token
 
-_MAYBE = re.compile(r"\.lance/?'|\bat\b.*=>", re.IGNORECASE | re.DOTALL)
-_KEYS = {"version": "version", "timestamp": "asof"}
-_CALLS_WITH_FROM = frozenset({"trim", "extract", "substring", "overlay", "position"})
-_BEFORE_TABLE = frozenset({"from", "join", ",", "("})
-_CLAUSES = (
+_MAYBE: Final = re.compile(r"\.lance/?'|\bat\b.*=>", re.IGNORECASE | re.DOTALL)
+_KEYS: Final = {"version": "version", "timestamp": "asof"}
+_CALLS_WITH_FROM: Final = frozenset({"trim", "extract", "substring", "overlay", "position"})
+_BEFORE_TABLE: Final = frozenset({"from", "join", ",", "("})
+_CLAUSES: Final = (
     "where group order limit offset fetch join inner left right full outer cross natural semi anti asof positional on "
     "using having window qualify union except intersect select tablesample at pivot unpivot returning ) , ;"
 )
-_AFTER_TABLE = frozenset(_CLAUSES.split())
+_AFTER_TABLE: Final = frozenset(_CLAUSES.split())
+_CTE: Final = frozenset({"(", "not", "materialized"})
 
 
 @dataclass(frozen=True)
-class _Edit:
-    start: int
-    end: int
-    text: str
+class Spelling:
+    """A table that the text spells in a way of ours.
 
-
-def rewrite(sql: str, is_table: Callable[[tuple[str, ...]], bool]) -> str:
-    """Return the statement with `FROM 'path.lance'` and `AT (…)` of our tables spelled as `lance_scan`.
-
-    Args:
-        sql: One statement or several.
-        is_table: Whether a (qualified) name is one of our tables.
+    Attributes:
+        edit: The call in its place.
+        name: Parts of the name, which has to be that of one of our tables; None for a path.
     """
-    if not _MAYBE.search(sql):
-        return sql
-    tokens = tokens_of(sql)
-    edits: list[_Edit] = []
+
+    edit: Edit
+    name: tuple[str, ...] | None
+
+
+def find(statement: Statement) -> tuple[Spelling, ...]:
+    """Find `FROM 'path.lance'` and `AT (…)` in one statement or several."""
+    if not _MAYBE.search(statement.text):
+        return ()
+    tokens = statement.tokens
+    spellings: list[Spelling] = []
     skip_to = 0
     for i, token in enumerate(tokens):
         if i < skip_to:
             continue
-        travel = _travel(tokens, i, is_table) if token.word == "at" else None
+        travel = _travel(tokens, i) if token.word == "at" else None
         if travel is not None:
-            edit, skip_to = travel
-            edits = [before for before in edits if before.end <= edit.start]
-            edits.append(edit)
+            spelling, skip_to = travel
+            spellings = [before for before in spellings if before.edit.end <= spelling.edit.start]
+            spellings.append(spelling)
         elif token.path is not None and _is_from(tokens, i - 1):
-            edits.append(
-                _Edit(token.start, token.end, f"lance_scan({token.text}){_alias(tokens, i + 1, _stem(token.path))}")
-            )
-    for edit in reversed(edits):
-        sql = sql[: edit.start] + edit.text + sql[edit.end :]
-    return sql
-
-
-def paths_in(sql: str) -> list[str]:
-    """Return string constants that end in `.lance`, wherever they stand."""
-    return [token.path for token in tokens_of(sql) if token.path is not None] if ".lance" in sql.lower() else []
+            call = f"lance_scan({token.text}){_alias(tokens, i + 1, _stem(token.path))}"
+            spellings.append(Spelling(Edit(token.start, token.end, call), None))
+    return tuple(spellings)
 
 
 def _is_from(tokens: Sequence[Token], i: int) -> bool:
@@ -106,37 +105,29 @@ def _alias(tokens: Sequence[Token], after: int, name: str) -> str:
     """Return ` AS "name"` unless what follows is an alias already."""
     if after < len(tokens) and tokens[after].text.lower() not in _AFTER_TABLE:
         return ""
-    return " AS " + _quoted(name)
+    return " AS " + quoted(name)
 
 
-def _travel(tokens: Sequence[Token], at: int, is_table: Callable[[tuple[str, ...]], bool]) -> tuple[_Edit, int] | None:
-    """Return the edit for an AT clause and the token after it; None when it is none of ours."""
+def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
+    """Return the spelling that ends in an AT clause, and the token after it; None where it is none of ours."""
     head = [token.text for token in tokens[at + 1 : at + 4]]
     if len(head) < 3 or head[0] != "(" or head[1].lower() not in _KEYS or head[2] != "=>":
         return None
-    close = _closer(tokens, at + 1)
-    found = _table_before(tokens, at)
-    if close is None or found is None or close <= at + 4:
+    close = closing(tokens, at + 1)
+    before = _table_before(tokens, at)
+    if close is None or before is None or close <= at + 4:
         return None
-    first, last, alias = found
-    parts = tuple(token.name or "" for token in tokens[first : last + 1 : 2])
-    table = tokens[last].path or parts[-1]
-    if tokens[last].path is None and (not is_table(parts) or (len(parts) == 1 and _is_shadowed(tokens, table))):
+    first, last, alias = before
+    path = tokens[last].path
+    parts = None if path is not None else tuple(token.name or "" for token in tokens[first : last + 1 : 2])
+    table = path if parts is None else parts[-1]
+    if table is None or (parts is not None and len(parts) == 1 and _is_shadowed(tokens, table)):
         return None
     value = tokens[at + 4].source[tokens[at + 4].start : tokens[close].start]
-    call = f"lance_scan({_string(table)}, {_KEYS[head[1].lower()]} := ({value}))"
-    name = _stem(table) if tokens[last].path is not None else table
+    call = f"lance_scan({literal(table)}, {_KEYS[head[1].lower()]} := ({value}))"
+    name = _stem(table) if parts is None else table
     text = call + (" AS " + alias if alias else _alias(tokens, close + 1, name))
-    return _Edit(tokens[first].start, tokens[close].end, text), close + 1
-
-
-def _closer(tokens: Sequence[Token], opener: int) -> int | None:
-    depth = 0
-    for at in range(opener, len(tokens)):
-        depth += {"(": 1, ")": -1}.get(tokens[at].text, 0)
-        if depth == 0:
-            return at
-    return None
+    return Spelling(Edit(tokens[first].start, tokens[close].end, text), parts), close + 1
 
 
 def _table_before(tokens: Sequence[Token], at: int) -> tuple[int, int, str | None] | None:
@@ -181,16 +172,5 @@ def _is_shadowed(tokens: Sequence[Token], table: str) -> bool:
     )
 
 
-_CTE = frozenset({"(", "not", "materialized"})
-
-
 def _stem(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2].rpartition(".")[0]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _string(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Final
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from lance_duck.duck.rules.order_by_distance import LISTED, Key, columns_of
+from lance_duck.duck.rules.order_by_distance import Key, columns_of
+from lance_duck.duck.statement.clauses import closing, divided
 from lance_duck.duck.statement.deterministic_sql import is_plain_table
-from lance_duck.duck.statement.tokens import Token, tokens_of
+from lance_duck.duck.statement.lists import LISTED
+from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.tokens import Token
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 FUNCTION: Final = "lance_vector_search"
-PLACE: Final = "__lance_found"
-"""What stands for the call in the text."""
-_MAYBE: Final = re.compile(rf"\s*(select|from)\b[^;]*\b{FUNCTION}\s*\([^;]*", re.I)
-_LONGEST: Final = 20_000
+_PLACE: Final = "__lance_found"
+"""What stands for the call in the tree."""
 _NAMES: Final = ("table_name", "column_name", "query_vector", "k", "nprobes", "refine_factor", "ef", "metric")
 _MORE: Final = ("prefilter", "filter", "use_index", "version", "tag", "asof")
 _WORDS: Final = {"true": True, "false": False, "null": None}
@@ -38,89 +36,90 @@ class Parameter:
 
 @dataclass(frozen=True)
 class VectorCall:
-    """A statement that reads the rows which a search finds.
+    """A call whose rows are all that a statement reads.
 
     Attributes:
-        before, after: The text around the call.
+        start, end: Its place in the text.
         arguments: Names of arguments of `Binder.bind_nearest`, and what they are.
         columns: Names that the statement reads, in lower case; None: perhaps all.
-        own: Parameters of the call alone.
-        marks: How many `?` stand before it; None: the statement has none.
+        own: Names of parameters of the call alone.
     """
 
-    before: str
-    after: str
+    start: int
+    end: int
     arguments: tuple[tuple[str, Any], ...]
     columns: frozenset[str] | None
-    own: frozenset[Key]
-    marks: int | None
+    own: frozenset[str]
 
 
-def vector_call(text: str) -> VectorCall | None:
-    """Return what a statement reads; None where it is no such statement; pure.
-
-    Args:
-        text: Without its long lists: see `Listed`.
-    """
-    return _known(text) if len(text) <= _LONGEST and _MAYBE.fullmatch(text) else None
-
-
-@lru_cache(maxsize=256)
-def _known(text: str) -> VectorCall | None:
-    tokens = tokens_of(text)
-    at = [i for i, token in enumerate(tokens) if token.word == FUNCTION]
-    if len(at) != 1 or PLACE in text or len(tokens) < at[0] + 3 or tokens[at[0] - 1].text == ".":
-        return None
-    end = next((i for i in range(at[0] + 2, len(tokens)) if tokens[i].text == ")"), None)
-    if tokens[at[0] + 1].text != "(" or end is None:
-        return None
-    before, after = text[: tokens[at[0]].start], text[tokens[end].end :]
-    arguments = _arguments(text, tokens, at[0] + 2, end)
-    try:
-        trees = sqlglot.parse(f"{before}{PLACE}{after}", read="duckdb")
-    except (SqlglotError, RecursionError):
-        return None
-    select = trees[0]
-    if arguments is None or len(trees) != 1 or not isinstance(select, exp.Select) or not _is_plain(select):
-        return None
-    table = select.args["from_"].this
+def find(statement: Statement) -> tuple[VectorCall, ...]:
+    """Find the call of a statement that reads nothing else."""
+    tokens, opening = statement.tokens, statement.opening
+    calls = [i for i, token in enumerate(tokens) if token.word == FUNCTION]
+    if len(calls) != 1 or len(statement.text) > LONGEST or opening is None or calls[0] + 2 >= len(tokens):
+        return ()
+    if opening.first == "with" or opening.explained or opening.stores:
+        return ()
+    at = calls[0]
+    end = closing(tokens, at + 1) if tokens[at + 1].text == "(" and tokens[at - 1].text != "." else None
+    if end is None or not isinstance(statement.tree, exp.Select):
+        return ()
+    arguments = _arguments(statement, at + 2, end)
+    columns = _columns(statement.tree)
+    if arguments is None or columns is None:
+        return ()
+    text = statement.text
+    rest = text[: tokens[at].start] + text[tokens[end].end :]
     own = frozenset(value.key for value in arguments.values() if isinstance(value, Parameter))
-    if any(not str(key).isdigit() and re.search(rf"\${key}\b", before + after) for key in own):
-        return None
-    alias = table.alias_or_name.lower()
-    marks = [token.start for token in tokens if token.text == "?"]
-    counted = sum(mark < tokens[at[0]].start for mark in marks) if marks else None
-    return VectorCall(before, after, tuple(arguments.items()), columns_of(select, alias), own, counted)
+    names = frozenset(key for key in own if isinstance(key, str))
+    if any(re.search(rf"\${key}\b", rest) for key in names):
+        return ()
+    return (VectorCall(tokens[at].start, tokens[end].end, tuple(arguments.items()), columns[0], names),)
 
 
-def _is_plain(select: exp.Select) -> bool:
-    """Return whether it reads this table alone, once."""
+def _columns(select: exp.Select) -> tuple[frozenset[str] | None] | None:
+    """Return the names that a SELECT reads of a call, in a tuple; None where it does not read one call alone, once."""
+    select = select.copy()
     table: Any = None if select.args.get("from_") is None else select.args["from_"].this
-    if not is_plain_table(table) or table.name != PLACE or any(select.args.get(n) for n in ("joins", "laterals")):
-        return False
-    return sum(1 for _ in select.find_all(exp.Select, exp.Table, exp.SetOperation)) == 2
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Anonymous):
+        return None
+    if str(table.this.this).lower() != FUNCTION or any(select.args.get(n) for n in ("joins", "laterals")):
+        return None
+    table.set("this", exp.to_identifier(_PLACE))
+    if not is_plain_table(table) or sum(1 for _ in select.find_all(exp.Select, exp.Table, exp.SetOperation)) != 2:
+        return None
+    return (columns_of(select, table.alias_or_name.lower()),)
 
 
-def _arguments(text: str, tokens: list[Token], first: int, end: int) -> dict[str, Any] | None:
+def _arguments(statement: Statement, first: int, end: int) -> dict[str, Any] | None:
     """Return arguments by their names; None where one is neither a constant nor a parameter."""
-    starts = [first - 1, *(i for i in range(first, end) if tokens[i].text == ","), end]
-    marks = [token.start for token in tokens if token.text == "?"]
-    found: dict[str, Any] = {}
-    for number, (left, right) in enumerate(pairwise(starts)):
-        part = text[tokens[left].end : tokens[right].start].strip()
-        named = re.match(r"(\"?)(\w+)\1\s*(?::=|=>)\s*", part)
+    arguments: dict[str, Any] = {}
+    for number, part in enumerate(divided(statement.tokens[first:end], ",")):
+        if not part:
+            return None
+        text = _text(part)
+        named = re.match(r"(\"?)(\w+)\1\s*(?::=|=>)\s*", text)
         if (named is None) != (number < 3):
             return None
         name = _NAMES[number] if named is None else named[2].lower()
-        value = part if named is None else part[named.end() :]
-        if name in found or name not in _NAMES + _MORE:
+        value = text if named is None else text[named.end() :]
+        if name in arguments or name not in _NAMES + _MORE:
             return None
-        mark = next((i for i, at in enumerate(marks, 1) if tokens[left].end <= at < tokens[right].start), None)
-        constant = _constant(value, mark, is_vector=name == "query_vector")
+        marks = [statement.marks.index(token.start) + 1 for token in part if token.text == "?"]
+        constant = _constant(value, marks[0] if marks else None, is_vector=name == "query_vector")
         if constant is None:
             return None
-        found[name] = constant[0]
-    return found if {*_NAMES[:3]} <= {*found} else None
+        arguments[name] = constant[0]
+    return arguments if {*_NAMES[:3]} <= {*arguments} else None
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    """Return the text of an argument: up to what follows its last token."""
+    first, last = tokens[0], tokens[-1]
+    source = first.source
+    # A number is cut after its first character.
+    number = re.compile(r"[\w.]*").match(source, last.end)
+    return source[first.start : last.end if number is None else number.end()]
 
 
 def _constant(text: str, mark: int | None, *, is_vector: bool) -> tuple[Any] | None:

@@ -1,5 +1,6 @@
 """Proposals of `rules` carried out: rows or keys are read first, and the statement runs over these alone.
 
-You hold: a proposal and a connection. You get: an edited statement with its tables and parameters, or None, and then
-the statement runs as it was written. An edited statement that fails is run again as it was written.
+You hold: a proposal, the request that it is part of, and a connection. You get from `run`: edits of the text with their
+tables, parameters and a line for EXPLAIN, or None, and then that part of the statement stays as it was written. An
+edited statement that fails is run again as it was written.
 """

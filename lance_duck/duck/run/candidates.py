@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.nearest import DISTANCE, QUERY, found_rows
 from lance_duck.duck.run.search_settings import SearchSettings
+from lance_duck.duck.tables.nearest import DISTANCE, QUERY, found_rows
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.nearest.extremes import Extremes

@@ -8,25 +8,24 @@ DuckDB sorts for each row only what was found for it.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import partial
-from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.duck.caller_frame import call_as_user, user_variable
-from lance_duck.duck.catalog import TableCatalog, quoted
-from lance_duck.duck.names import Names
-from lance_duck.duck.nearest import DISTANCE, QUERY
-from lance_duck.duck.rules.lateral import LateralNearest, lateral_nearest
+from lance_duck.duck.rules.lateral import LateralNearest
 from lance_duck.duck.run.candidates import MOST, Ask, NotFoundHere, candidates
 from lance_duck.duck.run.order_by_search import ALL_ROWS, ROUNDING, vector_column
-from lance_duck.duck.run.parameters import Given, numbers
-from lance_duck.duck.run.rewritten import Replaced
-from lance_duck.duck.run.search_settings import Session
+from lance_duck.duck.run.parameters import numbers
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import HAS_COLLATIONS, About, about_condition
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.nearest import DISTANCE, QUERY
+from lance_duck.duck.user_scope import call_as_user, user_variable
 from lance_duck.errors import LanceDuckError
 
 MOST_QUERIES: Final = 100_000
@@ -37,91 +36,83 @@ _SAME: Final = re.compile(
 )
 """Types whose values are the same after a way through Arrow."""
 _FRAMES: Final = ("pandas", "polars")
-_NUMBERS: Final = count()
 
 
-class NearestJoin:
-    """Runs LATERAL searches for the statements of one connection.
+def run(asked: LateralNearest, request: Request, database: Database) -> Rewriting | None:
+    """Put what a search for all rows found in the place of both tables; None where DuckDB has to search by itself."""
+    inner = asked.inner
+    free = request.is_free(inner.start, inner.end) and request.is_free(asked.start, asked.end)
+    if not free or database.session.settings.nearest == "off" or not database.names.are_ours(inner.name, later=False):
+        return None
+    try:
+        return _Lateral(asked, request, database).rewriting()
+    except (NotFoundHere, LanceDuckError):
+        return None
 
-    Args:
-        native: DuckDB's connection.
-        catalog: Its tables.
-        names: What names mean on it.
-        session: Its settings.
-    """
 
-    def __init__(
-        self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names, session: Session
-    ) -> None:
-        self._native = native
-        self._catalog = catalog
-        self._names = names
-        self._session = session
+@dataclass(frozen=True)
+class _Lateral:
+    """The searches of one statement."""
 
-    def replaced(self, sql: str, parameters: Any) -> Replaced | None:
-        """Put what was found in the place of the tables; None where the statement asks for nothing of the kind."""
-        asked = lateral_nearest(sql)
-        if asked is None or self._session.settings.nearest == "off":
-            return None
-        if not self._names.are_ours(asked.inner.name, later=False):
-            return None
-        try:
-            return self._replaced(sql, asked, parameters)
-        except (NotFoundHere, LanceDuckError):
-            return None
+    asked: LateralNearest
+    request: Request
+    database: Database
 
-    def _replaced(self, sql: str, asked: LateralNearest, parameters: Any) -> Replaced | None:
-        inner = asked.inner
-        handle = self._catalog.find(inner.name[-1])
+    def rewriting(self) -> Rewriting | None:
+        """Search.
+
+        Raises:
+            NotFoundHere: DuckDB has to do it.
+        """
+        asked, inner, given, names = self.asked, self.asked.inner, self.request.given, self.database.names
+        handle = self.database.catalog.find(inner.name[-1])
         if handle is None:
             return None
         dataset = handle.current()
         field = vector_column(dataset, inner.column)
         if field is None:
             return None
-        given = Given((), parameters)
         values = [given.value(key) for key in inner.where_keys]
         about = About.ORDER | about_condition(inner.where, inner.where_columns, dataset.schema, values)
-        if not self._names.dialect(inner.name, later=False).is_usual(about | About.TEXTS):
+        if not names.dialect(inner.name, later=False).is_usual(about | About.TEXTS):
             return None  # the other table loses the order of its texts on the way through Arrow
-        queries = self._queries(sql, asked)
+        queries = self._queries()
         vectors = _distinct(queries, str(inner.vector), field.type.list_size)
-        ask = self._ask(asked, field.name, vectors, given)
-        found = candidates(dataset, ask)
-        which = found.column(QUERY)
-        found = found.drop_columns([QUERY]).append_column(FOR, vectors.take(which.combine_chunks()))
-        number = next(_NUMBERS)
-        rows, others = f"__lance_nearest_rows_{number}", f"__lance_queries_{number}"
+        ask = self._ask(field.name, vectors)
+        nearest = candidates(dataset, ask)
+        which = nearest.column(QUERY)
+        nearest = nearest.drop_columns([QUERY]).append_column(FOR, vectors.take(which.combine_chunks()))
+        rows, others = self.database.tables.add(nearest), self.database.tables.add(queries)
         columns = ", ".join(map(quoted, ask.schema(dataset).names))
         place = (
-            f'(SELECT {columns} FROM (SELECT * FROM "{rows}" LIMIT {ALL_ROWS}) AS found '  # noqa: S608
+            f'(SELECT {columns} FROM (SELECT * FROM "{rows.name}" LIMIT {ALL_ROWS}) AS found '  # noqa: S608
             f"WHERE found.{FOR} = {quoted(asked.alias)}.{quoted(str(inner.vector))})"
         )
         place += "" if inner.alias is None else f" AS {quoted(inner.alias)}"
-        outer = f'(SELECT * FROM "{others}" LIMIT {ALL_ROWS})'  # noqa: S608
+        outer = f'(SELECT * FROM "{others.name}" LIMIT {ALL_ROWS})'  # noqa: S608
         outer += "" if asked.has_alias else f" AS {quoted(asked.alias)}"
-        text = sql
-        for start, end, new in sorted([(inner.start, inner.end, place), (asked.start, asked.end, outer)], reverse=True):
-            text = text[:start] + new + text[end:]
+        edits = Edit(inner.start, inner.end, place), Edit(asked.start, asked.end, outer)
         plan = ask.scanner(dataset, ask.first).explain_plan() if inner.explained else None
-        return Replaced(text, {rows: found, others: queries}, plan=plan)
+        return Rewriting(edits, (rows, others), plan=plan)
 
-    def _queries(self, sql: str, asked: LateralNearest) -> pa.Table:
+    def _queries(self) -> pa.Table:
         """Return the other table.
 
         Raises:
             NotFoundHere: It is large, cannot be read twice, or would be another one after a way through Arrow.
         """
+        asked, native = self.asked, self.database.native
         variable = None if len(asked.name) > 1 else user_variable(asked.name[0])
         frame = type(variable).__module__.split(".")[0] in _FRAMES and type(variable).__name__ == "DataFrame"
         if not (variable is None or frame or isinstance(variable, pa.Table)):
             raise NotFoundHere("a variable that may be read once")
-        text = f"SELECT * FROM {sql[asked.start : asked.end]} LIMIT {MOST_QUERIES + 1}"  # noqa: S608
+        name = self.request.statement.text[asked.start : asked.end]
+        text = f"SELECT * FROM {name} LIMIT {MOST_QUERIES + 1}"  # noqa: S608
         try:
-            relation = call_as_user(partial(self._native.sql, text), {})
+            relation = call_as_user(partial(native.sql, text))
             if not all(_SAME.fullmatch(str(type_)) for type_ in relation.types) or self._has_collations():
                 raise NotFoundHere("types that Arrow does not have")
-            table: pa.Table = call_as_user(relation.to_arrow_table, {})
+            table: pa.Table = call_as_user(relation.to_arrow_table)
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
@@ -131,10 +122,10 @@ class NearestJoin:
         return table
 
     def _has_collations(self) -> bool:
-        return bool(self._native.execute(HAS_COLLATIONS).fetchall()[0][0])
+        return bool(self.database.native.execute(HAS_COLLATIONS).fetchall()[0][0])
 
-    def _ask(self, asked: LateralNearest, column: str, vectors: pa.Array, given: Given) -> Ask:
-        inner = asked.inner
+    def _ask(self, column: str, vectors: pa.Array) -> Ask:
+        inner, given = self.asked.inner, self.request.given
         wanted = given.number(inner.limit) + given.number(inner.offset)
         if not given.number(inner.limit) or wanted > MOST // 4:
             raise NotFoundHere("more rows than a search is for")
@@ -154,7 +145,7 @@ class NearestJoin:
             inner.where,
             tuple(given.value(key) for key in inner.where_keys),
             inner.columns,
-            self._session.settings,
+            self.database.session.settings,
         )
 
 

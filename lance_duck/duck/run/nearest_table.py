@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
-from lance_duck.duck.scan_observer import WATCHES, Scan
-from lance_duck.duck.table import DuckTable
+from lance_duck.duck.tables.scan_observer import WATCHES, Scan
+from lance_duck.duck.tables.table import DuckTable
 from lance_duck.errors import InvalidInputError
 from lance_duck.redact import shown
 from lance_duck.scan.duckdb.offsets import without_offsets

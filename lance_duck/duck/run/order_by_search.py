@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 from typing import Any, Final
 
 import duckdb
@@ -14,139 +12,107 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.caller_frame import call_as_user
-from lance_duck.duck.catalog import TableCatalog, quoted
-from lance_duck.duck.handle import TableHandle
-from lance_duck.duck.names import Names
-from lance_duck.duck.rules.order_by_distance import Listed, NearestSelect, nearest_select
+from lance_duck.duck.rules.order_by_distance import NearestSelect
 from lance_duck.duck.run.candidates import MOST, Ask, NotFoundHere, candidates
+from lance_duck.duck.run.named_tables import NamedTable
 from lance_duck.duck.run.nearest_table import NearestTable
-from lance_duck.duck.run.parameters import Given, numbers
-from lance_duck.duck.run.rewritten import Replaced
-from lance_duck.duck.run.search_settings import SearchSettings, Session
+from lance_duck.duck.run.parameters import numbers
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
-from lance_duck.duck.table import DuckTable
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.types import duckdb_arrow_type
 
 ALL_ROWS: Final = (1 << 63) - 1
 ROUNDING: Final = 2.0**-22
-_NUMBERS: Final = count()
 
 
-class NearestFirst:
-    """Runs searches by ORDER BY distance for the statements of one connection.
-
-    Args:
-        native: DuckDB's connection.
-        catalog: Its tables.
-        names: What names mean on it.
-        session: Its settings.
-    """
-
-    def __init__(
-        self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names, session: Session
-    ) -> None:
-        self._native = native
-        self._catalog = catalog
-        self._names = names
-        self._session = session
-
-    def replaced(self, sql: str, parameters: Any, *, later: bool) -> Replaced | None:
-        """Put the nearest rows in the place of a table; None where the statement asks for no such rows.
-
-        Args:
-            sql: The statement.
-            parameters: Its parameters.
-            later: It will be run at some later time, perhaps repeatedly.
-        """
-        listed = Listed.of(sql)
-        asked = nearest_select(listed.text)
-        if asked is None or not self._names.are_ours(asked.name, later=later):
-            return None
-        handle = self._catalog.find(asked.name[-1])
-        if handle is None:
-            return None
-        dataset = handle.current()
-        vectors = vector_column(dataset, asked.column)
-        if vectors is None:
-            return None
-        given = Given(listed.lists, parameters)
-        work = _Work(
-            self._native, handle, dataset, vectors, asked, given, self._session.settings, self._names.constancy()
-        )
-        try:
-            about = About.ORDER | work.about_condition()
-            if not self._names.dialect(asked.name, later=later).is_usual(about):
-                raise NotFoundHere("settings give other words another meaning")
-            work.search(later=later)
-        except (NotFoundHere, LanceDuckError):
-            work.tables.clear()
-            work.edits.clear()
-        work.cast(listed.text)
-        return Replaced(listed.back(work.edited(listed.text)), work.tables) if work.edits else None
+def run(asked: NearestSelect, request: Request, database: Database) -> Rewriting | None:
+    """Put the nearest rows in the place of a table; None where the table is not ours, or has no such vectors."""
+    later = request.later
+    if not request.is_free(asked.start, asked.end) or not database.names.are_ours(asked.name, later=later):
+        return None
+    handle = database.catalog.find(asked.name[-1])
+    if handle is None:
+        return None
+    dataset = handle.current()
+    vectors = vector_column(dataset, asked.column)
+    if vectors is None:
+        return None
+    search = _Search(asked, request, database, handle, dataset, vectors)
+    try:
+        if not database.names.dialect(asked.name, later=later).is_usual(About.ORDER | search.about_condition()):
+            raise NotFoundHere("settings give other words another meaning")
+        search.prepare()
+    except (NotFoundHere, LanceDuckError):
+        search.tables.clear()
+        search.edits.clear()
+    search.cast()
+    return Rewriting(tuple(search.edits), tuple(search.tables)) if search.edits else None
 
 
 @dataclass
-class _Work:
-    """One statement.
+class _Search:
+    """The search of one statement.
 
     Attributes:
-        is_steady: Whether names and settings are still what they were.
-        tables: What new names stand for.
-        edits: Places of the text, their ends, and what stands there instead.
+        asked: What the statement asks for.
+        request: Its run.
+        database: Where it runs.
+        handle: The table.
+        dataset: The version of it that is searched now.
+        vectors: Its column of vectors, as DuckDB sees it.
+        tables: What the edited text reads.
+        edits: Of the text.
     """
 
-    native: duckdb.DuckDBPyConnection
+    asked: NearestSelect
+    request: Request
+    database: Database
     handle: TableHandle
     dataset: LanceDataset
     vectors: pa.Field
-    asked: NearestSelect
-    given: Given
-    settings: SearchSettings
-    is_steady: Callable[[], bool]
-    tables: dict[str, DuckTable | pa.Table] = field(default_factory=dict)
-    edits: list[tuple[int, int, str]] = field(default_factory=list)
+    tables: list[NamedTable] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
 
     def about_condition(self) -> About:
         """Return what the meaning of its condition depends on."""
-        values = [self.given.value(key) for key in self.asked.where_keys]
+        values = [self.request.given.value(key) for key in self.asked.where_keys]
         return about_condition(self.asked.where, self.asked.where_columns, self.dataset.schema, values)
 
-    def search(self, *, later: bool) -> None:
+    def prepare(self) -> None:
         """Put rows that may be the nearest in the place of the table.
 
         Raises:
             NotFoundHere: DuckDB has to look at all rows.
         """
-        asked = self.asked
-        later = later or asked.explained
+        asked, names = self.asked, self.database.names
+        later = self.request.later or asked.explained
         ask = self._ask(later)
-        name = f"__lance_nearest_{next(_NUMBERS)}"
-        self.tables[name] = (
-            NearestTable(self.handle.current, ask, self.is_steady) if later else candidates(self.dataset, ask)
+        rows: Any = (
+            NearestTable(self.handle.current, ask, names.constancy()) if later else candidates(self.dataset, ask)
         )
+        table = self.database.tables.add(rows)
+        self.tables.append(table)
         columns = ", ".join(quoted(each) for each in ask.schema(self.dataset).names)
         # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
-        inner = f'(SELECT {columns} FROM "{name}" LIMIT {ALL_ROWS})'  # noqa: S608
+        inner = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS})'  # noqa: S608
         place = inner if asked.alias is None else f"{inner} AS {quoted(asked.alias)}"
-        self.edits.append((asked.start, asked.end, place))
+        self.edits.append(Edit(asked.start, asked.end, place))
 
-    def cast(self, text: str) -> None:
+    def cast(self) -> None:
         """Make the vector an array where DuckDB would refuse a list."""
         if self.asked.bare is not None:
             start, end = self.asked.bare
             kind = "DOUBLE" if self.vectors.type.value_type == pa.float64() else "FLOAT"
-            self.edits.append((start, end, f"({text[start:end]}::{kind}[{self.vectors.type.list_size}])"))
-
-    def edited(self, text: str) -> str:
-        """Return the text with all that was changed."""
-        for start, end, new in sorted(self.edits, reverse=True):
-            text = text[:start] + new + text[end:]
-        return text
+            vector = self.request.statement.text[start:end]
+            self.edits.append(Edit(start, end, f"({vector}::{kind}[{self.vectors.type.list_size}])"))
 
     def _ask(self, later: bool) -> Ask:
-        asked, given, settings = self.asked, self.given, self.settings
+        asked, given, settings = self.asked, self.request.given, self.database.session.settings
         if settings.nearest == "off":
             raise NotFoundHere("it is switched off")
         wanted = given.number(asked.limit) + given.number(asked.offset)
@@ -181,21 +147,21 @@ class _Work:
         """
         if later:
             raise NotFoundHere("its vector is not known before it is run")
-        values = {name: self.given.value(key) for name, key, _ in self.asked.vector_keys}
+        values = {name: self.request.given.value(key) for name, key, _ in self.asked.vector_keys}
         try:
             text = f"SELECT v FROM ({self.asked.vector}) AS q(v)"  # noqa: S608
-            rows = call_as_user(partial(self.native.sql, text, params=values or None), {}).to_arrow_table()
+            rows = call_as_user(partial(self.database.native.sql, text, params=values or None)).to_arrow_table()
         except duckdb.InterruptException:
             raise
         except duckdb.Error as error:
             raise NotFoundHere("its vector cannot be found") from error
         if rows.num_rows != 1 or not rows.column(0)[0].is_valid:
             raise NotFoundHere("there is no vector")
-        name = f"__lance_vector_{next(_NUMBERS)}"
-        self.tables[name] = rows
+        table = self.database.tables.add(rows)
+        self.tables.append(table)
         # The parameters of the query stay, for DuckDB refuses values that nothing asks for.
         kept = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.asked.vector_keys)
-        self.edits.append((*place, f'SELECT v FROM "{name}" WHERE true{kept}'))  # noqa: S608
+        self.edits.append(Edit(*place, f'SELECT v FROM "{table.name}" WHERE true{kept}'))  # noqa: S608
         return numbers(rows.column(0)[0].as_py())
 
 

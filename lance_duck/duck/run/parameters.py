@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.duck.rules.order_by_distance import LISTED, DistanceParameter, Key
+from lance_duck.duck.rules.order_by_distance import DistanceParameter, Key
 from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.statement.lists import LISTED
 
 
 class Given:
     """Values by which a statement is run.
 
     Args:
-        lists: Lists of numbers of the text: see `Listed`.
+        lists: Lists of numbers of the text: see `LiftedText`.
         parameters: As DuckDB takes them: by position, or by name.
     """
 
     def __init__(self, lists: Sequence[str], parameters: Any) -> None:
         self._lists = lists
-        self._parameters = parameters
+        self.parameters = parameters
 
     def value(self, key: Key) -> Any:
         """Return the value of a parameter.
@@ -30,7 +31,7 @@ class Given:
         Raises:
             NotFoundHere: There is none.
         """
-        given = self._parameters
+        given = self.parameters
         if isinstance(given, Mapping) and str(key) in given:
             return given[str(key)]
         positional = isinstance(given, Sequence) and not isinstance(given, str | bytes)

@@ -8,24 +8,20 @@ each time, and is parsed once. Types of other kinds come as a table of Arrow's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from itertools import chain, count
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Final
 
-import duckdb
 import pyarrow as pa
 
-from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.catalog import TableCatalog, quoted
-from lance_duck.duck.names import Names
-from lance_duck.duck.rules.point_lookup import PlainWhere, plain_where
+from lance_duck.duck.rules.point_lookup import PlainWhere
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.order_by_search import ALL_ROWS
-from lance_duck.duck.run.parameters import Given
-from lance_duck.duck.run.rewritten import Replaced
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import about_condition
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.sql.parser import tree_from_sql
@@ -33,7 +29,6 @@ from lance_duck.scan.sql.parser import tree_from_sql
 FEW: Final = 8192
 """Rows up to which they are read first."""
 _AS_VALUES: Final = 1024
-_KEPT: Final = 256
 _TYPES: Final = {
     pa.int8(): "TINYINT",
     pa.int16(): "SMALLINT",
@@ -49,99 +44,85 @@ _TYPES: Final = {
     pa.string(): "VARCHAR",
     pa.large_string(): "VARCHAR",
 }
-_NUMBERS: Final = count()
 
 
-class RowsFirst:
-    """Runs point lookups for the statements of one connection.
+def run(asked: PlainWhere, request: Request, database: Database) -> Rewriting | None:
+    """Put few rows in the place of a table; None where no index says which they are, or they are many."""
+    if not request.is_free(asked.start, asked.end) or not database.names.are_ours(asked.name, later=False):
+        return None
+    handle = database.catalog.find(asked.name[-1])
+    try:
+        return None if handle is None else _rewriting(asked, request, database, handle.current())
+    except (NotFoundHere, LanceDuckError):
+        return None  # the statement itself will say what is wrong
+
+
+def _rewriting(asked: PlainWhere, request: Request, database: Database, dataset: LanceDataset) -> Rewriting | None:
+    values = [request.given.value(key) for key in asked.where_keys]
+    about = about_condition(asked.where, asked.where_columns, dataset.schema, values)
+    if not database.names.dialect(asked.name, later=False).is_usual(about):
+        return None
+    predicate = tree_from_sql(asked.where, dataset.schema, values or None)
+    if predicate is None:
+        return None
+    expected = dataset.index_estimate(predicate)
+    if expected is None or expected > FEW:
+        return None
+    whole = duckdb_arrow_schema(dataset.schema)
+    columns = asked.columns
+    schema = whole if columns is None else pa.schema([f for f in whole if f.name.lower() in columns])
+    rows = dataset.duckdb_reader(schema, predicate).read_all()
+    return in_place(rows, asked.start, asked.end, asked.alias, request, database)
+
+
+def in_place(
+    rows: pa.Table, start: int, end: int, alias: str | None, request: Request, database: Database
+) -> Rewriting:
+    """Put rows in the place of a part of a statement.
 
     Args:
-        native: DuckDB's connection.
-        catalog: Its tables.
-        names: What names mean on it.
+        rows: Columns in DuckDB's form.
+        start: Where the part begins: what FROM or JOIN reads.
+        end: Where it ends.
+        alias: A name that the rows get; None where the text gives one, or none is needed.
+        request: The run of the statement.
+        database: Where it runs.
     """
+    alias_text = "" if alias is None else f" AS {quoted(alias)}"
+    query = _as_values(rows, start, request)
+    if query is not None:
+        text, values = query
+        return Rewriting((Edit(start, end, f"({text}){alias_text}", values),))
+    table = database.tables.add(rows)
+    columns = ", ".join(map(quoted, rows.column_names))
+    # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
+    text = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS}){alias_text}'  # noqa: S608
+    return Rewriting((Edit(start, end, text, ()),), (table,))
 
-    def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names) -> None:
-        self._native = native
-        self._catalog = catalog
-        self._names = names
-        self._parsed: LruCache[Any] = LruCache(_KEPT)
 
-    def replaced(self, sql: str, parameters: Any) -> Replaced | None:
-        """Put few rows in the place of a table; None where no index says which they are, or they are many."""
-        asked = plain_where(sql)
-        if asked is None or not self._names.are_ours(asked.name, later=False):
-            return None
-        handle = self._catalog.find(asked.name[-1])
-        try:
-            return None if handle is None else self._replaced(sql, asked, handle.current(), parameters)
-        except (NotFoundHere, LanceDuckError):
-            return None  # the statement itself will say what is wrong
+def _as_values(rows: pa.Table, start: int, request: Request) -> tuple[str, list[Any] | dict[str, Any]] | None:
+    """Return a query for rows as values of parameters, and these.
 
-    def _replaced(self, sql: str, asked: PlainWhere, dataset: LanceDataset, parameters: Any) -> Replaced | None:
-        given = Given((), parameters)
-        values = [given.value(key) for key in asked.where_keys]
-        about = about_condition(asked.where, asked.where_columns, dataset.schema, values)
-        if not self._names.dialect(asked.name, later=False).is_usual(about):
-            return None
-        predicate = tree_from_sql(asked.where, dataset.schema, values or None)
-        if predicate is None:
-            return None
-        expected = dataset.index_estimate(predicate)
-        if expected is None or expected > FEW:
-            return None
-        whole = duckdb_arrow_schema(dataset.schema)
-        columns = asked.columns
-        schema = whole if columns is None else pa.schema([f for f in whole if f.name.lower() in columns])
-        rows = dataset.duckdb_reader(schema, predicate).read_all()
-        found = self.as_values(partial(_placed, sql, asked), rows, asked.marks, parameters)
-        if found is not None:
-            return found
-        name = f"__lance_rows_{next(_NUMBERS)}"
-        listed = ", ".join(map(quoted, schema.names))
-        # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
-        return Replaced(_placed(sql, asked, f'SELECT {listed} FROM "{name}" LIMIT {ALL_ROWS}'), {name: rows})  # noqa: S608
-
-    def as_values(
-        self, placed: Callable[[str], str], rows: pa.Table, before: int | None, parameters: Any
-    ) -> Replaced | None:
-        """Return rows as values of parameters; None where they are many or strange, or others cannot stand beside them.
-
-        Args:
-            placed: The statement with a query in the place of a table.
-            rows: Of that table.
-            before: How many `?` stand before it; None: the statement has none.
-            parameters: Of the rest of the statement.
-        """
-        types = [_type_name(field.type) for field in rows.schema]
-        if not types or None in types or rows.num_rows * sum(map(_width, rows.schema)) > _AS_VALUES:
-            return None
-        columns = [column.to_pylist() for column in rows.columns]
-        if any(map(_is_strange, chain.from_iterable(columns))):
-            return None
-        named = isinstance(parameters, Mapping)
-        marks = [f"$__lance_{i}" if named else "?" for i in range(len(columns))]
-        if parameters is not None and not named and (before is None or not isinstance(parameters, list | tuple)):
-            return None
-        one = rows.num_rows == 1
-        shape = "{}::{} AS {}" if one else "unnest({}::{}[]) AS {}"
-        text = ", ".join(map(shape.format, marks, types, map(quoted, rows.column_names)))
-        mine = [column[0] for column in columns] if one else columns
-        if isinstance(parameters, Mapping):
-            values: Any = {**parameters, **{f"__lance_{i}": value for i, value in enumerate(mine)}}
-        else:
-            own = list(parameters or ())
-            values = [*own[:before], *mine, *own[before:]] if own else mine
-        return Replaced(self._statement(placed(f"SELECT {text}")), {}, values)
-
-    def _statement(self, text: str) -> Any:
-        """Return the statement, parsed; those used last are kept."""
-
-        def parse() -> Any:
-            (statement,) = self._native.extract_statements(text)
-            return statement
-
-        return self._parsed.get(text, parse)
+    Returns:
+        None where the rows are many or strange, or other parameters cannot stand beside them.
+    """
+    types = [_type_name(field.type) for field in rows.schema]
+    if not types or None in types or rows.num_rows * sum(map(_width, rows.schema)) > _AS_VALUES:
+        return None
+    columns = [column.to_pylist() for column in rows.columns]
+    if any(map(_is_strange, chain.from_iterable(columns))):
+        return None
+    parameters = request.given.parameters
+    named = isinstance(parameters, Mapping)
+    if parameters is not None and not named and not (request.statement.marks and isinstance(parameters, list | tuple)):
+        return None
+    names = [f"__lance_{start}_{i}" for i in range(len(columns))]
+    marks = [f"${name}" if named else "?" for name in names]
+    one = rows.num_rows == 1
+    shape = "{}::{} AS {}" if one else "unnest({}::{}[]) AS {}"
+    text = "SELECT " + ", ".join(map(shape.format, marks, types, map(quoted, rows.column_names)))
+    values = [column[0] for column in columns] if one else columns
+    return text, dict(zip(names, values, strict=True)) if named else values
 
 
 def _type_name(type_: pa.DataType) -> str | None:
@@ -161,8 +142,3 @@ def _is_strange(value: Any) -> bool:
 
 def _width(field: pa.Field) -> int:
     return field.type.list_size if pa.types.is_fixed_size_list(field.type) else 1
-
-
-def _placed(sql: str, asked: PlainWhere, rows: str) -> str:
-    alias = "" if asked.alias is None else f" AS {quoted(asked.alias)}"
-    return f"{sql[: asked.start]}({rows}){alias}{sql[asked.end :]}"

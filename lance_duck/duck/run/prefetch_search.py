@@ -6,29 +6,25 @@ arguments are constants or parameters the call is a table of Arrow's instead, fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import count
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.duck.catalog import TableCatalog, quoted
-from lance_duck.duck.handle import VersionChoice
-from lance_duck.duck.names import Names
-from lance_duck.duck.nearest import DISTANCE, NearestRows
-from lance_duck.duck.rules.order_by_distance import LISTED, Listed
-from lance_duck.duck.rules.vector_call import FUNCTION, Parameter, VectorCall, vector_call
+from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.rules.vector_call import FUNCTION, Parameter, VectorCall
 from lance_duck.duck.run.candidates import NotFoundHere
-from lance_duck.duck.run.order_by_search import ALL_ROWS
 from lance_duck.duck.run.parameters import Given, numbers
-from lance_duck.duck.run.prefetch_rows import RowsFirst
-from lance_duck.duck.run.rewritten import Replaced
+from lance_duck.duck.run.prefetch_rows import in_place
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
+from lance_duck.duck.statement.lists import LISTED
+from lance_duck.duck.tables.handle import VersionChoice
+from lance_duck.duck.tables.nearest import DISTANCE, NearestRows
 from lance_duck.errors import LanceDuckError
 
 _MOST: Final = 10_000
-_NUMBERS: Final = count()
 _KINDS: Final = {
     **dict.fromkeys(("k", "nprobes", "refine_factor", "ef"), int),
     **dict.fromkeys(("table_name", "column_name", "metric", "filter", "tag", "asof"), str),
@@ -36,60 +32,36 @@ _KINDS: Final = {
 }
 
 
-class SearchFirst:
-    """Runs calls of `lance_vector_search` for the statements of one connection.
+def run(call: VectorCall, request: Request, database: Database) -> Rewriting | None:
+    """Put the rows that a call finds in its place; None where its arguments are not known."""
+    if not request.is_free(call.start, call.end):
+        return None
+    if not database.names.dialect((FUNCTION,), later=False).is_usual(About.SYNTAX):
+        return None
+    try:
+        rows = _rows(call, request.given, database.catalog)
+    except (NotFoundHere, LanceDuckError):
+        return None  # the statement itself will say what is wrong
+    return replace(in_place(rows, call.start, call.end, None, request, database), dropped=call.own)
 
-    Args:
-        catalog: Its tables.
-        names: How SQL is read on it.
-        first: Gives rows to statements.
-    """
 
-    def __init__(self, catalog: TableCatalog, names: Names, first: RowsFirst) -> None:
-        self._catalog = catalog
-        self._names = names
-        self._first = first
-
-    def replaced(self, sql: str, parameters: Any) -> Replaced | None:
-        """Put the rows found in the place of the call; None where the statement has no such call."""
-        listed = Listed.of(sql)
-        call = vector_call(listed.text)
-        if call is None or not self._names.dialect((FUNCTION,), later=False).is_usual(About.SYNTAX):
-            return None
-        try:
-            rows = self._rows(call, Given(listed.lists, parameters))
-            values = _without(call, parameters)
-        except (NotFoundHere, LanceDuckError):
-            return None  # the statement itself will say what is wrong
-
-        def placed(query: str) -> str:
-            return listed.back(f"{call.before}({query}){call.after}")
-
-        found = self._first.as_values(placed, rows, call.marks, values)
-        if found is not None:
-            return found
-        name = f"__lance_search_{next(_NUMBERS)}"
-        columns = ", ".join(map(quoted, rows.column_names))
-        # The limit, which takes no row away, keeps the rows in their order.
-        return Replaced(placed(f'SELECT {columns} FROM "{name}" LIMIT {ALL_ROWS}'), {name: rows}, values)  # noqa: S608
-
-    def _rows(self, call: VectorCall, given: Given) -> pa.Table:
-        asked = {name: _value(name, value, given) for name, value in call.arguments}
-        if asked.get("asof") is not None:
-            raise NotFoundHere("a text that DuckDB reads as a moment in the time zone of the connection")
-        choice = VersionChoice(*(asked.pop(name, None) for name in ("version", "tag", "asof")))
-        dataset = self._catalog.binder.handle(asked.pop("table_name"), choice).current()
-        options = {"filter": asked.pop("filter", None), "prefilter": asked.pop("prefilter", True) is not False}
-        nearest = {"column": asked.pop("column_name"), "q": asked.pop("query_vector"), "k": 10}
-        nearest |= {"use_index": asked.pop("use_index", True) is not False, **asked}
-        found = NearestRows(dataset, nearest, options)
-        field = dataset.schema.field(nearest["column"]) if nearest["column"] in dataset.schema.names else None
-        if field is None or not pa.types.is_fixed_size_list(field.type) or not _is_narrow(field.type.value_type):
-            raise NotFoundHere("numbers that text does not have exactly")
-        names = found.schema.names
-        if call.columns is not None:
-            names = [name for name in names if name.lower() in call.columns] or [DISTANCE]
-        return found.scanner(columns=names).to_reader().read_all()
+def _rows(call: VectorCall, given: Given, catalog: TableCatalog) -> pa.Table:
+    asked = {name: _value(name, value, given) for name, value in call.arguments}
+    if asked.get("asof") is not None:
+        raise NotFoundHere("a text that DuckDB reads as a moment in the time zone of the connection")
+    choice = VersionChoice(*(asked.pop(name, None) for name in ("version", "tag", "asof")))
+    dataset = catalog.binder.handle(asked.pop("table_name"), choice).current()
+    options = {"filter": asked.pop("filter", None), "prefilter": asked.pop("prefilter", True) is not False}
+    nearest = {"column": asked.pop("column_name"), "q": asked.pop("query_vector"), "k": 10}
+    nearest |= {"use_index": asked.pop("use_index", True) is not False, **asked}
+    found = NearestRows(dataset, nearest, options)
+    field = dataset.schema.field(nearest["column"]) if nearest["column"] in dataset.schema.names else None
+    if field is None or not pa.types.is_fixed_size_list(field.type) or not _is_narrow(field.type.value_type):
+        raise NotFoundHere("numbers that text does not have exactly")
+    names = found.schema.names
+    if call.columns is not None:
+        names = [name for name in names if name.lower() in call.columns] or [DISTANCE]
+    return found.scanner(columns=names).to_reader().read_all()
 
 
 def _is_narrow(type_: pa.DataType) -> bool:
@@ -117,16 +89,3 @@ def _value(name: str, value: Any, given: Given) -> Any:
     if name == "k" and found > _MOST:
         raise NotFoundHere("many rows")
     return found
-
-
-def _without(call: VectorCall, parameters: Any) -> Any:
-    """Return the parameters of the rest of the statement.
-
-    Raises:
-        NotFoundHere: They are not known.
-    """
-    if isinstance(parameters, Mapping):
-        return {name: value for name, value in parameters.items() if name not in call.own}
-    if parameters is None or not isinstance(parameters, list | tuple):
-        return None
-    return [value for place, value in enumerate(parameters, 1) if place not in call.own]

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.caller_frame import call_as_user, user_variable
-from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.handle import TableHandle
-from lance_duck.duck.names import Names
-from lance_duck.duck.rules.join_keys import KeyJoin, key_joins
+from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins
 from lance_duck.duck.run.key_values import keys_as
-from lance_duck.duck.run.rewritten import Replaced
+from lance_duck.duck.run.named_tables import NamedTable
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About, is_textual
-from lance_duck.duck.table import ROWS, DuckTable
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import literal, quoted
+from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.duck.tables.table import DuckTable, select_all
+from lance_duck.duck.user_scope import call_as_user, user_variable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.predicate.tree import In, Predicate
@@ -69,73 +69,63 @@ class NarrowedTable(DuckTable):
         return self._condition if self._holds() else None
 
 
-class Narrower:
-    """Narrows the statements of one connection.
+def run(asked: KeyJoins, request: Request, database: Database) -> Rewriting | None:
+    """Narrow the tables whose keys are few; None where there is none."""
+    pushdown = _Pushdown(request, database)
+    joins = [join for join in asked.joins if request.is_free(join.start, join.end) and pushdown.is_worth(join)]
+    if not joins:
+        return None
+    try:
+        return pushdown.rewriting(joins)
+    except duckdb.InterruptException:
+        raise
+    except (duckdb.Error, LanceDuckError):
+        return None  # the statement itself will say what is wrong
 
-    Args:
-        native: DuckDB's connection.
-        catalog: Its tables.
-        names: What names mean on it.
-    """
 
-    def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names) -> None:
-        self._native = native
-        self._catalog = catalog
-        self._names = names
+@dataclass(frozen=True)
+class _Pushdown:
+    """The key queries of one statement."""
 
-    def narrowed(self, sql: str, parameters: Any, *, later: bool) -> Replaced | None:
-        """Narrow what can be narrowed; None where nothing is.
+    request: Request
+    database: Database
 
-        Args:
-            sql: The statement.
-            parameters: Its parameters.
-            later: It will be run at some later time, perhaps repeatedly.
-        """
-        joins = [join for join in key_joins(sql) if self._is_worth(join, later)]
-        if not joins:
-            return None
-        try:
-            return self._narrow(sql, joins, parameters, later)
-        except (duckdb.Error, LanceDuckError) as error:
-            if isinstance(error, duckdb.InterruptException):
-                raise
-            return None  # the statement itself will say what is wrong
-
-    def _is_worth(self, join: KeyJoin, later: bool) -> bool:
-        handle = self._catalog.find(join.name[-1]) if self._catalog.is_table(join.name) else None
+    def is_worth(self, join: KeyJoin) -> bool:
+        """Return whether the table is ours, large, and has an index that finds keys."""
+        catalog, names, later = self.database.catalog, self.database.names, self.request.later
+        handle = catalog.find(join.name[-1]) if catalog.is_table(join.name) else None
         if handle is None:
             return False
         table = handle.current()
         column = _column(table, join.column)
-        if table.count_rows() < LARGE or column is None or not self._names.are_ours(join.name, later=later):
+        if table.count_rows() < LARGE or column is None or not names.are_ours(join.name, later=later):
             return False
         about = CONDITIONS | (About.TEXTS if is_textual(table.schema.field(column).type) else About(0))
-        return self._names.dialect(join.name, later=later).is_usual(about)
+        return names.dialect(join.name, later=later).is_usual(about)
 
-    def _narrow(self, sql: str, joins: Sequence[KeyJoin], parameters: Any, later: bool) -> Replaced | None:
-        run = _Runner(self._native, _Clock(), later)
+    def rewriting(self, joins: Sequence[KeyJoin]) -> Rewriting | None:
+        """Read the keys of joins, and put narrowed tables in the places of those for which they are few."""
+        run = _Runner(self.database.native, _Clock(), self.request.later)
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
-        objects = _Objects.of(run, names, self._catalog.name)
+        objects = _Objects.of(run, names, self.database.catalog.name)
         if run.in_transaction(objects.transaction):
             return None  # a query that fails would end the transaction
-        tables: dict[str, DuckTable] = {}
-        places: dict[int, tuple[KeyJoin, str]] = {}
+        tables: list[NamedTable] = []
+        edits: dict[int, Edit] = {}
         for join in joins:
-            if join.start in places or objects.has(join.name[-1]):
+            if join.start in edits or objects.has(join.name[-1]):
                 continue
-            table = self._table(join, run, objects, parameters)
-            if table is not None:
-                name = f"__lance_keys_{next(_NUMBERS)}"
-                tables[name] = table
-                places[join.start] = join, name
-        for _, (join, name) in sorted(places.items(), reverse=True):
-            alias = "" if join.alias is None else ' AS "' + join.alias.replace('"', '""') + '"'
-            sql = f'{sql[: join.start]}(SELECT * EXCLUDE ("{ROWS}") FROM "{name}"){alias}{sql[join.end :]}'  # noqa: S608
-        return Replaced(sql, tables) if tables else None
+            narrowed = self._table(join, run, objects)
+            if narrowed is not None:
+                table = self.database.tables.add(narrowed)
+                alias = "" if join.alias is None else f" AS {quoted(join.alias)}"
+                edits[join.start] = Edit(join.start, join.end, f"({select_all(table.name)}){alias}")
+                tables.append(table)
+        return Rewriting(tuple(edits.values()), tuple(tables)) if tables else None
 
-    def _table(self, join: KeyJoin, run: _Runner, objects: _Objects, parameters: Any) -> DuckTable | None:
-        handle = self._catalog.find(join.name[-1])
-        given = _given(join, parameters)
+    def _table(self, join: KeyJoin, run: _Runner, objects: _Objects) -> DuckTable | None:
+        handle = self.database.catalog.find(join.name[-1])
+        given = _given(join, self.request.given.parameters)
         if handle is None or given is None:
             return None
         table = handle.current()
@@ -165,7 +155,7 @@ class Narrower:
         """Return what the keys come from; None where it may not be read twice, or is not small."""
         tables, rows, native = [], 0, False
         for name in join.reads:
-            handle = None if objects.has(name) else self._catalog.find(name)
+            handle = None if objects.has(name) else self.database.catalog.find(name)
             if handle is not None:
                 tables.append((handle, handle.current().version))
                 rows += handle.current().count_rows()
@@ -185,7 +175,7 @@ class Narrower:
     def _holding(
         self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, given: Mapping[str, Any]
     ) -> Callable[[], bool]:
-        clock, is_steady = run.clock, self._names.constancy() if run.later else None
+        clock, is_steady = run.clock, self.database.names.constancy() if run.later else None
 
         def holds() -> bool:
             if not reading.unchanged() or not (is_steady is None or is_steady()):
@@ -193,7 +183,7 @@ class Narrower:
             if not reading.native:
                 return True
             expected = keys.transaction + _STEP * (clock.statements - keys.statements) + _WITHIN
-            with self._catalog.binder.spare_cursor() as cursor:
+            with self.database.catalog.binder.spare_cursor() as cursor:
                 try:
                     again = _Runner(cursor, clock, later=False).keys(join.keys, given)
                 except duckdb.Error:
@@ -263,7 +253,7 @@ class _Runner:
     def rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         options = {} if not parameters else {"params" if self.later else "parameters": parameters}
         method: Any = self._connection.sql if self.later else self._connection.execute
-        found: list[tuple[Any, ...]] = call_as_user(partial(method, sql, **options), {}).fetchall()
+        found: list[tuple[Any, ...]] = call_as_user(partial(method, sql, **options)).fetchall()
         self.clock.statements += 1
         return found
 
@@ -300,7 +290,7 @@ class _Objects:
 
     @classmethod
     def of(cls, run: _Runner, names: set[str], lance: str) -> _Objects:
-        listed = ", ".join("'" + name.replace("'", "''") + "'" for name in sorted(names))
+        listed = ", ".join(map(literal, sorted(names)))
         text = f"""
             SELECT txid_current(), (SELECT list((name, rows, temporary)) FROM (
                 SELECT lower(table_name) AS name, temporary,
@@ -308,7 +298,7 @@ class _Objects:
                 FROM duckdb_tables() WHERE lower(table_name) IN ({listed})
                 UNION ALL
                 SELECT lower(view_name), false, NULL FROM duckdb_views()
-                WHERE lower(view_name) IN ({listed}) AND database_name <> '{lance.replace("'", "''")}'))"""  # noqa: S608
+                WHERE lower(view_name) IN ({listed}) AND database_name <> {literal(lance)}))"""  # noqa: S608
         transaction, rows = run.rows(text)[0]
         found: dict[str, tuple[int | None, bool]] = {}
         for name, size, temporary in map(_fields, rows or []):
@@ -360,6 +350,3 @@ def _length(thing: Any, later: bool) -> int | None:
     if later or type(thing).__module__.split(".")[0] not in _FRAMES or type(thing).__name__ != "DataFrame":
         return None
     return len(thing)
-
-
-_NUMBERS: Iterator[int] = count()

@@ -1,4 +1,7 @@
-"""The text of a statement: its tokens, its placeholders, and the one SELECT that it may consist of.
+"""The text of a statement: its tokens, its clauses, its placeholders, its tree, and edits of it.
 
-You hold: SQL text. You get: tokens with offsets, numbered placeholders, a sqlglot tree. Pure; nothing asks DuckDB.
+You hold: SQL text. You get: tokens with offsets, clauses cut at them, a sqlglot tree of a SELECT, a text after edits.
+Each is found once for a text. Clauses of statements that change something are cut by tokens and left to DuckDB, for
+sqlglot misreads them; only the SELECT of a statement is parsed.
+Pure; nothing asks DuckDB for more than tokens.
 """

@@ -11,6 +11,8 @@ from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
+from lance_duck.duck.statement.lists import LISTED
+
 Node: TypeAlias = Any
 """A node of sqlglot's syntax tree."""
 
@@ -31,16 +33,17 @@ _CASTS: Final = frozenset(
 _JOINS: Final = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "SEMI", "ANTI", "OUTER"})
 
 
-def is_plain_condition(node: Node, aliases: Iterable[str]) -> bool:
+def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = False) -> bool:
     """Return whether an expression reads columns of these tables alone, and is known to give the same on every run.
 
     Args:
         node: The expression.
         aliases: Names of the tables, in lower case; each column must name its table.
+        lists: A parameter may stand for a list of numbers: see `LiftedText`.
     """
     known = set(aliases)
     for part in node.walk():
-        if not isinstance(part, _CONDITION) or not _is_known(part):
+        if not isinstance(part, _CONDITION) or not (_is_known(part) or (lists and _is_list(part))):
             return False
         if isinstance(part, exp.Column) and part.table.lower() not in known:
             return False
@@ -106,8 +109,13 @@ def _is_known(part: Node) -> bool:
         case exp.Union() | exp.Except() | exp.Intersect():
             return _has_only(part, "this", "expression", "distinct")
         case exp.Placeholder():
-            return _has_only(part, "this") and bool(part.this)
+            return _has_only(part, "this") and bool(part.this) and not _is_list(part)
     return True
+
+
+def _is_list(part: Node) -> bool:
+    """Return whether it is the parameter that stands for a list of numbers."""
+    return isinstance(part, exp.Placeholder) and str(part.this).startswith(LISTED)
 
 
 def _has_only(part: Node, *names: str) -> bool:

@@ -2,13 +2,21 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.rules.spelling import paths_in, rewrite
+from lance_duck.duck.rules import spelling
+from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.text import Statement
 
 TABLES = {("t",), ("lance", "t"), ("odd name",), ("ü",)}
 
 
 def is_table(parts: tuple[str, ...]) -> bool:
     return tuple(part.lower() for part in parts) in TABLES
+
+
+def rewrite(sql: str) -> str:
+    """Return the statement with the calls for tables of `TABLES`."""
+    proposals = spelling.find(Statement.of(sql))
+    return apply(sql, [each.edit for each in proposals if each.name is None or is_table(each.name)])
 
 
 REWRITTEN = [
@@ -58,7 +66,7 @@ REWRITTEN = [
 
 @pytest.mark.parametrize(("before", "after"), REWRITTEN)
 def test_paths_and_time_travel_become_lance_scan(before: str, after: str) -> None:
-    assert rewrite(before, is_table) == after
+    assert rewrite(before) == after
 
 
 @pytest.mark.parametrize(
@@ -83,9 +91,9 @@ def test_paths_and_time_travel_become_lance_scan(before: str, after: str) -> Non
     ],
 )
 def test_everything_else_keeps_its_bytes(sql: str) -> None:
-    assert rewrite(sql, is_table) == sql
+    assert rewrite(sql) == sql
 
 
 def test_paths_are_found_in_plain_strings_only() -> None:
     sql = "DESCRIBE 'a/x.lance'; SELECT 'b.lance/', \"c.lance\", $$d.lance$$ -- 'e.lance'"
-    assert paths_in(sql) == ["a/x.lance", "b.lance/"]
+    assert Statement.of(sql).paths == ("a/x.lance", "b.lance/")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.scan_observer import WATCHES, Scan
+from lance_duck.duck.tables.scan_observer import WATCHES, Scan
 from lance_duck.forks import Lock
 from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
 from lance_duck.scan.duckdb.offsets import without_offsets

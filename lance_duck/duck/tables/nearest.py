@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.scan_observer import WATCHES, Scan
+from lance_duck.duck.tables.scan_observer import WATCHES, Scan
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb.source import PushedScan, ScanSource
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema

@@ -29,6 +29,7 @@ class Folder:
                 where=uri,
                 remedy='give {"name": path} to make one table known by a name',
             )
+        self._local = local_path(self.uri)
         self._store: Store = open_store(self.uri, storage_options)
         self.tables()
 
@@ -42,7 +43,7 @@ class Folder:
 
     def stamp(self) -> object:
         """Return something that changes when a table comes or goes; None where only listing would tell."""
-        path = local_path(self.uri)
+        path = self._local
         try:
             return None if path is None else os.stat(path).st_mtime_ns
         except OSError:

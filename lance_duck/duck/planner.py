@@ -1,0 +1,240 @@
+"""The planner: what becomes of a statement before DuckDB runs it.
+
+    names of ours in the text? none: DuckDB gets it untouched
+    → `rules` find proposals, from the text alone, once for a text
+    → `run` carries them out, in the order of `RULES`; one whose part of the text is taken already is left out
+    → one edited text with its tables and parameters; when DuckDB refuses it, the statement as it was given
+
+A new reading of SELECT is a module in `rules`, one in `run`, and a line in `RULES`. A statement that changes a table
+would be met in `Planner.run`, before proposals are asked for: its clauses are cut by `statement.clauses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import duckdb
+
+from lance_duck.cache import LruCache
+from lance_duck.duck.explain import explained, is_explain, rows_as_statement
+from lance_duck.duck.rules import join_keys, lateral, order_by_distance, point_lookup, spelling, vector_call
+from lance_duck.duck.run import nearest_join, order_by_search, prefetch_rows, prefetch_search, semi_join_pushdown
+from lance_duck.duck.run.named_tables import NamedTable, variables
+from lance_duck.duck.run.parameters import Given
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
+from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.tables.table import DuckTable
+from lance_duck.duck.user_scope import call_as_user
+
+_CACHED: Final = 256
+
+Method = Callable[..., Any]
+"""A method of DuckDB's connection whose first argument is a statement."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A meaning that a statement may have, and how it is carried out.
+
+    Attributes:
+        find: Returns proposals from the text alone.
+        run: Carries one out; None where DuckDB has to do it by itself.
+        later: A relation, which is read at some later time, may have it, too.
+    """
+
+    find: Callable[[Statement], tuple[Any, ...]]
+    run: Callable[[Any, Request, Database], Rewriting | None]
+    later: bool
+
+
+RULES: Final = (
+    Rule(order_by_distance.find, order_by_search.run, later=True),
+    Rule(vector_call.find, prefetch_search.run, later=False),
+    Rule(point_lookup.find, prefetch_rows.run, later=False),
+    Rule(lateral.find, nearest_join.run, later=False),
+    Rule(join_keys.find, semi_join_pushdown.run, later=True),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A statement that reads less than the one it stands for.
+
+    Attributes:
+        sql: The statement, as text or parsed.
+        tables: What it reads.
+        options: Arguments of DuckDB's method besides the statement.
+        plan: How the tables came about, for EXPLAIN; None where the tables themselves tell.
+    """
+
+    sql: Any
+    tables: tuple[NamedTable, ...]
+    options: Mapping[str, Any]
+    plan: str | None
+
+
+class Planner:
+    """Plans and runs the statements of one connection.
+
+    Texts that name nothing of ours are remembered, until tables come or go.
+
+    Args:
+        database: The connection.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._parsed: LruCache[Any] = LruCache(_CACHED)
+        self._vocabulary: object = None
+        self._untouched: dict[str, bool] = {}  # whether each is an EXPLAIN
+
+    def run(self, method: Method, sql: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
+        """Run a statement.
+
+        Args:
+            method: Of DuckDB's connection.
+            sql: The statement, or several.
+            options: Further arguments.
+            later: Rows are read at some later time; None where the statement runs with several lists of parameters.
+
+        Raises:
+            duckdb.Error: DuckDB refuses the statement.
+        """
+        lifted = self._lifted(sql)
+        if lifted is None:
+            if self._untouched[sql] and later is not None:
+                return self._run(method, sql, options)
+            return call_as_user(partial(method, sql, **options))
+        statement = self._spelled(Statement.of(lifted.text), later=bool(later))
+        text = lifted.restored(apply(statement.text, statement.spelling)) if statement.spelling else sql
+        paths = {path: self._path(path) for path in statement.paths}
+        if later is None:
+            return call_as_user(partial(method, text, **options), paths)
+        plan = self._plan(statement, lifted, options, later=later)
+        if plan is None:
+            return self._run(method, text, options, paths)
+        try:
+            tables = {**paths, **variables(plan.tables)}
+            result = self._run(method, plan.sql, plan.options, tables, plan.plan)
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            try:
+                return self._run(method, text, options, paths)  # errors speak of the statement as it was given
+            except duckdb.TransactionException:
+                raise error from None  # which ended the transaction
+        self._database.tables.hold(plan.tables, result)
+        return result
+
+    def _lifted(self, sql: str) -> LiftedText | None:
+        """Return the text without its lists of numbers; None where DuckDB gets the text untouched."""
+        vocabulary = self._database.catalog.vocabulary
+        if vocabulary is not self._vocabulary or len(self._untouched) > _CACHED:
+            self._untouched.clear()
+            self._vocabulary = vocabulary
+        elif sql in self._untouched:
+            return None
+        if vocabulary.may_be_in(sql):
+            lifted = LiftedText.of(sql)
+            statement = Statement.of(lifted.text)
+            if statement.paths or not vocabulary.names.isdisjoint(statement.names):
+                return lifted
+        self._untouched[sql] = is_explain(sql)
+        return None
+
+    def _spelled(self, statement: Statement, *, later: bool) -> Statement:
+        """Return the statement with calls in place of what only catalogs spell."""
+        names = self._database.names
+        spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
+        return statement.spelled(
+            tuple(each.edit for each in spellings if each.name is None or names.are_ours(each.name, later=later))
+        )
+
+    def _path(self, path: str) -> DuckTable:
+        """Return the table at a path, for places where no call may stand."""
+        return DuckTable(self._database.catalog.path_handle(path).current, hidden=False)
+
+    def _plan(
+        self, statement: Statement, lifted: LiftedText, options: Mapping[str, Any], *, later: bool
+    ) -> Plan | None:
+        key = next((name for name in ("parameters", "params") if name in options), None)
+        parameters = None if key is None else options[key]
+        request = Request(statement, Given(lifted.lists, parameters), later)
+        for rule, proposals in zip(RULES, statement.result("proposals", _proposals), strict=True):
+            for proposal in proposals if rule.later or not later else ():
+                rewriting = rule.run(proposal, request, self._database)
+                if rewriting is not None:
+                    request.rewritings.append(rewriting)
+        if not request.rewritings:
+            return None
+        edits = request.edits
+        sql: Any = lifted.restored(apply(statement.text, (*statement.spelling, *edits)))
+        tables = tuple(table for rewriting in request.rewritings for table in rewriting.tables)
+        dropped = frozenset(name for rewriting in request.rewritings for name in rewriting.dropped)
+        values = _parameters(statement, edits, parameters, dropped)
+        if not tables and not later:
+            sql = self._parse(sql)
+        plans = [rewriting.plan for rewriting in request.rewritings if rewriting.plan is not None]
+        changed = options if values is parameters else {**options, key or "parameters": values}
+        return Plan(sql, tables, changed, "\n".join(plans) or None)
+
+    def _parse(self, text: str) -> Any:
+        """Return a statement parsed; those used last are remembered."""
+
+        def parse() -> Any:
+            (statement,) = self._database.native.extract_statements(text)
+            return statement
+
+        return self._parsed.get(text, parse)
+
+    def _run(
+        self,
+        method: Method,
+        sql: Any,
+        options: Mapping[str, Any],
+        tables: Mapping[str, Any] | None = None,
+        plan: str | None = None,
+    ) -> Any:
+        """Run a statement; to an EXPLAIN is added how Lance tables are read."""
+
+        def run(text: Any) -> Any:
+            return call_as_user(partial(method, text, **options), tables)
+
+        rows = explained(sql, lambda text: run(text).fetchall(), plan) if isinstance(sql, str) else None
+        return run(sql) if rows is None else method(rows_as_statement(rows))
+
+
+def _proposals(statement: Statement) -> tuple[tuple[Any, ...], ...]:
+    """Return what each rule finds in a statement."""
+    return tuple(rule.find(statement) for rule in RULES)
+
+
+def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dropped: frozenset[str]) -> Any:
+    """Return the parameters of an edited statement.
+
+    Args:
+        statement: As it was.
+        edits: Of its text.
+        parameters: Those that were given: by position, by name, or none.
+        dropped: Names that nothing asks for any more.
+    """
+    own = [edit for edit in sorted(edits, key=lambda edit: edit.start) if edit.values is not None]
+    if isinstance(parameters, Mapping):
+        more = {name: value for edit in own if isinstance(edit.values, Mapping) for name, value in edit.values.items()}
+        return {**{name: value for name, value in parameters.items() if name not in dropped}, **more}
+    if not own or not (parameters is None or isinstance(parameters, list | tuple)):
+        return parameters
+    values: list[Any] = []
+    given, at = list(parameters or ()), 0
+    for edit in own:
+        before = sum(mark < edit.start for mark in statement.marks)
+        within = sum(edit.start <= mark < edit.end for mark in statement.marks)
+        values += [*given[at:before], *(edit.values or ())]
+        at = before + within
+    values += given[at:]
+    return values if values or parameters is not None else None

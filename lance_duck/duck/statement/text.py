@@ -1,0 +1,189 @@
+"""One statement, or several in one text, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lance_duck.duck.statement.deterministic_sql import Node
+from lance_duck.duck.statement.edits import Edit, EditedText
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.tokens import Token, tokens_of
+
+LONGEST: Final = 20_000
+"""Characters of a statement that a rule for one SELECT reads at most."""
+_LONGEST: Final = 100_000
+_CACHED: Final = 512
+_SELECTS: Final = ("select", "from", "with")
+
+
+class Statement:
+    """The text of a statement: its tokens, its placeholders and its tree, each found once and when it is asked for.
+
+    A text is read again only after many others: see `of`.
+
+    Args:
+        text: The statement, without long lists of numbers: see `LiftedText`.
+        spelling: Edits after which a parser of SELECT understands the text.
+        tokens: Of the text; None where they are not known yet.
+    """
+
+    def __init__(self, text: str, spelling: tuple[Edit, ...] = (), tokens: tuple[Token, ...] | None = None) -> None:
+        self.text = text
+        self.spelling = spelling
+        self._results: dict[Any, Any] = {}
+        if tokens is not None:
+            self.tokens = tokens
+
+    @classmethod
+    def of(cls, text: str) -> Statement:
+        """Return the statement of a text; for the same text, as a rule, the same one."""
+        return _statement(text) if len(text) <= LONGEST else cls(text)
+
+    def spelled(self, spelling: tuple[Edit, ...]) -> Statement:
+        """Return the same statement with other edits before it is parsed."""
+        if spelling == self.spelling:
+            return self
+        statement: Statement = self.result(spelling, lambda _: Statement(self.text, spelling, self.tokens))
+        return statement
+
+    def result(self, key: Any, read: Callable[[Statement], Any]) -> Any:
+        """Return what a function reads in the statement, remembered with it; the tree is let go of afterwards."""
+        if key not in self._results:
+            self._results[key] = read(self)
+            self.__dict__.pop("tree", None)
+        return self._results[key]
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        """Tokens that are no comments; none where DuckDB cannot cut the text."""
+        return tuple(tokens_of(self.text))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Everything that may be an identifier, in lower case as DuckDB folds it."""
+        return frozenset(folded(token.name) for token in self.tokens if token.name is not None)
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """String constants that end in `.lance`, wherever they stand."""
+        return tuple(token.path for token in self.tokens if token.path is not None)
+
+    @cached_property
+    def marks(self) -> tuple[int, ...]:
+        """Places of the `?`."""
+        return tuple(token.start for token in self.tokens if token.text == "?")
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Token, ...], ...]:
+        """Tokens of each statement of the text, with the `;` that ends it."""
+        parts: list[tuple[Token, ...]] = []
+        first = 0
+        for at, token in enumerate(self.tokens, 1):
+            if token.text == ";" or at == len(self.tokens):
+                if self.tokens[first].text != ";":
+                    parts.append(self.tokens[first:at])
+                first = at
+        return tuple(parts)
+
+    @cached_property
+    def opening(self) -> Opening | None:
+        """What stands before the SELECT of the text; None where the text is not one statement with a SELECT."""
+        return Opening.of(self.parts[0]) if len(self.parts) == 1 else None
+
+    @cached_property
+    def edited(self) -> EditedText:
+        """The text with numbers ($1, $2, …) for its `?`, as the parser of SELECT reads it."""
+        edits = [
+            Edit(mark, mark + 1, f"${number}")
+            for number, mark in enumerate(self.marks, 1)
+            if not any(edit.overlaps(mark, mark + 1) for edit in self.spelling)
+        ]
+        return EditedText.of(self.text, (*self.spelling, *edits))
+
+    @cached_property
+    def tree(self) -> Node | None:
+        """Sqlglot's tree of the SELECT; None where there is none, or sqlglot does not understand it."""
+        if self.opening is None or len(self.text) > _LONGEST:
+            return None
+        try:
+            trees = [tree for tree in sqlglot.parse(self._blanked, read="duckdb") if tree is not None]
+        except (SqlglotError, RecursionError):
+            return None
+        return trees[0] if len(trees) == 1 and isinstance(trees[0], exp.Query) else None
+
+    def place(self, table: exp.Table) -> tuple[int, int]:
+        """Return where the (qualified) name of a table of the tree stands in the text: its start and its end.
+
+        Raises:
+            LookupError: The parser does not say.
+        """
+        first, last = table.parts[0].meta["start"], table.parts[-1].meta["end"]
+        return self.edited.origin(first), self.edited.origin(last) + 1
+
+    @property
+    def _blanked(self) -> str:
+        """The edited text with blanks in place of what stands before the SELECT."""
+        start = self.opening.end if self.opening is not None else 0
+        return " " * start + self.edited.text[start:]
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What stands before a SELECT: `EXPLAIN [ANALYZE]`, `CREATE TABLE … AS`, `INSERT INTO …`, or nothing.
+
+    Attributes:
+        end: Where the SELECT begins.
+        first: Its first word.
+        explained: The statement begins with EXPLAIN.
+        stores: The rows of the SELECT go into a table.
+    """
+
+    end: int
+    first: str
+    explained: bool
+    stores: bool
+
+    @classmethod
+    def of(cls, tokens: tuple[Token, ...]) -> Opening | None:
+        """Return the opening of one statement; None where no SELECT follows one of those."""
+        words = [token.word for token in tokens[:16]]
+        at = 0
+        explained = words[:1] == ["explain"]
+        if explained:
+            at = 2 if words[1:2] == ["analyze"] else 1
+        begin = at
+        if words[at : at + 1] == ["create"]:
+            at += 3 if words[at + 1 : at + 3] == ["or", "replace"] else 1
+            at += words[at : at + 1] in (["temp"], ["temporary"])
+            at = _after_name(tokens, at + 1, "as") if words[at : at + 1] == ["table"] else len(tokens)
+        elif words[at : at + 2] == ["insert", "into"]:
+            at = _after_name(tokens, at + 2, None)
+        if at >= len(tokens) or tokens[at].word not in _SELECTS:
+            return None
+        return cls(tokens[at].start, str(tokens[at].word), explained, at > begin)
+
+
+def _after_name(tokens: tuple[Token, ...], at: int, word: str | None) -> int:
+    """Return the place after a (qualified) name without quotes, and after a word; that of the end for anything else."""
+    while at < len(tokens) and tokens[at].word is not None:
+        at += 1
+        if at >= len(tokens) or tokens[at].text != ".":
+            break
+        at += 1
+    else:
+        return len(tokens)
+    if word is None:
+        return at
+    return at + 1 if at < len(tokens) and tokens[at].word == word else len(tokens)
+
+
+@lru_cache(maxsize=_CACHED)
+def _statement(text: str) -> Statement:
+    return Statement(text)

@@ -1,0 +1,63 @@
+"""The variables of the user, among which DuckDB looks for names that are no tables.
+
+DuckDB looks into the frame that calls it, and into no other. Between that of the user and DuckDB stand frames of this
+package; so a call of DuckDB is evaluated among the user's own names, as the user's own call would be.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+_NAME: Final = "__lance_call"
+_CALL: Final = compile(f"{_NAME}()", "<lance_duck>", "eval")
+_OURS: Final = ("lance_duck.duck", "lance_duck.arguments")
+"""Modules whose frames stand between the user's and DuckDB."""
+
+
+def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None) -> T:
+    """Call a function of DuckDB where it sees the variables of the nearest frame outside of this package.
+
+    Args:
+        call: Implemented in C, or a partial of such.
+        tables: More tables, by the name or path that a statement may call them.
+    """
+    frame = _user_frame()
+    names: dict[str, Any] = {_NAME: call}
+    if frame is None:
+        return eval(_CALL, {**(tables or {}), **names})  # type: ignore[no-any-return]  # noqa: S307  # a constant
+    if frame.f_locals is not frame.f_globals:
+        names = {**frame.f_locals, **names}
+    if tables:
+        names.update(tables)
+    return eval(_CALL, frame.f_globals, names)  # type: ignore[no-any-return]  # noqa: S307  # a constant
+
+
+def add_variable(frame: FrameType, name: str, value: Any) -> None:
+    """Make a table known to the call that runs in a frame: among names of `call_as_user` where it made the frame."""
+    (frame.f_locals if frame.f_code is _CALL else frame.f_globals)[name] = value
+
+
+def user_variable(name: str) -> Any:
+    """Return the value of a name, compared without case, in the nearest frame outside this package, or None."""
+    frame = _user_frame()
+    if frame is None:
+        return None
+    for scope in (frame.f_locals, frame.f_globals):
+        if name in scope:
+            return scope[name]
+        values = [value for known, value in scope.items() if isinstance(known, str) and known.lower() == name.lower()]
+        if values:
+            return values[0] if len(values) == 1 else None
+    return None
+
+
+def _user_frame() -> FrameType | None:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_OURS):
+        frame = frame.f_back
+    return frame

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.text import Statement
+
+
+def test_the_same_text_is_the_same_statement() -> None:
+    assert Statement.of("SELECT 1 AS same") is Statement.of("SELECT 1 AS same")
+
+
+@pytest.mark.parametrize(
+    ("sql", "parts"),
+    [
+        ("SELECT 1", ["SELECT 1"]),
+        ("SELECT ';'; FROM t;", ["SELECT ';' ;", "FROM t ;"]),
+        ("SELECT 1 -- ; two\n;;SELECT (SELECT 2)", ["SELECT 1 ;", "SELECT ( SELECT 2 )"]),
+        (" ; ", []),
+    ],
+)
+def test_a_text_is_split_at_semicolons_that_are_tokens(sql: str, parts: list[str]) -> None:
+    assert [" ".join(token.text for token in part) for part in Statement.of(sql).parts] == parts
+
+
+@pytest.mark.parametrize(
+    ("sql", "rest", "explained", "stores"),
+    [
+        ("SELECT 1", "SELECT 1", False, False),
+        ("/* c */ FROM t", "FROM t", False, False),
+        ("EXPLAIN ANALYZE WITH x AS (FROM t) FROM x", "WITH x AS (FROM t) FROM x", True, False),
+        ("CREATE OR REPLACE TEMP TABLE a.b AS SELECT 1", "SELECT 1", False, True),
+        ("insert into t select 1;", "select 1;", False, True),
+        ("EXPLAIN INSERT INTO t FROM s", "FROM s", True, True),
+    ],
+)
+def test_what_stands_before_a_select_is_known(sql: str, rest: str, explained: bool, stores: bool) -> None:
+    opening = Statement.of(sql).opening
+    assert opening is not None
+    assert (sql[opening.end :], opening.explained, opening.stores) == (rest, explained, stores)
+    assert Statement.of(sql).tree is not None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "",
+        "SELECT 1; SELECT 2",
+        "DELETE FROM t",
+        "CREATE VIEW v AS SELECT 1",
+        "INSERT INTO t (a) SELECT 1",
+        "PREPARE p AS FROM t",
+    ],
+)
+def test_other_statements_have_no_tree(sql: str) -> None:
+    assert Statement.of(sql).opening is None
+    assert Statement.of(sql).tree is None
+
+
+def test_names_are_folded_as_duckdb_folds_them() -> None:
+    statement = Statement.of("SELECT Ab, \"C d\", 'e' FROM Ünder -- f")
+    assert statement.names == {"select", "ab", "c d", "from", "Ünder"}
+
+
+def test_places_of_tables_are_those_of_the_text() -> None:
+    sql = "EXPLAIN SELECT ?, '?' FROM 'x.lance', ns.\"a b\" WHERE ?"
+    statement = Statement.of(sql).spelled((Edit(27, 36, "lance_scan('x.lance') AS x"),))
+    assert statement.marks == (15, 53)
+    assert statement.edited.text.startswith("EXPLAIN SELECT $1, '?' FROM lance_scan('x.lance') AS x, ns.")
+    assert statement.tree is not None
+    (table,) = (table for table in statement.tree.find_all(type(statement.tree.args["from_"].this)) if table.db)
+    start, end = statement.place(table)
+    assert sql[start:end] == 'ns."a b"'
+    assert statement.spelled(statement.spelling) is statement
+
+
+def test_a_tree_is_let_go_of_when_it_was_read() -> None:
+    statement = Statement("SELECT 1")
+    assert statement.result("parts", lambda each: len(each.tree.expressions)) == 1
+    assert "tree" not in vars(statement)
+    assert statement.result("parts", lambda _: pytest.fail("read again")) == 1
