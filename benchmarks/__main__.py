@@ -20,7 +20,17 @@ ALL = (
         "appends",
         "compaction",
     ),
-    *("indexes", "sql_indexes", "bitmaps", "zones", "vectors", "many_fragments", "spark", "first_use"),
+    *(
+        "indexes",
+        "sql_indexes",
+        "sql_statements",
+        "bitmaps",
+        "zones",
+        "vectors",
+        "many_fragments",
+        "spark",
+        "first_use",
+    ),
 )
 
 
