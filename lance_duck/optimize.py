@@ -197,14 +197,14 @@ class Compaction:
             UnsupportedError: Indices of a table with stable row ids are to be remapped later.
         """
         settings = compaction_options(options, dataset.handle.snapshot.config)
-        done = [
+        groups = [
             Rewritten(
                 r.read_version, tuple(map(fragment_from, r.old_fragments)), tuple(map(fragment_from, r.new_fragments))
             )
             for r in rewrites
         ]
-        dataset.handle.move_to(commit_rewrites(dataset.handle.snapshot, done, settings))
-        return _metrics(done)
+        dataset.handle.move_to(commit_rewrites(dataset.handle.snapshot, groups, settings))
+        return _metrics(groups)
 
 
 class AutoCleanupConfig(TypedDict):
@@ -280,7 +280,7 @@ class DatasetOptimizer:
         """
         options = OptimizeOptions(num_indices_to_merge, index_names, retrain, progress_of(progress))
         properties = properties_of(commit_message, transaction_properties)
-        self._dataset.handle.move_to(optimize_indices(self._dataset.handle.base, options, properties))
+        self._dataset.handle.move_to(optimize_indices(self._dataset.handle.base, options, properties)[0])
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
         """Have the table clean up after itself from now on; see `lance_duck.maintenance.auto_cleanup`.

@@ -40,14 +40,14 @@ def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
     """
     if snapshot.has_stable_row_ids or options.defer_index_remap or not options.remap_indices:
         return set()
-    kept: set[int] = set()
+    ids: set[int] = set()
     for segment in snapshot.indices:
         if segment.name in SYSTEM or kind_of(segment.details_type or "") or is_deferrable(segment):
             continue
         if segment.fragment_bitmap is None:
             return set(snapshot.fragments.ids())
-        kept.update(covered_fragments(snapshot, segment).tolist())
-    return kept
+        ids.update(covered_fragments(snapshot, segment).tolist())
+    return ids
 
 
 def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -19,8 +19,9 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.spark.jobs.jobs import Progress, run_jobs, slots
 from lance_duck.spark.jobs.scratch import Scratch, Shared
 from lance_duck.spark.table_ref import TableRef
-from lance_duck.verbs.indexes.create import IndexWish, rows_of
-from lance_duck.verbs.indexes.parts import PartOrder, runs_of
+from lance_duck.verbs.indexes.kinds import IndexWish
+from lance_duck.verbs.indexes.rows import rows_of, runs_of
+from lance_duck.verbs.indexes.segment_orders import SegmentOrder, SkippedIndex
 from lance_duck.verbs.indexes.training import MEMORY, Drawn, SampleOrder, trained
 from lance_duck.wire.index import IndexMetadata
 
@@ -61,32 +62,38 @@ class SegmentSplit:
 
 
 @dataclass
-class Builder:
-    """Builds the parts of one change by tasks."""
+class SegmentTasks:
+    """Tasks that write the segments of one change."""
 
     spark: SparkSession
     place: TableRef
     scratch: Scratch
-    cut: SegmentSplit
+    split: SegmentSplit
     memory: int = MEMORY
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
         self._trained: dict[str, Shared] = {}
 
-    def build(self, now: Snapshot, wish: IndexWish, order: PartOrder) -> list[IndexMetadata]:
-        """Build an order over fragments as segments over runs of them."""
-        shared = self.parameters(now, wish, order.name)
-        orders = [replace(order, fragments=run) for run in self.cut.runs(self.spark, now, order.fragments)]
-        return self.run(partial(_build, self.place, shared), orders, f"index {order.name}", self.progress)
+    def runs(self, now: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
+        """Cut fragments into runs of neighbours, for one segment each."""
+        return self.split.runs(self.spark, now, fragments) if fragments else []
 
-    def parameters(self, now: Snapshot, wish: IndexWish, name: str) -> Shared:
+    def write(
+        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]
+    ) -> list[IndexMetadata | SkippedIndex]:
+        """Carry out orders."""
+        jobs = [(order, None if wish is None else self._parameters(now, wish, order.name)) for order, wish in orders]
+        words = ", ".join(dict.fromkeys(order.name for order, _ in orders))
+        return self.run(partial(_write, self.place), jobs, f"index {words}", self.progress)
+
+    def _parameters(self, now: Snapshot, wish: IndexWish, name: str) -> Shared:
         """Return the parameters of all segments of an index, trained once where it is one of vectors."""
         if name not in self._trained:
             parameters = wish.parameters
             if wish.kind is VECTOR and now.count_rows():
-                places = _Workers(self)
-                parameters = trained(now, wish, places, places.parts, self.memory)
+                readers = _VectorTasks(self)
+                parameters = trained(now, wish, readers, readers.parts, self.memory)
             self._trained[name] = self.scratch.share(parameters)
         return self._trained[name]
 
@@ -96,20 +103,20 @@ class Builder:
             self.spark,
             work,
             jobs,
-            parallelism=self.cut.parallelism,
+            parallelism=self.split.parallelism,
             progress=progress,
             scratch=self.scratch,
             words=words,
         )
 
 
-class _Workers:
-    """Where the vectors of a sample are read: tasks of Spark."""
+class _VectorTasks:
+    """Tasks that read the vectors of a sample."""
 
-    def __init__(self, builder: Builder) -> None:
-        self._builder = builder
+    def __init__(self, tasks: SegmentTasks) -> None:
+        self._tasks = tasks
         self._left: list[Shared] = []
-        self.parts = slots(builder.spark)
+        self.parts = slots(tasks.spark)
 
     def draw(self, orders: Sequence[SampleOrder]) -> list[Drawn]:
         return self._run(_draw, orders, "sample")
@@ -118,18 +125,19 @@ class _Workers:
         return self._run(_bounds, orders, "bounds")
 
     def leave(self, orders: Sequence[SampleOrder]) -> None:
-        self._left = self._builder.run(partial(_leave, self._builder.place, self._builder.scratch), orders, "sample")
+        self._left = self._tasks.run(partial(_leave, self._tasks.place, self._tasks.scratch), orders, "sample")
 
     def sums(self, centroids: NDArray[np.float32], metric: str) -> list[Sums]:
-        shared = self._builder.scratch.share(centroids)
-        return self._builder.run(partial(_sums, shared, metric), self._left, "centroids")
+        shared = self._tasks.scratch.share(centroids)
+        return self._tasks.run(partial(_sums, shared, metric), self._left, "centroids")
 
     def _run(self, work: Any, orders: Sequence[SampleOrder], words: str) -> list[Any]:
-        return self._builder.run(partial(work, self._builder.place), orders, words)
+        return self._tasks.run(partial(work, self._tasks.place), orders, words)
 
 
-def _build(place: TableRef, shared: Shared, order: PartOrder) -> IndexMetadata:
-    return order.build(place.pinned(order.version).handle.snapshot, shared.value)
+def _write(place: TableRef, job: tuple[SegmentOrder, Shared | None]) -> IndexMetadata | SkippedIndex:
+    order, shared = job
+    return order.write(place.pinned(order.version).handle.snapshot, {} if shared is None else shared.value)
 
 
 def _draw(place: TableRef, order: SampleOrder) -> Drawn:

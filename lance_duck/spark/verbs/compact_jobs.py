@@ -91,17 +91,17 @@ def compact(
         raise InvalidInputError("groups_per_commit", expected="a whole number from 1 on", found=repr(groups_per_commit))
     place = TableRef.of(uri, storage_options)
     snapshot = place.dataset().handle.base
-    chosen = compaction_options(options, snapshot.config)
-    said = properties_of(commit_message, transaction_properties)
+    settings = compaction_options(options, snapshot.config)
+    properties = properties_of(commit_message, transaction_properties)
     with Scratch.beside(place) as scratch:
         tasks = _CompactionTasks(spark, place, scratch, parallelism, progress)
         done = compact_in_parts(
             snapshot,
-            chosen,
+            settings,
             tasks.write,
             batch=lambda groups: groups_per_commit or _batch(spark, snapshot, groups),
             follow=tasks.follow,
-            properties=said,
+            properties=properties,
         )
     if done.commits:
         refresh_views(spark, place)

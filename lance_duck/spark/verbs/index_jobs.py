@@ -6,28 +6,25 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from lance_duck.arguments import checked_call
 from lance_duck.snapshot import Snapshot
-from lance_duck.spark.jobs.index_tasks import Builder, SegmentSplit
+from lance_duck.spark.jobs.index_tasks import SegmentSplit, SegmentTasks
 from lance_duck.spark.jobs.jobs import Progress
-from lance_duck.spark.jobs.scratch import Scratch, Shared
+from lance_duck.spark.jobs.scratch import Scratch
 from lance_duck.spark.table_ref import TableRef
 from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.indexes.create import IndexWish, rows_of
+from lance_duck.verbs.indexes.create import create_index as write_index
 from lance_duck.verbs.indexes.describe import fragment_ids
 from lance_duck.verbs.indexes.optimize import OptimizeOptions
-from lance_duck.verbs.indexes.optimize_parts import MergeOrder, Order, SkippedIndex, optimize_in_parts
-from lance_duck.verbs.indexes.parts import create_in_parts, index_wish
+from lance_duck.verbs.indexes.optimize import optimize_indices as write_indices
+from lance_duck.verbs.indexes.rows import rows_of
 from lance_duck.verbs.indexes.training import MEMORY
+from lance_duck.verbs.indexes.vector import index_wish
 from lance_duck.wire.index import IndexMetadata
-
-_LEAST_ROWS: Final = 1 << 17  # of a segment: each costs every search a little
-_MOST_ROWS: Final = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -105,14 +102,14 @@ def create_index(
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()
-    cut = SegmentSplit(num_segments, fragments_per_segment, parallelism)
-    said = properties_of(commit_message, transaction_properties)
+    split = SegmentSplit(num_segments, fragments_per_segment, parallelism)
+    properties = properties_of(commit_message, transaction_properties)
     place = TableRef.of(uri, storage_options)
     snapshot = place.dataset().handle.base
     wish = index_wish(snapshot, column, kind, parameters, name, replace=replace, train=train)
     with Scratch.beside(place) as scratch:
-        builder = Builder(spark, place, scratch, cut, memory_limit, progress)
-        after, segments = create_in_parts(snapshot, wish, builder.build, said)
+        tasks = SegmentTasks(spark, place, scratch, split, memory_limit, progress)
+        after, segments = write_index(snapshot, wish, properties, tasks)
     return figures(segments[0].name, after, segments, began)
 
 
@@ -166,13 +163,13 @@ def optimize_indices(
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()
-    cut = SegmentSplit(num_segments, fragments_per_segment, parallelism)
-    said = properties_of(commit_message, transaction_properties)
+    split = SegmentSplit(num_segments, fragments_per_segment, parallelism)
+    properties = properties_of(commit_message, transaction_properties)
     place = TableRef.of(uri, storage_options)
     options = OptimizeOptions(num_indices_to_merge, index_names, retrain)
     with Scratch.beside(place) as scratch:
-        workers = _Optimizers(Builder(spark, place, scratch, cut, memory_limit, progress))
-        after, segments = optimize_in_parts(place.dataset().handle.base, options, workers, said)
+        tasks = SegmentTasks(spark, place, scratch, split, memory_limit, progress)
+        after, segments = write_indices(place.dataset().handle.base, options, properties, tasks)
     names = dict.fromkeys(segment.name for segment in segments)
     return [figures(name, after, [s for s in segments if s.name == name], began) for name in names]
 
@@ -183,28 +180,3 @@ def figures(name: str, after: Snapshot, segments: Sequence[IndexMetadata], began
     size = sum(size for segment in segments for _, size in segment.files)
     seconds = time.monotonic() - began
     return IndexFigures(name, after.version, rows_of(after, covered), len(segments), size, seconds)
-
-
-class _Optimizers:
-    """Where segments of several indexes are built: tasks of Spark."""
-
-    def __init__(self, builder: Builder) -> None:
-        self._builder = builder
-
-    def runs(self, now: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
-        return self._builder.cut.runs(self._builder.spark, now, fragments) if fragments else []
-
-    def build(
-        self, now: Snapshot, orders: Sequence[tuple[Order, IndexWish | None]]
-    ) -> list[IndexMetadata | SkippedIndex]:
-        builder = self._builder
-        jobs = [(o, None if wish is None else builder.parameters(now, wish, o.name)) for o, wish in orders]
-        return builder.run(partial(_optimize, builder.place), jobs, "indexes", builder.progress)
-
-
-def _optimize(place: TableRef, job: tuple[Order, Shared | None]) -> IndexMetadata | SkippedIndex:
-    order, shared = job
-    snapshot = place.pinned(order.version).handle.snapshot
-    if isinstance(order, MergeOrder):
-        return order.build(snapshot)
-    return order.build(snapshot, {} if shared is None else shared.value)

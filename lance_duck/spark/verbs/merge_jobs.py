@@ -35,10 +35,9 @@ from lance_duck.spark.sql.views import refresh_views
 from lance_duck.spark.table_ref import TableRef
 from lance_duck.spark.workers import map_batches
 from lance_duck.verbs.merge.builder import MergeInsertBuilder
-from lance_duck.verbs.merge.commit import commit_parts
+from lance_duck.verbs.merge.commit import MergeResult, commit_merge, joined_parts
 from lance_duck.verbs.merge.parts import MergePart, Pairs, table_keys, write_part
 from lance_duck.verbs.merge.plan import MergePlan
-from lance_duck.verbs.merge.run import MergeResult
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.key_bytes import key_bytes
@@ -131,13 +130,13 @@ class SparkMerge(MergeInsertBuilder):
             _unsupported("target_bases")
         start = self._dataset.handle.base
         source = _Source.of(self._df, start, plan)
-        kept = source.frame.persist()
+        frame = source.frame.persist()
         try:
             after, result = run_again(
                 start, lambda snapshot: self._attempt(snapshot, source), plan.retries, plan.timeout.total_seconds()
             )
         finally:
-            kept.unpersist()
+            frame.unpersist()
         self._dataset.handle.move_to(after)
         refresh_views(self._spark, self._place)
         return result
@@ -165,7 +164,8 @@ class SparkMerge(MergeInsertBuilder):
                 words=f"rows are merged into {shown(place.uri)}",
             )
             delete = _deleter(self._spark, place, snapshot, draft)
-            return commit_parts(snapshot, plan, names, parts, delete, draft, self._said)
+            merged = joined_parts(snapshot, plan, names, parts, delete)
+            return commit_merge(snapshot, merged, draft, self._said)
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,8 @@ class _Source:
         names = [field.name for field in self.schema.fields]
         columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
         with as_ours():
-            found = self.frame.select(columns).limit(FEW + 1).toArrow()
-        return None if found.num_rows > FEW else found
+            keys = self.frame.select(columns).limit(FEW + 1).toArrow()
+        return None if keys.num_rows > FEW else keys
 
 
 @dataclass(frozen=True)
@@ -264,8 +264,8 @@ class TableKeys:
             if not sought.count:
                 return
         for keys, addresses, lost in table_keys(snapshot, self.plan, fragments, sought):
-            chosen = [keys, pa.array(addresses.view(np.int64)), pa.array(lost)]
-            yield pa.record_batch(chosen, names=[KEY, ADDRESS, LOST])
+            columns = [keys, pa.array(addresses.view(np.int64)), pa.array(lost)]
+            yield pa.record_batch(columns, names=[KEY, ADDRESS, LOST])
 
 
 def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.Array:

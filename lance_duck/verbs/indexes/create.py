@@ -1,77 +1,77 @@
-"""Creating and dropping indexes."""
+"""Creating and dropping indexes: orders over fragments, carried out here or by other processes, are committed once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
-from typing import Any, Final
-from uuid import UUID
-
-import numpy as np
+from typing import Final
+from uuid import UUID, uuid4
 
 from lance_duck.arguments import is_unicode
 from lance_duck.commit import commit, run_again
 from lance_duck.commit.operations import CreateIndex
 from lance_duck.errors import IndexExistsError, InvalidInputError
-from lance_duck.index.build import build_segment, empty_segment
-from lance_duck.index.kind import BuildOptions, IndexKind
+from lance_duck.index.build import builds_by_row_id, empty_segment
+from lance_duck.index.kind import IndexKind
 from lance_duck.index.registry import kind_of
+from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.describe import segments_named
-from lance_duck.verbs.indexes.kinds import Progress, check_indexable
-from lance_duck.verbs.indexes.rows import column_path, index_rows
+from lance_duck.verbs.indexes.describe import fragment_ids, segments_named
+from lance_duck.verbs.indexes.kinds import IndexWish, check_indexable
+from lance_duck.verbs.indexes.rows import column_path, has_moved_rows
+from lance_duck.verbs.indexes.segment_orders import Here, SegmentOrder, Workers
 from lance_duck.verbs.indexes.staged_segments import MadeSegments
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 _SUFFIX: Final = "_idx"
 
 
-@dataclass(frozen=True)
-class IndexWish:
-    """An index that a user asks for.
-
-    Attributes:
-        column: Its dotted path.
-        name: None: made from the path.
-        replace: Take the place of an index of this name.
-        train: Build it of all rows; False: it covers nothing yet.
-        parameters: Of the kind.
-        uuid: Of the segment; None: a new one.
-        progress: Called with the rows that are taken in, and all rows.
-        untrained: Details of a segment that covers nothing, where such a one has no files; None: the kind builds it.
-    """
-
-    column: str
-    kind: IndexKind
-    name: str | None = None
-    replace: bool = True
-    train: bool = True
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    uuid: UUID | None = None
-    progress: Progress | None = None
-    untrained: bytes | None = None
-
-
-def create_index(snapshot: Snapshot, wish: IndexWish, properties: Mapping[str, str] | None = None) -> Snapshot:
+def create_index(
+    snapshot: Snapshot,
+    wish: IndexWish,
+    properties: Mapping[str, str] | None = None,
+    workers: Workers | None = None,
+) -> tuple[Snapshot, list[IndexMetadata]]:
     """Build an index of all rows, and commit it.
+
+    After a lost race segments that still hold are committed as they are. Of those that other processes write only
+    fragments that are others by now are built again.
+
+    Args:
+        snapshot: Version to begin with.
+        wish: What is asked for.
+        properties: Kept with the transaction.
+        workers: Write the segments; None: one segment is written here.
+
+    Returns:
+        The new version, and the segments.
 
     Raises:
         UnknownColumnError, NotIndexableError: The column is not there, or cannot have such an index.
-        IndexExistsError: The name is taken.
+        IndexExistsError: The name is taken; nothing is built then.
         CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
     """
+    change = None if workers is None else uuid4()
 
-    def attempt(now: Snapshot) -> Snapshot:
+    def attempt(now: Snapshot) -> tuple[Snapshot, list[IndexMetadata]]:
         path = column_path(now.schema, wish.column)
         check_indexable(now, path, wish.kind)
         name, replaced = settle_name(now, path, wish)
-        fragments = now.fragments.ids() if wish.train else []
         key = (name, now.schema.by_path(path).id)
-        segment = made.get(now, key, lambda: build(now, path, name, fragments, wish))
-        return made.commit(now, [segment], replaced, properties)
+        segments = made.holding(now, key)
+        if not segments or workers is not None:
+            fragments = set(now.fragments.ids()) if wish.train else set()
+            missing = sorted(fragments.difference(*map(fragment_ids, segments)))
+            if segments and builds_by_row_id(now, wish.kind) and _have_moved_rows(now, missing):
+                made.forget(segments)  # a reader that does not keep each to its fragments would find the old values
+                segments, missing = [], sorted(fragments)
+            if missing or not segments:
+                written = build(now, path, name, missing, wish, workers, change)
+                segments += [made.keep(now, key, segment) for segment in written]
+        return made.commit(now, segments, replaced, properties), segments
 
-    with MadeSegments(snapshot) as made:
+    with MadeSegments(snapshot, change) as made:
         return run_again(snapshot, attempt)
 
 
@@ -88,18 +88,39 @@ def drop_index(snapshot: Snapshot, name: str, properties: Mapping[str, str] | No
 
 
 def build(
-    snapshot: Snapshot, path: str, name: str, fragments: Iterable[int], wish: IndexWish, uuid: UUID | None = None
-) -> IndexMetadata:
-    """Write a segment over fragments."""
-    wanted = sorted(set(fragments))
-    if not wanted and wish.untrained is not None:
-        return empty_segment(snapshot, path, wish.kind, wish.untrained, name=name, uuid=_free(snapshot, wish.uuid))
-    options = BuildOptions(wish.parameters, progress=_rows_told(snapshot, wanted, wish.progress))
-    rows = index_rows(snapshot, path, wish.kind, wanted)
-    with rows:
-        return build_segment(
-            snapshot, path, wish.kind, rows, wanted, name=name, options=options, uuid=uuid or _free(snapshot, wish.uuid)
-        )
+    snapshot: Snapshot,
+    path: str,
+    name: str,
+    fragments: Iterable[int],
+    wish: IndexWish,
+    workers: Workers | None = None,
+    change: UUID | None = None,
+) -> Iterator[IndexMetadata]:
+    """Write the segments of an index over fragments, each when it is asked for.
+
+    Args:
+        snapshot: The version.
+        path: Dotted path of the column.
+        name: Of the index.
+        fragments: Ids; none: one segment that covers nothing is written here.
+        wish: What is asked for.
+        workers: Write the segments; None: one segment is written here.
+        change: In the uuids of segments that workers write.
+    """
+    ids = sorted(set(fragments))
+    uuid = None if change is None else part_uuid(change)
+    if workers is None:
+        uuid = _free(snapshot, wish.uuid)
+    if not ids and wish.untrained is not None:
+        yield empty_segment(snapshot, path, wish.kind, wish.untrained, name=name, uuid=uuid)
+        return
+    if workers is None or not ids:
+        workers, change = Here(wish.progress), None
+    order = SegmentOrder(snapshot.version, path, name, wish.kind.type_url, (), change=change, uuid=uuid)
+    runs = workers.runs(snapshot, ids) or [()]
+    for segment in workers.write(snapshot, [(replace(order, fragments=run), wish) for run in runs]):
+        assert isinstance(segment, IndexMetadata)
+        yield segment
 
 
 def settle_name(snapshot: Snapshot, path: str, wish: IndexWish) -> tuple[str, list[IndexMetadata]]:
@@ -113,37 +134,26 @@ def settle_name(snapshot: Snapshot, path: str, wish: IndexWish) -> tuple[str, li
         InvalidInputError: The name is empty, no text that can be stored, or one that the format keeps for itself.
     """
     field_id = snapshot.schema.by_path(path).id
-    found = [s for s in snapshot.indices if s.name not in SYSTEM]
+    segments = [s for s in snapshot.indices if s.name not in SYSTEM]
     name = wish.name
     if name is None:
-        name = next(n for n in _numbered(f"{path}{_SUFFIX}") if _suits(found, n, field_id, wish.kind))
+        name = next(n for n in _numbered(f"{path}{_SUFFIX}") if _suits(segments, n, field_id, wish.kind))
     elif not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
         raise InvalidInputError("name of an index", found=repr(name))
-    taken = [s for s in found if s.name == name]
-    if any(s.fields != (field_id,) for s in taken):
+    namesakes = [s for s in segments if s.name == name]
+    if any(s.fields != (field_id,) for s in namesakes):
         raise IndexExistsError(
             f"index {name!r} is there already, over another column", where=snapshot.uri, remedy="give another name"
         )
-    if taken and not wish.replace:
+    if namesakes and not wish.replace:
         raise IndexExistsError(
             f"index {name!r} is there already", where=snapshot.uri, remedy="give another name, or replace=True"
         )
-    return name, taken
+    return name, namesakes
 
 
-def rows_of(snapshot: Snapshot, fragments: Iterable[int]) -> int:
-    """Return number of living rows of fragments that are there."""
-    wanted = np.fromiter(fragments, np.int64)
-    ids, rows = np.array(snapshot.fragments.ids(), np.int64), np.array(snapshot.row_counts(), np.int64)
-    return int(rows[np.isin(ids, wanted)].sum())
-
-
-def _rows_told(snapshot: Snapshot, fragments: Sequence[int], progress: Progress | None) -> Any:
-    if progress is None:
-        return None
-    total = rows_of(snapshot, fragments)
-    progress(0, total)
-    return lambda done: progress(done, total)
+def _have_moved_rows(snapshot: Snapshot, fragments: Iterable[int]) -> bool:
+    return any(has_moved_rows(snapshot, snapshot.fragment(i)) for i in fragments)
 
 
 def _free(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:
@@ -158,7 +168,7 @@ def _numbered(name: str) -> Iterable[str]:
     yield from (f"{name}_{number}" for number in count(2))
 
 
-def _suits(found: Sequence[IndexMetadata], name: str, field_id: int, kind: IndexKind) -> bool:
+def _suits(segments: Sequence[IndexMetadata], name: str, field_id: int, kind: IndexKind) -> bool:
     """Return whether a name is free, or that of an index of this kind over this column."""
-    taken = [s for s in found if s.name == name]
-    return all(s.fields == (field_id,) and kind_of(s.details_type or "") is kind for s in taken)
+    namesakes = [s for s in segments if s.name == name]
+    return all(s.fields == (field_id,) and kind_of(s.details_type or "") is kind for s in namesakes)

@@ -106,7 +106,7 @@ class IndexDescription:
 def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:
     """Describe all indexes from the manifest, by name; those of the table itself and of unknown kinds among them."""
     rows = _row_counts(snapshot)
-    return [_described(snapshot, name, found, rows) for name, found in sorted(_by_name(snapshot).items())]
+    return [_described(snapshot, name, segments, rows) for name, segments in sorted(_by_name(snapshot).items())]
 
 
 def list_indices(snapshot: Snapshot) -> list[IndexInformation]:

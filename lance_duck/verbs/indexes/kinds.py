@@ -61,6 +61,53 @@ class IndexProgress:
         return min(self.completed / self.total, 1.0)
 
 
+@dataclass(frozen=True)
+class IndexWish:
+    """An index that a user asks for.
+
+    Attributes:
+        column: Its dotted path.
+        name: None: made from the path.
+        replace: Take the place of an index of this name.
+        train: Build it of all rows; False: it covers nothing yet.
+        parameters: Of the kind.
+        uuid: Of the segment, where there is one; None: a new one.
+        progress: Called with the rows that are taken in, and all rows.
+        untrained: Details of a segment that covers nothing, where such a one has no files; None: the kind builds it.
+    """
+
+    column: str
+    kind: IndexKind
+    name: str | None = None
+    replace: bool = True
+    train: bool = True
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    uuid: UUID | None = None
+    progress: Progress | None = None
+    untrained: bytes | None = None
+
+
+def scalar_wish(
+    column: Any,
+    index_type: Any,
+    parameters: Mapping[str, Any],
+    name: str | None = None,
+    *,
+    replace: bool = False,
+    train: bool = True,
+    uuid: str | UUID | None = None,
+    progress: Progress | None = None,
+) -> IndexWish:
+    """Return the scalar index that a user asks for; arguments are those of `vector.index_wish`.
+
+    Raises:
+        NotIndexableError, InvalidInputError: As `kind_asked`, `one_column` and `uuid_of` say.
+    """
+    kind, settings = kind_asked(index_type, parameters)
+    segment = None if uuid is None else uuid_of(uuid)
+    return IndexWish(one_column(column), kind, name, replace, train, settings, segment, progress)
+
+
 def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKind, dict[str, Any]]:
     """Return the kind and the parameters that a user means.
 
@@ -89,11 +136,11 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
             expected=error.expected,
             remedy=did_you_mean(index_type, str(error.expected).split(", ")),
         ) from error
-    chosen = {**inner, **parameters}
-    known = _KNOWN.get(kind.name)
-    if known is not None:
-        refuse_unknown(chosen, known, f"a {kind.name} index", "parameter")
-    return kind, chosen
+    settings = {**inner, **parameters}
+    names = _KNOWN.get(kind.name)
+    if names is not None:
+        refuse_unknown(settings, names, f"a {kind.name} index", "parameter")
+    return kind, settings
 
 
 def check_indexable(snapshot: Snapshot, path: str, kind: IndexKind) -> None:

@@ -11,7 +11,7 @@ from lance_duck.errors import IndexNotFoundError, InvalidInputError, Unsupported
 from lance_duck.index.catalog import catalog
 from lance_duck.index.search import open_index
 from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.indexes.create import IndexWish, create_index, drop_index
+from lance_duck.verbs.indexes.create import create_index, drop_index
 from lance_duck.verbs.indexes.describe import (
     IndexDescription,
     IndexInformation,
@@ -20,17 +20,9 @@ from lance_duck.verbs.indexes.describe import (
     list_indices,
     segments_named,
 )
-from lance_duck.verbs.indexes.kinds import (
-    IndexConfig,
-    IndexProgress,
-    Progress,
-    kind_asked,
-    one_column,
-    progress_of,
-    uuid_of,
-)
+from lance_duck.verbs.indexes.kinds import IndexConfig, IndexProgress, Progress, progress_of, scalar_wish, uuid_of
 from lance_duck.verbs.indexes.segments import commit_segments, create_uncommitted, merge_uncommitted
-from lance_duck.verbs.indexes.vector import VectorIndexChanges, is_vector_kind, vector_wish
+from lance_duck.verbs.indexes.vector import VectorIndexChanges, index_wish
 from lance_duck.verbs.public.lance_operation import Index
 
 
@@ -86,10 +78,12 @@ class IndexChanges(VectorIndexChanges):
             raise InvalidInputError(
                 "fragment_ids", where="create_scalar_index", remedy="call create_index_uncommitted(…, fragment_ids=…)"
             )
-        told = progress_of(progress, progress_callback)
-        wish = _wish(column, index_type, name, replace, train, index_uuid, told, parameters)
-        said = properties_of(commit_message, transaction_properties)
-        self.handle.move_to(create_index(self.handle.base, wish, said))
+        observer = progress_of(progress, progress_callback)
+        wish = scalar_wish(
+            column, index_type, parameters, name, replace=replace, train=train, uuid=index_uuid, progress=observer
+        )
+        properties = properties_of(commit_message, transaction_properties)
+        self.handle.move_to(create_index(self.handle.base, wish, properties)[0])
 
     def create_index_uncommitted(
         self,
@@ -127,18 +121,14 @@ class IndexChanges(VectorIndexChanges):
             UnknownColumnError, NotIndexableError, IndexExistsError: As for `create_scalar_index`.
             InvalidInputError: No fragments are given, or one that is not there.
         """
-        told = progress_of(progress, progress_callback)
-        if is_vector_kind(index_type):
-            snapshot = self.handle.base
-            wish = vector_wish(
-                *(snapshot, column, index_type, parameters, name),
-                replace=replace,
-                train=train,
-                uuid=index_uuid,
-                told=told,
-            )
-        else:
-            wish = _wish(column, index_type, name, replace, train, index_uuid, told, parameters)
+        observer = progress_of(progress, progress_callback)
+        wish = index_wish(
+            *(self.handle.base, column, index_type, parameters, name),
+            replace=replace,
+            train=train,
+            uuid=index_uuid,
+            progress=observer,
+        )
         return create_uncommitted(self.handle.base, wish, fragment_ids)
 
     def merge_existing_index_segments(self, segments: Sequence[Index]) -> Index:
@@ -174,8 +164,8 @@ class IndexChanges(VectorIndexChanges):
             InvalidInputError: No segments, one given twice, segments over another column, or that cover one fragment.
             IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
         """
-        said = properties_of(commit_message, transaction_properties)
-        self.handle.move_to(commit_segments(self.handle.base, index_name, column, segments, said))
+        properties = properties_of(commit_message, transaction_properties)
+        self.handle.move_to(commit_segments(self.handle.base, index_name, column, segments, properties))
         return self
 
     def merge_index_metadata(self, index_uuid: str, index_type: str, *arguments: Any, **more: Any) -> NoReturn:
@@ -197,8 +187,8 @@ class IndexChanges(VectorIndexChanges):
         Raises:
             IndexNotFoundError: There is none of this name.
         """
-        said = properties_of(commit_message, transaction_properties)
-        self.handle.move_to(drop_index(self.handle.base, name, said))
+        properties = properties_of(commit_message, transaction_properties)
+        self.handle.move_to(drop_index(self.handle.base, name, properties))
 
     def list_indices(self) -> list[IndexInformation]:
         """Describe each segment of each index, by name."""
@@ -237,32 +227,17 @@ class IndexChanges(VectorIndexChanges):
         """
         if with_position:
             raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}")
-        wanted = {s.uuid for s in segments_named(self.handle.snapshot, name)}
+        uuids = {s.uuid for s in segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
             asked = {uuid_of(given) for given in index_segments}
-            if not asked <= wanted:
-                missing = ", ".join(str(uuid) for uuid in asked - wanted)
+            if not asked <= uuids:
+                missing = ", ".join(str(uuid) for uuid in asked - uuids)
                 raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self.handle.snapshot.uri)
-            wanted = asked
+            uuids = asked
         for index in catalog(self.handle.snapshot).named(name):
             for ignored in index.ignored:
-                if ignored.metadata.uuid in wanted:
+                if ignored.metadata.uuid in uuids:
                     raise UnsupportedError(f"index {name!r} cannot be used", found=ignored.reason)
             for segment in index.segments:
-                if segment.uuid in wanted and len(segment.fragments):
+                if segment.uuid in uuids and len(segment.fragments):
                     open_index(self.handle.snapshot, segment).prewarm()
-
-
-def _wish(
-    column: Any,
-    index_type: Any,
-    name: str | None,
-    replace: bool,
-    train: bool,
-    uuid: str | UUID | None,
-    progress: Progress | None,
-    parameters: Mapping[str, Any],
-) -> IndexWish:
-    kind, chosen = kind_asked(index_type, parameters)
-    given = None if uuid is None else uuid_of(uuid)
-    return IndexWish(one_column(column), kind, name, replace, train, chosen, given, progress)

@@ -1,36 +1,33 @@
-"""Bringing indexes up to date: rows that no segment covers get one, and segments become fewer."""
+"""Bringing indexes up to date: rows that no segment covers get one, and segments become fewer.
+
+Jobs say what becomes of each index; their orders are carried out here or by other processes, and committed once.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from uuid import UUID, uuid4
 
 import numpy as np
 
 from lance_duck.commit import run_again
-from lance_duck.errors import (
-    FormatError,
-    IndexWarning,
-    InvalidInputError,
-    LanceDuckError,
-    NotFoundError,
-    UnsupportedError,
-)
-from lance_duck.index.build import build_segment, builds_by_row_id, merge_segments
+from lance_duck.errors import FormatError, IndexWarning, InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.index.build import builds_by_row_id
 from lance_duck.index.catalog import ColumnIndex, Segment, catalog
-from lance_duck.index.kind import BuildOptions, IndexKind
+from lance_duck.index.kind import IndexKind
 from lance_duck.index.registry import kind_of
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.storage.details import parameters_in, parameters_of
 from lance_duck.index.vector.training.imbalance import is_outgrown
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.create import rows_of
 from lance_duck.verbs.indexes.describe import segments_named
-from lance_duck.verbs.indexes.kinds import Progress
-from lance_duck.verbs.indexes.rows import index_rows
+from lance_duck.verbs.indexes.kinds import IndexWish, Progress
+from lance_duck.verbs.indexes.rows import has_moved_rows, rows_of
+from lance_duck.verbs.indexes.segment_orders import Here, SegmentOrder, SkippedIndex, Workers
 from lance_duck.verbs.indexes.staged_segments import MadeSegments
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import SYSTEM, IndexMetadata
@@ -85,31 +82,44 @@ class Job:
 
 
 def optimize_indices(
-    snapshot: Snapshot, options: OptimizeOptions, properties: Mapping[str, str] | None = None
-) -> Snapshot:
+    snapshot: Snapshot,
+    options: OptimizeOptions,
+    properties: Mapping[str, str] | None = None,
+    workers: Workers | None = None,
+) -> tuple[Snapshot, list[IndexMetadata]]:
     """Bring indexes up to date as one change; where nothing is to be done there is no new version.
 
     An index with a segment that is broken, or that is not known, is left alone with an IndexWarning; `retrain` replaces
     broken ones.
 
+    Args:
+        snapshot: Version to begin with.
+        options: What to merge, and which indexes.
+        properties: Kept with the transaction.
+        workers: Write the segments, several of new rows that are too many for one; None: they are written here.
+
+    Returns:
+        The new version, the given one where there was nothing to do; and the new segments.
+
     Raises:
         IndexNotFoundError: There is no index of a name.
         CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
     """
+    change = None if workers is None else uuid4()
+    writers = workers or Here(options.progress)
 
-    def attempt(now: Snapshot) -> Snapshot:
+    def attempt(now: Snapshot) -> tuple[Snapshot, list[IndexMetadata]]:
         jobs = plan_jobs(now, options)
-        told = _Told(options.progress, sum(rows_of(now, job.fragments) for job in jobs))
+        orders = [list(_orders(now, job, writers, change)) for job in jobs]
         segments: list[IndexMetadata] = []
         removed: list[IndexMetadata] = []
-        for job in jobs:
-            segment = _made(now, job, told, made)
-            if segment is not None:
-                segments.append(segment)
-                removed.extend(job.removed)
-        return made.commit(now, segments, removed, properties) if segments else now
+        for job, written in zip(jobs, _written(now, jobs, orders, writers, made), strict=True):
+            if written:
+                segments += written
+                removed += job.removed
+        return (made.commit(now, segments, removed, properties) if segments else now), segments
 
-    with MadeSegments(snapshot) as made:
+    with MadeSegments(snapshot, change) as made:
         return run_again(snapshot, attempt)
 
 
@@ -126,29 +136,20 @@ def plan_jobs(snapshot: Snapshot, options: OptimizeOptions) -> list[Job]:
     return jobs
 
 
-def has_moved_rows(snapshot: Snapshot, fragment: Fragment) -> bool:
-    """Return whether rows of a fragment of a table with stable row ids may have come from another one, or changed."""
-    created, updated = snapshot.created_at(fragment), snapshot.last_updated_at(fragment)
-    if created is None or updated is None:
-        return True
-    rows = snapshot.physical_rows(fragment)
-    return not np.array_equal(created.slice(0, rows), updated.slice(0, rows))
-
-
 def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: OptimizeOptions) -> Job | None:
-    found = catalog(snapshot).named(name)
+    indexes = catalog(snapshot).named(name)
     if options.retrain:
         return _retrained(snapshot, name, all_)
-    index = found[0]
-    if len(found) != 1 or index.kind is None or index.path is None or index.ignored:
-        reasons = [ignored.reason for index in found for ignored in index.ignored]
-        leave_alone(name, reasons[0] if reasons else "its segments do not belong together")
+    index = indexes[0]
+    if len(indexes) != 1 or index.kind is None or index.path is None or index.ignored:
+        reasons = [ignored.reason for index in indexes for ignored in index.ignored]
+        _leave_alone(name, reasons[0] if reasons else "its segments do not belong together")
         return None
     tail = sorted(set(snapshot.fragments.ids()).difference(index.fragments.tolist()))
     built = replace(index, segments=tuple(s for s in index.segments if s.metadata.files or len(s.fragments)))
     if not built.segments:  # only what is to be made is known so far
         return _retrained(snapshot, name, all_) if tail else None
-    merged = _chosen(snapshot, built, tail, options.merge)
+    merged = _to_merge(snapshot, built, tail, options.merge)
     if not tail and len(merged) < 2:
         return None
     model = built.segments[-1] if index.kind is VECTOR and not merged else None
@@ -156,7 +157,7 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
         try:
             open_index(snapshot, segment)
         except (FormatError, NotFoundError) as error:
-            leave_alone(name, str(error))
+            _leave_alone(name, str(error))
             return None
     removed = tuple(s.metadata for s in merged)
     opened = [open_index(snapshot, s) for s in merged] if index.kind is VECTOR else []
@@ -185,12 +186,12 @@ def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> 
     named = catalog(snapshot).named(name)
     path = next((index.path for index in named), None)
     if kind is None or path is None:
-        leave_alone(name, f"an index of kind {first.details_type!r} over {path!r} cannot be built")
+        _leave_alone(name, f"an index of kind {first.details_type!r} over {path!r} cannot be built")
         return None
     return Job(name, path, kind, (), tuple(all_), tuple(snapshot.fragments.ids()))
 
 
-def _chosen(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: int | None) -> tuple[Segment, ...]:
+def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: int | None) -> tuple[Segment, ...]:
     """Return segments to merge with new rows: the newest, and those that may hold older entries of the rows.
 
     All are, where the others would name rows in another way than the new one.
@@ -200,14 +201,14 @@ def _chosen(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: 
         merge = _newest_small(snapshot, segments, tail) if tail else 0
     first = max(0, len(segments) - merge)
     stale = {s.uuid for s in segments[:first] if _may_hold(snapshot, s, tail)}
-    chosen = tuple(s for place, s in enumerate(segments) if place >= first or s.uuid in stale)
-    return segments if _would_mix(snapshot, segments, chosen, tail) else chosen
+    merged = tuple(s for place, s in enumerate(segments) if place >= first or s.uuid in stale)
+    return segments if _would_mix(snapshot, segments, merged, tail) else merged
 
 
-def _would_mix(snapshot: Snapshot, segments: Sequence[Segment], chosen: Sequence[Segment], tail: Sequence[int]) -> bool:
-    """Whether some segments would name rows by stable row id, others by address: pylance 14 refuses such an index."""
-    domains = {s.by_row_id for s in segments if s not in chosen}
-    if tail or chosen:
+def _would_mix(snapshot: Snapshot, segments: Sequence[Segment], merged: Sequence[Segment], tail: Sequence[int]) -> bool:
+    """Return whether some segments would name rows by stable row id, others by address, which pylance 14 refuses."""
+    domains = {s.by_row_id for s in segments if s not in merged}
+    if tail or merged:
         domains.add(builds_by_row_id(snapshot, segments[0].kind))
     return len(domains) > 1
 
@@ -244,43 +245,66 @@ def _has_changed_in_place(fragment: Fragment) -> bool:
     return len(fragment.files) > 1 or any(_TAKEN_OVER in file.fields for file in fragment.files)
 
 
-def _made(snapshot: Snapshot, job: Job, told: _Told, made: MadeSegments) -> IndexMetadata | None:
-    """Return the segment of a job; None where one of those that it merges is broken, or its kind cannot be made."""
-    key = (job.name, job.path, *(s.uuid for s in job.removed))
-    try:
-        return made.get(snapshot, key, lambda: _make(snapshot, job, told))
-    except (FormatError, NotFoundError) as error:
-        if not job.merged and not isinstance(error, UnsupportedError):
-            raise
-        leave_alone(job.name, str(error))
-        return None
-    except InvalidInputError as error:  # too few vectors to train with
-        if job.kind is not VECTOR:
-            raise
-        leave_alone(job.name, str(error))
-        return None
+def _orders(
+    now: Snapshot, job: Job, workers: Workers, change: UUID | None
+) -> Iterator[tuple[SegmentOrder, IndexWish | None]]:
+    """Yield what a job is made of: with other segments only one run of new rows is merged, the others stand alone."""
+    runs = list(workers.runs(now, job.fragments)) or [()]
+    order = SegmentOrder(now.version, job.path, job.name, job.kind.type_url, (), may_skip=True, change=change)
+    if job.merged:
+        yield replace(order, fragments=runs.pop(0), merged=tuple(s.uuid for s in job.merged)), None
+    model = job.model or (job.merged[0] if job.merged and job.kind is VECTOR else None)
+    wish = None
+    if model is not None:
+        order = replace(order, merged=(model.uuid,), takes_entries=False)
+    elif runs:
+        wish = IndexWish(job.path, job.kind, job.name, parameters=_parameters(now, job))
+    for run in runs:
+        yield replace(order, fragments=run), wish
 
 
-def _make(snapshot: Snapshot, job: Job, told: _Told) -> IndexMetadata:
-    rows = index_rows(snapshot, job.path, job.kind, job.fragments)
-    with rows:
-        if job.model is not None:
-            options = BuildOptions(progress=told.next())
-            return merge_segments(snapshot, [job.model], rows, job.fragments, takes_entries=False, options=options)
-        if not job.merged:
-            options = BuildOptions(parameters_of_job(snapshot, job), progress=told.next())
-            return build_segment(snapshot, job.path, job.kind, rows, job.fragments, name=job.name, options=options)
-        options = BuildOptions(progress=told.next())
-        new = rows if job.fragments else None
-        return merge_segments(snapshot, job.merged, new, job.fragments, options=options)
+def _written(
+    now: Snapshot,
+    jobs: Sequence[Job],
+    orders: Sequence[Sequence[tuple[SegmentOrder, IndexWish | None]]],
+    workers: Workers,
+    made: MadeSegments,
+) -> Iterator[list[IndexMetadata]]:
+    """Yield the segments of each job, those of an earlier attempt while they hold; none for an index left as it is."""
+    held = {
+        order: made.holding(now, _key(job, order)) for job, each in zip(jobs, orders, strict=True) for order, _ in each
+    }
+    missing = [pair for each in orders for pair in each if not held[pair[0]]]
+    outcomes = iter(workers.write(now, missing) if missing else ())
+    for job, each in zip(jobs, orders, strict=True):
+        segments: list[IndexMetadata] = []
+        reasons: list[str] = []
+        for order, _ in each:
+            outcome = held[order][0] if held[order] else next(outcomes)
+            if isinstance(outcome, SkippedIndex):
+                reasons.append(outcome.reason)
+                continue
+            segments.append(outcome)
+            if not held[order]:
+                made.keep(now, _key(job, order), outcome)
+        if reasons:
+            _leave_alone(job.name, reasons[0])
+        yield [] if reasons else segments
 
 
-def parameters_of_job(snapshot: Snapshot, job: Job) -> dict[str, object]:
+def _key(job: Job, order: SegmentOrder) -> tuple[Any, ...]:
+    """Return what a segment depends on besides the values of its fragments; here a job has one segment."""
+    if order.change is None:
+        return job.name, job.path, *(s.uuid for s in job.removed)
+    return job.name, job.path, order.fragments, order.merged, order.takes_entries
+
+
+def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
     """Return parameters that a segment of an index was built with, as far as its details or its figures tell."""
     if job.kind is VECTOR:
         for metadata in reversed(job.removed):
-            if found := parameters_of(metadata.details):
-                return found
+            if parameters := parameters_of(metadata.details):
+                return parameters
     for index in catalog(snapshot).named(job.name):
         for segment in index.segments:
             try:
@@ -293,31 +317,6 @@ def parameters_of_job(snapshot: Snapshot, job: Job) -> dict[str, object]:
     return {}
 
 
-def leave_alone(name: str, reason: str) -> None:
+def _leave_alone(name: str, reason: str) -> None:
     """Say, with an IndexWarning, that an index is not changed."""
     warnings.warn(f"index {name!r} is left as it is: {reason}", IndexWarning, stacklevel=7)
-
-
-class _Told:
-    """Tells an observer of the rows of several indexes as one number."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._before = self._now = 0
-        if progress is not None and total:
-            progress(0, total)
-
-    def next(self) -> Callable[[int], None] | None:
-        """Return what the next index tells its rows to."""
-        progress = self._progress
-        if progress is None:
-            return None
-        self._before += self._now
-        self._now = 0
-
-        def tell(done: int) -> None:
-            self._now = done
-            progress(min(self._before + done, self._total), self._total)
-
-        return tell

@@ -1,10 +1,11 @@
-"""Rows that an index is built of: the values of one column, and the name of each row."""
+"""Rows that an index is built of: the values of one column, the name of each row, and how many there are where."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from lance_duck.arguments import did_you_mean, known_names
@@ -16,6 +17,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Field, Schema, split_path
 
 _BATCH_BYTES: Final = 16 << 20
@@ -69,6 +71,34 @@ def value_type(field: Field) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
+def rows_of(snapshot: Snapshot, fragments: Iterable[int]) -> int:
+    """Return number of living rows of fragments that are there."""
+    listed = np.fromiter(fragments, np.int64)
+    ids, rows = np.array(snapshot.fragments.ids(), np.int64), np.array(snapshot.row_counts(), np.int64)
+    return int(rows[np.isin(ids, listed)].sum())
+
+
+def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tuple[int, ...]]:
+    """Cut fragments into runs of neighbours with about as many living rows each; at most `count`, none empty."""
+    ids = np.array(sorted(fragments), np.int64)
+    if not len(ids):
+        return []
+    of = dict(zip(snapshot.fragments.ids(), snapshot.row_counts(), strict=True))
+    ends = np.cumsum([of.get(i, 0) + 1 for i in ids.tolist()])  # those without rows count a little, too
+    place = np.minimum((ends - 1) * max(count, 1) // ends[-1], count - 1)
+    cuts = np.flatnonzero(np.diff(place)) + 1
+    return [tuple(run.tolist()) for run in np.split(ids, cuts)]
+
+
+def has_moved_rows(snapshot: Snapshot, fragment: Fragment) -> bool:
+    """Return whether rows of a fragment of a table with stable row ids may have come from another one, or changed."""
+    created, updated = snapshot.created_at(fragment), snapshot.last_updated_at(fragment)
+    if created is None or updated is None:
+        return True
+    rows = snapshot.physical_rows(fragment)
+    return not np.array_equal(created.slice(0, rows), updated.slice(0, rows))
+
+
 def _renamed(reader: pa.RecordBatchReader, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
     type_ = schema.field(VALUE).type
     with reader:
@@ -84,12 +114,12 @@ def _stored(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def _found(fields: Iterable[Field], names: list[str]) -> Field | None:
     """Return the field that names lead to, each spelled exactly where there is such a field."""
-    found: Field | None = None
+    field: Field | None = None
     for name in names:
         here = list(fields)
-        found = next((f for f in here if f.name == name), None)
-        found = found or next((f for f in here if f.name.lower() == name.lower()), None)
-        if found is None:
+        field = next((f for f in here if f.name == name), None)
+        field = field or next((f for f in here if f.name.lower() == name.lower()), None)
+        if field is None:
             return None
-        fields = found.children
-    return found
+        fields = field.children
+    return field

@@ -13,9 +13,9 @@ from lance_duck.index.build import merge_segments
 from lance_duck.index.catalog import Segment, field_path, names_rows_by_id
 from lance_duck.index.registry import kind_of
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.create import IndexWish, build, settle_name
+from lance_duck.verbs.indexes.create import build, settle_name
 from lance_duck.verbs.indexes.describe import fragment_ids
-from lance_duck.verbs.indexes.kinds import check_indexable
+from lance_duck.verbs.indexes.kinds import IndexWish, check_indexable
 from lance_duck.verbs.indexes.rows import column_path
 from lance_duck.verbs.indexes.staged_segments import MadeSegments, narrowed, version_of
 from lance_duck.verbs.public.lance_operation import Index
@@ -35,8 +35,9 @@ def create_uncommitted(snapshot: Snapshot, wish: IndexWish, fragments: Iterable[
     path = column_path(snapshot.schema, wish.column)
     check_indexable(snapshot, path, wish.kind)
     name, _ = settle_name(snapshot, path, wish)
-    wanted = _checked(snapshot, fragments)
-    return shown_index(build(snapshot, path, name, wanted if wish.train else [], wish))
+    present = _checked(snapshot, fragments)
+    (segment,) = build(snapshot, path, name, present if wish.train else [], wish)
+    return shown_index(segment)
 
 
 def merge_uncommitted(snapshot: Snapshot, given: Sequence[Index]) -> Index:
@@ -100,27 +101,27 @@ def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMe
     for old in (s for s in now.indices if s.name == name):
         if old.fields != (field_id,):
             raise IndexExistsError(f"index {name!r} is there already, over another column", where=now.uri)
-        kept = fragment_ids(old) & present - covered
-        if not kept:
+        remaining = fragment_ids(old) & present - covered
+        if not remaining:
             replaced.append(old)
         elif fragment_ids(old) & covered:
             raise IndexExistsError(
                 f"segment {old.uuid} of index {name!r} covers more than the new segments",
                 where=now.uri,
-                found=f"fragments {sorted(kept)}",
+                found=f"fragments {sorted(remaining)}",
             )
     return replaced
 
 
 def _metadata(given: Sequence[Index]) -> list[IndexMetadata]:
-    found = [index_metadata(segment) for segment in given]
-    if not found:
+    segments = [index_metadata(segment) for segment in given]
+    if not segments:
         raise InvalidInputError("no index segments")
-    uuids = [segment.uuid for segment in found]
+    uuids = [segment.uuid for segment in segments]
     for uuid in uuids:
         if uuids.count(uuid) > 1:
             raise InvalidInputError(f"index segment {uuid} is given twice")
-    return found
+    return segments
 
 
 def _named(segments: Sequence[IndexMetadata]) -> list[IndexMetadata]:
@@ -185,9 +186,9 @@ def _check_name(name: Any) -> None:
 
 
 def _checked(snapshot: Snapshot, fragments: Iterable[int]) -> list[int]:
-    wanted = sorted({getattr(f, "fragment_id", f) for f in fragments})
+    ids = sorted({getattr(f, "fragment_id", f) for f in fragments})
     present = set(snapshot.fragments.ids())
-    for fragment_id in wanted:
+    for fragment_id in ids:
         if fragment_id not in present:
             raise InvalidInputError(f"no fragment {fragment_id}", where=snapshot.uri)
-    return wanted
+    return ids

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
@@ -21,6 +21,7 @@ from lance_duck.errors import (
     UnsupportedError,
 )
 from lance_duck.index.build import discard_segment
+from lance_duck.index.segment_uuids import sweep_parts
 from lance_duck.rows import roaring_bytes
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.describe import fragment_ids
@@ -35,6 +36,7 @@ _KNOWN: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
 @dataclass(frozen=True)
 class _Made:
     snapshot: Snapshot
+    key: Hashable
     segment: IndexMetadata
 
 
@@ -45,64 +47,48 @@ class MadeSegments:
 
     Args:
         snapshot: Version that is changed.
+        change: In the uuids of segments that other processes write; those that are not kept are deleted in any case:
+            attempts left them that were given up.
 
     Raises:
         UnsupportedError: The table may not be written, because of a flag that is not known.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, change: UUID | None = None) -> None:
         flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
-        self._made: dict[Hashable, _Made] = {}
+        self._snapshot = snapshot
+        self._change = change
+        self._made: dict[UUID, _Made] = {}
         self._committing = False
         self._committed: set[object] = set()
 
-    def get(self, snapshot: Snapshot, key: Hashable, make: Callable[[], IndexMetadata]) -> IndexMetadata:
-        """Return a segment: that of an earlier attempt, if it covers in this version what it did, else a new one.
+    def keep(self, snapshot: Snapshot, key: Hashable, segment: IndexMetadata) -> IndexMetadata:
+        """Take in a segment that was written; returns it.
 
         Args:
-            snapshot: Version of this attempt.
+            snapshot: Version that it was written of.
             key: What else the segment depends on.
-            make: Writes it.
+            segment: Not part of the table yet.
         """
-        found = self._made.pop(key, None)
-        if found is not None:
-            if len(fragment_ids(found.segment)) == len(fragment_ids(narrowed(found.segment, found.snapshot, snapshot))):
-                self._made[key] = found
-                return found.segment
-            discard_segment(found.snapshot, found.segment)
-        self._made[key] = _Made(snapshot, make())
-        return self._made[key].segment
-
-    def keep(self, snapshot: Snapshot, key: Hashable, segments: Sequence[IndexMetadata]) -> list[IndexMetadata]:
-        """Take in segments of a version that were built elsewhere; returns them."""
-        for segment in segments:
-            self._made[key, segment.uuid] = _Made(snapshot, segment)
-        return list(segments)
+        self._made[segment.uuid] = _Made(snapshot, key, segment)
+        return segment
 
     def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:
         """Return those of the segments kept under a key that cover in this version what they did; no others stay."""
-        found = []
-        for place, made in list(self._made.items()):
-            if isinstance(place, tuple) and place[0] == key and place[1] == made.segment.uuid:
-                now = narrowed(made.segment, made.snapshot, snapshot)
-                if len(fragment_ids(made.segment)) == len(fragment_ids(now)):
-                    found.append(made.segment)
-                else:
-                    self.forget([made.segment])
-        return found
+        held = []
+        for made in [made for made in self._made.values() if made.key == key]:
+            now = narrowed(made.segment, made.snapshot, snapshot)
+            if len(fragment_ids(made.segment)) == len(fragment_ids(now)):
+                held.append(made.segment)
+            else:
+                self.forget([made.segment])
+        return held
 
     def forget(self, segments: Iterable[IndexMetadata]) -> None:
         """Remove segments that are not needed after all."""
-        gone = {segment.uuid for segment in segments}
-        for place, made in list(self._made.items()):
-            if made.segment.uuid in gone:
-                del self._made[place]
-                discard_segment(made.snapshot, made.segment)
-
-    @property
-    def uuids(self) -> set[UUID]:
-        """Of all segments that are kept."""
-        return {made.segment.uuid for made in self._made.values()}
+        for segment in segments:
+            made = self._made.pop(segment.uuid)
+            discard_segment(made.snapshot, made.segment)
 
     def commit(
         self,
@@ -127,6 +113,8 @@ class MadeSegments:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._change is not None:
+            sweep_parts(self._snapshot, self._change, self._made)
         if error is not None and self._committing and not isinstance(error, _KNOWN):
             return
         for made in self._made.values():
@@ -145,8 +133,8 @@ def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> Index
     listed = fragment_ids(segment)
     fields = family(segment.fields, now.manifest.proto.fields)
     before, after = _files(built_on, listed, fields), _files(now, listed, fields)
-    kept = [i for i in sorted(listed) if i in before and i in after and before[i] == after[i]]
-    return segment if len(kept) == len(listed) else covering(segment, kept)
+    unchanged = [i for i in sorted(listed) if i in before and i in after and before[i] == after[i]]
+    return segment if len(unchanged) == len(listed) else covering(segment, unchanged)
 
 
 def covering(segment: IndexMetadata, fragments: Iterable[int]) -> IndexMetadata:
@@ -173,8 +161,8 @@ def version_of(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:
         ) from error
 
 
-def _files(snapshot: Snapshot, wanted: set[int], fields: set[int]) -> dict[int, set[tuple[int, str]]]:
-    present = wanted.intersection(snapshot.fragments.ids())
+def _files(snapshot: Snapshot, ids: set[int], fields: set[int]) -> dict[int, set[tuple[int, str]]]:
+    present = ids.intersection(snapshot.fragments.ids())
     return {i: _files_of(snapshot.fragment(i), fields) for i in present}
 
 

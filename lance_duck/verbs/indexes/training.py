@@ -1,4 +1,8 @@
-"""Training of a vector index whose vectors are read in several places: what to read where, and what it gives."""
+"""Training of a vector index whose vectors are read in several places: what to read where, and what it gives.
+
+An index of one place is trained by `index.vector.build`, which has read all vectors by then: it needs no sample that is
+read on its own. Both share the model, `index.vector.training.train`.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,8 @@ from lance_duck.index.vector.training.train import ROUNDS, SEED, apart, numbers_
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.create import IndexWish, rows_of
-from lance_duck.verbs.indexes.parts import runs_of
-from lance_duck.verbs.indexes.rows import index_rows
+from lance_duck.verbs.indexes.kinds import IndexWish
+from lance_duck.verbs.indexes.rows import index_rows, rows_of, runs_of
 
 MEMORY: Final = 2 << 30
 """Bytes of vectors that are trained with in one place."""
@@ -81,16 +84,16 @@ class SampleOrder:
         if self.positions is None:
             with index_rows(snapshot, self.path, VECTOR, self.fragments) as rows:
                 for batch in rows:
-                    found = vectors_of(batch.column(VALUE), metric=self.metric)
-                    yield found.values, found.usable
+                    vectors = vectors_of(batch.column(VALUE), metric=self.metric)
+                    yield vectors.values, vectors.usable
             return
         table = TableScan(snapshot)
         projection = table.projection([self.path])
         step = max(1, _AT_ONCE // (4 * type_.list_size))
         for first in range(0, len(self.positions), step):
             batch = table.taker.by_position(self.positions[first : first + step], projection)
-            found = vectors_of(batch.column(0), metric=self.metric)
-            yield found.values, found.usable
+            vectors = vectors_of(batch.column(0), metric=self.metric)
+            yield vectors.values, vectors.usable
 
 
 class VectorReaders(Protocol):
@@ -106,7 +109,7 @@ class VectorReaders(Protocol):
         """Read vectors, and keep the usable ones there."""
 
     def sums(self, centroids: NDArray[np.float32], metric: str) -> list[Sums]:
-        """Return sum up what was left there."""
+        """Sum up what was left there."""
 
 
 def trained(
@@ -131,19 +134,19 @@ def trained(
         InvalidInputError: There are too few vectors.
     """
     type_ = snapshot.schema.by_path(wish.column).storage_type
-    asked = VectorWish.of(wish.parameters, type_)
-    if asked.is_trained:
+    spec = VectorWish.of(wish.parameters, type_)
+    if spec.is_trained:
         return wish.parameters
-    training = _Training(snapshot, wish.column, asked, number_type(type_.value_type), places, parts, memory)
+    training = _Training(snapshot, wish.column, spec, number_type(type_.value_type), places, parts, memory)
     model = training.run()
-    found = {**wish.parameters, "num_partitions": len(model.centroids), "ivf_centroids": model.centroids}
-    if asked.centroids is None:
-        found |= {"asked_partitions": asked.asked_partitions, "trained_rows": snapshot.count_rows()}
+    parameters = {**wish.parameters, "num_partitions": len(model.centroids), "ivf_centroids": model.centroids}
+    if spec.centroids is None:
+        parameters |= {"asked_partitions": spec.asked_partitions, "trained_rows": snapshot.count_rows()}
     if model.storage == "PQ":
-        found["pq_codebook"] = model.codebook
+        parameters["pq_codebook"] = model.codebook
     elif model.storage == "SQ":
-        found["sq_bounds"] = model.bounds
-    return found
+        parameters["sq_bounds"] = model.bounds
+    return parameters
 
 
 class _Sampled:
@@ -160,8 +163,8 @@ class _Sampled:
         raise InternalError("a sample is not all vectors", expected="bounds that are known")
 
     def sample(self, count: int, seed: int) -> NDArray[Any]:
-        found = self._samples[seed]
-        return found if len(found) <= count else some_of(found, count, seed)
+        vectors = self._samples[seed]
+        return vectors if len(vectors) <= count else some_of(vectors, count, seed)
 
 
 @dataclass(frozen=True)
@@ -180,8 +183,8 @@ class _Training:
             return self._of_all()
         wish = self.wish
         if wish.storage == "SQ" and wish.bounds is None:
-            found = self.places.bounds(self._orders(None))
-            low, high = min(low for low, _ in found), max(high for _, high in found)
+            bounds = self.places.bounds(self._orders(None))
+            low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
             if low <= high:
                 wish = replace(wish, bounds=apart(low, high))
         count = wish.partitions_for(total)
@@ -203,24 +206,24 @@ class _Training:
 
     def _of_all(self) -> Model:
         with Spill() as spill:
-            kept = VectorSpill(self.memory, spill)
+            vectors = VectorSpill(self.memory, spill)
             for drawn in self.places.draw(self._orders(None)):
-                kept.add(np.zeros(int(drawn.usable.sum()), np.uint64), drawn.values[drawn.usable])
-            return train(self.wish, kept, self.item)
+                vectors.add(np.zeros(int(drawn.usable.sum()), np.uint64), drawn.values[drawn.usable])
+            return train(self.wish, vectors, self.item)
 
     def _sampled(self, wish: VectorWish, total: int, rate: int) -> _Sampled | None:
         """Read both samples, `rate` times as large as needed; None if too few vectors are usable."""
         centroids = wish.sample_rate * wish.partitions_for(total) if wish.centroids is None else 0
         codebook = wish.sample_rate << wish.bits if wish.storage == "PQ" and wish.codebook is None else 0
-        chosen = {SEED: _chosen(total, rate * centroids, SEED), SEED + 1: _chosen(total, rate * codebook, SEED + 1)}
-        positions = np.union1d(chosen[SEED], chosen[SEED + 1])
+        places = {SEED: _chosen(total, rate * centroids, SEED), SEED + 1: _chosen(total, rate * codebook, SEED + 1)}
+        positions = np.union1d(places[SEED], places[SEED + 1])
         drawn = self.places.draw(self._orders(positions)) if len(positions) else []
         values = np.concatenate([d.values for d in drawn]) if drawn else np.empty((0, wish.dim), np.float32)
         usable = np.concatenate([d.usable for d in drawn]) if drawn else np.empty(0, np.bool_)
         samples = {}
-        for seed, mine in chosen.items():
-            found = np.searchsorted(positions, mine)
-            samples[seed] = values[found[usable[found]]]
+        for seed, mine in places.items():
+            rows = np.searchsorted(positions, mine)
+            samples[seed] = values[rows[usable[rows]]]
         share = float(usable.mean()) if len(usable) else 1.0
         least = {SEED: wish.partitions_for(round(total * share)) if centroids else 0}
         least[SEED + 1] = 1 << wish.bits if codebook else 0

@@ -14,8 +14,17 @@ from lance_duck.index.vector.training.index_spec import VectorWish
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.indexes.create import IndexWish, create_index
-from lance_duck.verbs.indexes.kinds import IndexProgress, Progress, check_indexable, one_column, progress_of, uuid_of
+from lance_duck.verbs.indexes.create import create_index
+from lance_duck.verbs.indexes.kinds import (
+    IndexProgress,
+    IndexWish,
+    Progress,
+    check_indexable,
+    one_column,
+    progress_of,
+    scalar_wish,
+    uuid_of,
+)
 from lance_duck.verbs.indexes.rows import column_path
 
 _NUMBERS: Final = (
@@ -119,7 +128,7 @@ class VectorIndexChanges(TableMethods):
             raise InvalidInputError(
                 "fragment_ids", where="create_index", remedy="call create_index_uncommitted(…, fragment_ids=…)"
             )
-        given = {
+        arguments = {
             **parameters,
             "metric": metric,
             "num_partitions": num_partitions,
@@ -132,13 +141,57 @@ class VectorIndexChanges(TableMethods):
             "target_partition_size": target_partition_size,
             "skip_transpose": skip_transpose,
         }
-        told = progress_of(progress, progress_callback)
+        base, observer = self.handle.base, progress_of(progress, progress_callback)
         wish = vector_wish(
-            self.handle.base, column, index_type, given, name, replace=replace, train=train, uuid=index_uuid, told=told
+            *(base, column, index_type, arguments, name),
+            replace=replace,
+            train=train,
+            uuid=index_uuid,
+            progress=observer,
         )
-        said = properties_of(commit_message, transaction_properties)
-        self.handle.move_to(create_index(self.handle.base, wish, said))
+        properties = properties_of(commit_message, transaction_properties)
+        self.handle.move_to(create_index(base, wish, properties)[0])
         return self
+
+
+def index_wish(
+    snapshot: Snapshot,
+    column: Any,
+    index_type: Any,
+    parameters: Mapping[str, Any],
+    name: str | None = None,
+    *,
+    replace: bool = False,
+    train: bool = True,
+    uuid: str | UUID | None = None,
+    progress: Progress | None = None,
+) -> IndexWish:
+    """Return the index of any kind that a user asks for; that of vectors is checked against the table.
+
+    Args:
+        snapshot: Version of the table.
+        column: Path of the column.
+        index_type: Name of a kind, in any case, or an `IndexConfig`.
+        parameters: Of the kind, by name.
+        name: Of the index; None: made from the path.
+        replace: Whether there may be an index of this name.
+        train: Whether it is built of all rows.
+        uuid: Of the segment.
+        progress: Called with the rows that are taken in.
+
+    Raises:
+        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As `create_scalar_index` and
+            `create_index` do.
+    """
+    if is_vector_kind(index_type):
+        return vector_wish(
+            *(snapshot, column, index_type, parameters, name),
+            replace=replace,
+            train=train,
+            uuid=uuid,
+            progress=progress,
+        )
+    return scalar_wish(column, index_type, parameters, name, replace=replace, train=train, uuid=uuid, progress=progress)
 
 
 def is_vector_kind(index_type: Any) -> bool:
@@ -156,7 +209,7 @@ def vector_wish(
     replace: bool = False,
     train: bool = True,
     uuid: str | UUID | None = None,
-    told: Progress | None = None,
+    progress: Progress | None = None,
 ) -> IndexWish:
     """Return the index that a user asks for, checked against the table.
 
@@ -169,7 +222,7 @@ def vector_wish(
         replace: Likewise.
         train: Likewise.
         uuid: Of the segment.
-        told: Called with the rows that are taken in.
+        progress: Called with the rows that are taken in.
 
     Raises:
         UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As there.
@@ -182,17 +235,17 @@ def vector_wish(
             expected=", ".join(KINDS),
             remedy=did_you_mean(index_type, KINDS) or "create_scalar_index makes indexes of other kinds",
         )
-    chosen = {"index_type": index_type.upper(), **_chosen(parameters)}
+    settings = {"index_type": index_type.upper(), **_chosen(parameters)}
     type_ = snapshot.schema.by_path(path).storage_type
-    wish = VectorWish.of(chosen, type_)
-    given = None if uuid is None else uuid_of(uuid)
-    return IndexWish(path, VECTOR, name, replace, train, chosen, given, told, untrained=wish.details())
+    wish = VectorWish.of(settings, type_)
+    segment = None if uuid is None else uuid_of(uuid)
+    return IndexWish(path, VECTOR, name, replace, train, settings, segment, progress, untrained=wish.details())
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters of the kind, of all arguments."""
-    known = {"metric", "index_file_version", "skip_transpose", *_NUMBERS, *_ARRAYS, *_IDLE, *_REFUSED}
-    refuse_unknown(sorted(given), sorted(known), "a vector index", "parameter")
+    names = {"metric", "index_file_version", "skip_transpose", *_NUMBERS, *_ARRAYS, *_IDLE, *_REFUSED}
+    refuse_unknown(sorted(given), sorted(names), "a vector index", "parameter")
     for name in _REFUSED:
         if given.get(name) is not None:
             raise UnsupportedError(f"{name} of a vector index", remedy="leave it out")
@@ -204,9 +257,9 @@ def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError(
             "pq_codebook without ivf_centroids", remedy="give the centroids that it was trained with"
         )
-    found: dict[str, Any] = {"metric": "l2" if given.get("metric") is None else given["metric"]}
-    found |= {name: _whole(name, given[name]) for name in _NUMBERS if given.get(name) is not None}
-    return found | {name: given[name] for name in _ARRAYS if given.get(name) is not None}
+    settings: dict[str, Any] = {"metric": "l2" if given.get("metric") is None else given["metric"]}
+    settings |= {name: _whole(name, given[name]) for name in _NUMBERS if given.get(name) is not None}
+    return settings | {name: given[name] for name in _ARRAYS if given.get(name) is not None}
 
 
 def _whole(name: str, number: Any) -> int:

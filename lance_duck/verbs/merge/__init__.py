@@ -1,5 +1,6 @@
 """merge_insert: the source is matched with the table by keys, its rows are written, and one Update is committed.
 
-The way of a merge: `source` (read once, spilled when large) → `match` → `write` → `run` commits under `guard`, which
-keeps two writers from inserting one key. `parts` does the same in many processes, and `commit` makes one version of it.
+The way of a merge: `source` (read once, spilled when large) → `match` → `write` → a part (`run`). Where many processes
+merge, each writes a part of its own (`parts`). `commit` makes one Update of the parts, one or many, under `guard`,
+which keeps two writers from inserting one key.
 """

@@ -11,15 +11,16 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from lance_duck.arguments import checked_calls, unknown_value
-from lance_duck.commit import commit, run_again
+from lance_duck.commit import run_again
 from lance_duck.commit.committer import new_transaction
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import check_patience, transaction_properties
 from lance_duck.verbs.handle import TableMethods
+from lance_duck.verbs.merge.commit import MergeResult, commit_merge
 from lance_duck.verbs.merge.explain import explain, metrics_of
 from lance_duck.verbs.merge.plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
-from lance_duck.verbs.merge.run import MergeResult, write_merge
+from lance_duck.verbs.merge.run import write_merge
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.public.bases import target_bases
 from lance_duck.verbs.public.lance_operation import Transaction
@@ -209,15 +210,7 @@ class MergeInsertBuilder:
             options = self._options(snapshot)
             with UncommittedFiles(snapshot, options.bases) as draft:
                 merged = write_merge(snapshot, self._plan, source, options, draft)
-                draft.committing()
-                after = commit(
-                    snapshot,
-                    merged.operation,
-                    affected=merged.affected,
-                    guard=merged.guard,
-                    properties=self._said,
-                )
-            return after, merged.result
+                return commit_merge(snapshot, merged, draft, self._said)
 
         return run_again(self._dataset.handle.base, attempt, self._plan.retries, self._plan.timeout.total_seconds())
 

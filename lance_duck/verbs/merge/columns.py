@@ -117,16 +117,16 @@ def _patched(
         low, high = np.searchsorted(offsets, [first, first + batch.num_rows])
         places = np.arange(batch.num_rows)
         places[offsets[low:high].astype(np.int64) - first] = batch.num_rows + np.arange(high - low)
-        given = source.rows(sources[low:high]).select(schema.names)
-        yield _chosen(batch, given, places)
+        values = source.rows(sources[low:high]).select(schema.names)
+        yield _chosen(batch, values, places)
         first += batch.num_rows
 
 
-def _chosen(batch: pa.RecordBatch, given: pa.Table, places: NDArray[np.int64]) -> pa.RecordBatch:
-    if not given.num_rows:
+def _chosen(batch: pa.RecordBatch, values: pa.Table, places: NDArray[np.int64]) -> pa.RecordBatch:
+    if not values.num_rows:
         return batch
     columns: Sequence[pa.Array] = [
         pa.concat_arrays([old, *new.chunks]).take(pa.array(places))
-        for old, new in zip(batch.columns, given.columns, strict=True)
+        for old, new in zip(batch.columns, values.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -1,21 +1,22 @@
-"""The commit of a merge in parts: what they wrote becomes one Update."""
+"""The commit of a merge: what its parts wrote, one or many, becomes one Update."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypedDict
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.commit import commit
 from lance_duck.commit.key_filter import KeyExistenceFilter, key_filter
 from lance_duck.commit.operations import Update
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.merge.guard import InsertGuard
-from lance_duck.verbs.merge.parts import MergePart, repeated_key
-from lance_duck.verbs.merge.plan import MergePlan
-from lance_duck.verbs.merge.run import MergeResult
+from lance_duck.verbs.merge.parts import MergePart
+from lance_duck.verbs.merge.plan import MergePlan, repeated_key
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.verbs.rows.keys import KeyIndex
@@ -28,29 +29,49 @@ MOST_KEYS: Final = 1 << 24
 _UNKNOWN: Final = 1 << 16
 
 
-def commit_parts(
+class MergeResult(TypedDict):
+    """Rows that a merge inserted, updated and deleted."""
+
+    num_inserted_rows: int
+    num_updated_rows: int
+    num_deleted_rows: int
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A merge whose files are written.
+
+    Attributes:
+        operation: What is to be committed.
+        affected: By fragment, the rows that leave their places; None when rows change in place.
+        guard: Looks for inserted keys in newer versions; None when none is inserted.
+        result: What the caller gets.
+    """
+
+    operation: Update
+    affected: Mapping[int, NDArray[np.uint32]] | None
+    guard: InsertGuard | None
+    result: MergeResult
+
+
+def joined_parts(
     snapshot: Snapshot,
     plan: MergePlan,
-    columns: Sequence[str],
+    columns: Collection[str],
     parts: Sequence[MergePart],
     delete: Callable[[Offsets], Deleted],
-    draft: UncommittedFiles,
-    properties: Mapping[str, str] | None = None,
-) -> tuple[Snapshot, MergeResult]:
-    """Commit what the parts of a merge wrote.
+) -> Merged:
+    """Return what the parts of a merge come to.
 
     Args:
         snapshot: The version that is merged into.
         plan: The merge.
         columns: Names of the columns of the source.
         parts: All of them.
-        delete: Writes the deletion files of the rows that leave their place, and notes them in the draft.
-        draft: Has noted what the parts wrote.
-        properties: Of the transaction.
+        delete: Writes the deletion files of the rows that leave their place.
 
     Raises:
         InvalidInputError: A row of the table matches several rows of the source.
-        RetryableError: Another change came first: the merge is to run again, from the join on.
     """
     gone, repeated = Offsets.united([rows for part in parts for rows in (part.updated, part.deleted)])
     if repeated is not None:
@@ -66,22 +87,42 @@ def commit_parts(
         fields_for_preserving_frag_bitmap=[field.id for top in fields for field in top.walk()],
         inserted_rows=_key_filter(snapshot, plan, keys) if inserted else None,
     )
-    guard = InsertGuard(snapshot, None if keys is None else KeyIndex(keys.columns, plan.on), plan.on)
-    draft.committing()
-    after = commit(
-        snapshot, operation, affected=deleted.affected, guard=guard if inserted else None, properties=properties
-    )
-    return after, {
+    guard = None
+    if inserted:
+        guard = InsertGuard(snapshot, None if keys is None else KeyIndex(keys.columns, plan.on), plan.on)
+    result: MergeResult = {
         "num_inserted_rows": inserted,
         "num_updated_rows": sum(part.updated.count for part in parts),
         "num_deleted_rows": sum(part.deleted.count for part in parts),
     }
+    return Merged(operation, deleted.affected, guard, result)
+
+
+def commit_merge(
+    snapshot: Snapshot, merged: Merged, draft: UncommittedFiles, properties: Mapping[str, str] | None = None
+) -> tuple[Snapshot, MergeResult]:
+    """Commit a merge whose files are written.
+
+    Args:
+        snapshot: The version that is merged into.
+        merged: What was written.
+        draft: Has noted the files.
+        properties: Of the transaction.
+
+    Raises:
+        RetryableError: Another change came first: the merge is to run again, from the join on.
+    """
+    draft.committing()
+    after = commit(snapshot, merged.operation, affected=merged.affected, guard=merged.guard, properties=properties)
+    return after, merged.result
 
 
 def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
     """Return keys of all inserted rows; None: they are too many."""
     tables = [part.keys for part in parts if part.inserted]
     known = [table for table in tables if table is not None]
+    if len(tables) == 1:
+        return tables[0]
     if not known or len(known) < len(tables) or sum(table.num_rows for table in known) > MOST_KEYS:
         return None
     return pa.concat_tables(known).combine_chunks()

@@ -9,8 +9,8 @@ import pyarrow as pa
 from lance_duck.redact import shown
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.merge.commit import Merged
 from lance_duck.verbs.merge.plan import UPDATE, MergePlan
-from lance_duck.verbs.merge.run import Merged
 
 
 def explain(

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError
 from lance_duck.scan.indexes.indexed_columns import indexed_columns
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import Path
@@ -25,8 +24,10 @@ from lance_duck.verbs.merge.plan import (
     MergePlan,
     PairCondition,
     by_source_filter,
-    columns_of,
     filter_columns,
+    lost_rows,
+    matched_row,
+    repeated_key,
 )
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.keys import Codes, KeyIndex
@@ -83,7 +84,7 @@ def indexed_keys(snapshot: Snapshot, keys: KeyIndex, on: Sequence[str]) -> dict[
 
 
 @dataclass
-class _Matches:
+class _Pieces:
     updated: list[Addresses] = field(default_factory=list)
     sources: list[Codes] = field(default_factory=list)
     row_ids: list[Addresses] = field(default_factory=list)
@@ -98,7 +99,7 @@ class _Matcher:
         self._source = source
         self._keys: KeyIndex = source.keys
         self._hit = np.zeros(self._keys.count, np.bool_)
-        self._found = _Matches()
+        self._matches = _Pieces()
         self._lineage = plan.matched == UPDATE and snapshot.has_stable_row_ids
         self._unless = by_source_filter(plan, snapshot.schema)
         self._condition: PairCondition | None = None
@@ -112,13 +113,13 @@ class _Matcher:
             self._refuse_repeated()
         for batch in self._rows():
             self._take(batch)
-        found = self._found
+        pieces = self._matches
         return Matches(
-            _joined(found.updated, np.uint64),
-            _joined(found.sources, np.int64),
-            _joined(found.row_ids, np.uint64),
-            _joined(found.created_at, np.uint64),
-            _joined(found.deleted, np.uint64),
+            _joined(pieces.updated, np.uint64),
+            _joined(pieces.sources, np.int64),
+            _joined(pieces.row_ids, np.uint64),
+            _joined(pieces.created_at, np.uint64),
+            _joined(pieces.deleted, np.uint64),
             self._inserted(),
         )
 
@@ -135,21 +136,21 @@ class _Matcher:
         if self._condition is not None:
             columns += self._condition.target_columns
         table = TableScan(self._snapshot, sieve)
-        wanted = list(dict.fromkeys(columns))
+        names = list(dict.fromkeys(columns))
         use_index = self._plan.use_index
-        scan = table.plan(ScanOptions(columns=wanted, blob_handling="all_binary", use_scalar_index=use_index))
-        held: list[pa.RecordBatch] = []
+        scan = table.plan(ScanOptions(columns=names, blob_handling="all_binary", use_scalar_index=use_index))
+        batches: list[pa.RecordBatch] = []
         most, rows = max(_AT_ONCE, 2 * len(self._source)), 0
         if not self._keys.count and not self._plan.by_source_delete:
             return
         for batch in table.reader(scan):
-            held.append(batch)
+            batches.append(batch)
             rows += batch.num_rows
             if rows >= most:
-                yield pa.Table.from_batches(held)
-                held, rows = [], 0
-        if held:
-            yield pa.Table.from_batches(held)
+                yield pa.Table.from_batches(batches)
+                batches, rows = [], 0
+        if batches:
+            yield pa.Table.from_batches(batches)
 
     def _take(self, rows: pa.Table) -> None:
         codes = self._keys.find([rows.column(name) for name in self._plan.on])
@@ -159,38 +160,29 @@ class _Matcher:
             self._hit[codes[hits]] = True
             self._matched(rows, hits, self._keys.first_rows[codes[hits]], addresses)
         if self._plan.by_source_delete:
-            lost = codes < 0
-            if self._unless is not None:
-                wanted = {name: rows.column(name) for name in filter_columns(self._unless)}
-                passed = self._unless.mask(columns_of(pa.table(wanted)), len(codes))
-                lost &= np.asarray(passed)
-            self._found.deleted.append(addresses[lost])
+            lost = (codes < 0) & lost_rows(self._plan, self._unless, rows)
+            self._matches.deleted.append(addresses[lost])
 
     def _matched(self, rows: pa.Table, hits: Codes, sources: Codes, addresses: Addresses) -> None:
         if self._plan.matched == NOTHING:
             return
         if self._plan.matched == FAIL:
-            raise InvalidInputError(
-                "a source row matches a row of the table",
-                where="merge_insert",
-                expected="none, as when_matched_fail says",
-                found=self._source.key_text(int(sources[0])),
-            )
+            raise matched_row(self._source.key_text(int(sources[0])))
         if self._condition is not None:
-            passed = self._condition.mask(
+            holds = self._condition.mask(
                 self._source.rows(sources).select(list(self._condition.source_columns)),
                 rows.select(list(self._condition.target_columns)).take(pa.array(hits)),
             )
-            keep = np.asarray(passed)
-            hits, sources = hits[keep], sources[keep]
+            pairs = np.asarray(holds)
+            hits, sources = hits[pairs], sources[pairs]
         if self._plan.matched == DELETE:
-            self._found.deleted.append(addresses[hits])
+            self._matches.deleted.append(addresses[hits])
             return
-        self._found.updated.append(addresses[hits])
-        self._found.sources.append(sources)
+        self._matches.updated.append(addresses[hits])
+        self._matches.sources.append(sources)
         if self._lineage:
-            self._found.row_ids.append(rows.column(ROW_ID).to_numpy()[hits])
-            self._found.created_at.append(rows.column(CREATED_AT).to_numpy()[hits])
+            self._matches.row_ids.append(rows.column(ROW_ID).to_numpy()[hits])
+            self._matches.created_at.append(rows.column(CREATED_AT).to_numpy()[hits])
 
     def _inserted(self) -> Codes:
         if not self._plan.insert:
@@ -204,12 +196,7 @@ class _Matcher:
     def _refuse_repeated(self) -> None:
         uses_rows = self._plan.insert or self._plan.matched != NOTHING
         if uses_rows and len(self._keys.repeated):
-            raise InvalidInputError(
-                "Ambiguous merge: the source has a key more than once",
-                where="merge_insert",
-                found=self._source.key_text(int(self._keys.repeated[0])),
-                remedy="leave only one row of each key, or choose source_dedupe_behavior('first_seen')",
-            )
+            raise repeated_key(self._source.key_text(int(self._keys.repeated[0])))
 
 
 def _joined(pieces: list[NDArray[Any]], dtype: type) -> NDArray[Any]:

@@ -1,7 +1,9 @@
 """A merge in parts: each writes rows of its own, wherever it runs, and one commit brings them all.
 
 Whoever joins source and table does so by the bytes of keys (`key_bytes`); what comes of it is cut so that all pairs
-with rows of one fragment, and all source rows of one key that match none, are in one part.
+with rows of one fragment, and all source rows of one key that match none, are in one part. A merge of one process
+(`run`) comes to one such part, but joins while it scans the table (`match`), by numbers of keys: bytes of keys, an
+order by address and a second read of the rows that match would cost it time.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
@@ -28,8 +29,10 @@ from lance_duck.verbs.merge.plan import (
     MergePlan,
     PairCondition,
     by_source_filter,
-    columns_of,
     filter_columns,
+    lost_rows,
+    matched_row,
+    repeated_key,
 )
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.merge.write import new_rows
@@ -104,10 +107,7 @@ def table_keys(
         sieve = sought.sieve([(name,) for name in plan.on], indexed_keys(snapshot, sought, plan.on))
     table = TableScan(snapshot, sieve)
     for batch in table.reader(table.plan(ScanOptions(columns=columns, fragments=fragments))):
-        lost = np.full(batch.num_rows, plan.by_source_delete)
-        if condition is not None:
-            named = pa.Table.from_batches([batch]).select(filter_columns(condition))
-            lost = np.asarray(condition.mask(columns_of(named), batch.num_rows), np.bool_)
+        lost = lost_rows(plan, condition, pa.Table.from_batches([batch]))
         keys = key_bytes([batch.column(name) for name in plan.on], plan.on)
         yield keys, batch.column(ROW_ADDRESS).to_numpy(), lost
 
@@ -138,8 +138,8 @@ def write_part(
         fragments = moved_rows(written, _joined(part.row_ids), _joined(part.created_at))
     return MergePart(
         fragments,
-        Offsets.of(offsets_by_fragment(_joined(part.updated))),
-        Offsets.of(offsets_by_fragment(_joined(part.deleted))),
+        Offsets(offsets_by_fragment(_joined(part.updated))),
+        Offsets(offsets_by_fragment(_joined(part.deleted))),
         part.inserted,
         part.inserted_keys(),
     )
@@ -176,11 +176,11 @@ class _PartWriter:
         plan = self.plan
         lone = ~pairs.given
         self.deleted.append(pairs.addresses[lone])
-        kept = ~self._repeated(pairs)
-        matched = np.flatnonzero(pairs.matched & pairs.given & kept)
-        fresh = np.flatnonzero(~pairs.matched & pairs.given & kept) if plan.insert else np.empty(0, np.int64)
+        first = pairs.given & ~self._repeated(pairs)
+        matched = np.flatnonzero(pairs.matched & first)
+        fresh = np.flatnonzero(~pairs.matched & first) if plan.insert else np.empty(0, np.int64)
         if plan.matched == FAIL and len(matched):
-            raise _matches(plan, pairs, int(matched[0]))
+            raise matched_row(_key_text(plan, pairs, int(matched[0])))
         if plan.matched == DELETE:
             self.deleted.append(pairs.addresses[matched])
         if plan.matched in (NOTHING, DELETE):
@@ -190,16 +190,16 @@ class _PartWriter:
         source = MergeSource(
             pairs.source.take(pa.array(np.concatenate([matched, fresh]))), self.snapshot.schema, plan.on
         )
-        chosen = self._chosen(source, pairs.addresses[matched])
-        moved = self._moved(pairs.addresses[matched][chosen])
+        places = self._updated(source, pairs.addresses[matched])
+        moved = self._moved(pairs.addresses[matched][places])
         inserted = np.arange(len(matched), len(matched) + len(fresh))
         if len(fresh):
             self._note_keys(source, inserted)
         self.updated.append(moved)
         nothing = np.empty(0, np.uint64)
-        yield from new_rows(self.snapshot, source, Matches(moved, chosen, nothing, nothing, nothing, inserted))
+        yield from new_rows(self.snapshot, source, Matches(moved, places, nothing, nothing, nothing, inserted))
 
-    def _chosen(self, source: MergeSource, addresses: Addresses) -> NDArray[np.int64]:
+    def _updated(self, source: MergeSource, addresses: Addresses) -> NDArray[np.int64]:
         """Return the matched pairs that are updated."""
         everyone = np.arange(len(addresses))
         if self.plan.condition is None or not len(addresses):
@@ -216,8 +216,8 @@ class _PartWriter:
         """Return columns of rows of the table, blobs as their bytes."""
         table = TableScan(self.snapshot, AddressSieve(addresses))
         ids = np.unique(addresses >> np.uint64(32)).tolist()
-        wanted = ScanOptions(columns=[*columns, ROW_ADDRESS], fragments=ids, blob_handling="all_binary")
-        return table.reader(table.plan(wanted)).read_all().select(columns)
+        scan = ScanOptions(columns=[*columns, ROW_ADDRESS], fragments=ids, blob_handling="all_binary")
+        return table.reader(table.plan(scan)).read_all().select(columns)
 
     def _moved(self, addresses: Addresses) -> Addresses:
         """Remember the stable ids of rows that move."""
@@ -245,16 +245,6 @@ class _PartWriter:
         return repeated
 
 
-def repeated_key(found: str) -> InvalidInputError:
-    """Return the error of a source that has a key more than once."""
-    return InvalidInputError(
-        "Ambiguous merge: the source has a key more than once",
-        where="merge_insert",
-        found=found,
-        remedy="leave only one row of each key, or choose source_dedupe_behavior('first_seen')",
-    )
-
-
 def _same(pairs: Pairs, before: tuple[int | None, bytes | None]) -> NDArray[np.bool_]:
     """Return whether each row has the row of the table, or the key without one, of the row before it."""
     matched, addresses = pairs.matched, pairs.addresses
@@ -275,15 +265,6 @@ def _last(pairs: Pairs) -> tuple[int | None, bytes | None]:
     if pairs.matched[-1]:
         return int(pairs.addresses[-1]), None
     return None, pairs.keys[len(pairs.keys) - 1].as_py()
-
-
-def _matches(plan: MergePlan, pairs: Pairs, row: int) -> InvalidInputError:
-    return InvalidInputError(
-        "a source row matches a row of the table",
-        where="merge_insert",
-        expected="none, as when_matched_fail says",
-        found=_key_text(plan, pairs, row),
-    )
 
 
 def _key_text(plan: MergePlan, pairs: Pairs, row: int) -> str:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.expressions import evaluate_sql
@@ -137,6 +139,34 @@ def by_source_filter(plan: MergePlan, schema: Schema) -> Filter | None:
 def filter_columns(condition: Filter | None) -> list[str]:
     """Return top-level columns that a filter reads."""
     return [] if condition is None else list(dict.fromkeys(path[0] for path in condition.paths()))
+
+
+def lost_rows(plan: MergePlan, condition: Filter | None, rows: pa.Table) -> NDArray[np.bool_]:
+    """Return which rows of a table are deleted when the source lacks them; the condition is `by_source_filter`."""
+    if condition is None:
+        return np.full(rows.num_rows, plan.by_source_delete)
+    columns = columns_of(rows.select(filter_columns(condition)))
+    return np.asarray(condition.mask(columns, rows.num_rows), np.bool_)
+
+
+def repeated_key(key: str) -> InvalidInputError:
+    """Return the error of a source that has a key more than once."""
+    return InvalidInputError(
+        "Ambiguous merge: the source has a key more than once",
+        where="merge_insert",
+        found=key,
+        remedy="leave only one row of each key, or choose source_dedupe_behavior('first_seen')",
+    )
+
+
+def matched_row(key: str) -> InvalidInputError:
+    """Return the error of a source row that matches although none may."""
+    return InvalidInputError(
+        "a source row matches a row of the table",
+        where="merge_insert",
+        expected="none, as when_matched_fail says",
+        found=key,
+    )
 
 
 def columns_of(table: pa.Table) -> Mapping[str, Any]:

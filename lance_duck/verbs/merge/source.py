@@ -94,13 +94,11 @@ class MergeSource:
     @cached_property
     def keys(self) -> KeyIndex:
         """The keys of the rows."""
-        return self.keys_of(None)
+        return KeyIndex(self.table.select(list(self._on)).columns, self._on)
 
-    def keys_of(self, rows: NDArray[np.int64] | None) -> KeyIndex:
-        """Return the keys of some rows; None: of all."""
-        columns = self.table.select(list(self._on))
-        chosen = columns if rows is None else columns.take(pa.array(rows))
-        return KeyIndex(chosen.columns, self._on)
+    def key_columns(self, rows: NDArray[np.int64]) -> pa.Table:
+        """Return the key columns of some rows."""
+        return self.table.select(list(self._on)).take(pa.array(rows))
 
     def key_text(self, row: int) -> str:
         """Return the key of a row, for messages."""

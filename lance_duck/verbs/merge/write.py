@@ -59,15 +59,15 @@ def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordB
 
 def _completed(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:
     """Yield updated rows, with the columns that the source lacks as they are in the table."""
-    kept = Schema((*source.missing, *source.partial))
+    lacking = Schema((*source.missing, *source.partial))
     names = [field.name for field in source.missing]
-    for batch in rows_at(snapshot, matches.updated, [*kept.names, ROW_ADDRESS]):
+    for batch in rows_at(snapshot, matches.updated, [*lacking.names, ROW_ADDRESS]):
         places = np.searchsorted(matches.updated, batch.column(ROW_ADDRESS).to_numpy())
         columns = {name: batch.column(name) for name in names}
-        given = source.rows(matches.sources[places]).combine_chunks()
-        columns |= {name: _one(column) for name, column in zip(given.column_names, given.columns, strict=True)}
+        rows = source.rows(matches.sources[places]).combine_chunks()
+        columns |= {name: _one(column) for name, column in zip(rows.column_names, rows.columns, strict=True)}
         if source.partial:
-            (old,) = coerce([batch.select(kept.names)], kept)
+            (old,) = coerce([batch.select(lacking.names)], lacking)
             for field in source.partial:
                 columns[field.name] = source.completed(field, columns[field.name], old.column(field.name))
         yield pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -44,7 +44,7 @@ class Deleted:
 
     @property
     def packed(self) -> Deleted:
-        """The same in few bytes, to be sent to another process."""
+        """The same rows in a form that pickles in few bytes."""
         return replace(self, affected=Offsets.of(self.affected))
 
     @classmethod
@@ -59,64 +59,70 @@ class Deleted:
 
 
 class Offsets(Mapping[int, NDArray[np.uint32]]):
-    """Offsets of rows by the id of their fragment, kept as bitmaps; laid out in memory when asked for.
+    """Offsets of rows by the id of their fragment; they pickle as bitmaps.
 
     Args:
-        bitmaps: By fragment, the number of its rows and their bitmap.
+        offsets: By fragment, offsets that ascend; or their number and their bitmap, laid out when they are asked for.
     """
 
-    def __init__(self, bitmaps: Mapping[int, tuple[int, bytes]]) -> None:
-        self._bitmaps = dict(bitmaps)
+    def __init__(self, offsets: Mapping[int, NDArray[np.uint32] | tuple[int, bytes]]) -> None:
+        self._offsets = dict(offsets)
 
     @classmethod
     def of(cls, offsets: Mapping[int, NDArray[np.uint32]]) -> Offsets:
-        """Pack what is not packed."""
-        if isinstance(offsets, Offsets):
-            return offsets
-        return cls({fragment_id: (len(rows), roaring_bytes(rows)) for fragment_id, rows in offsets.items()})
+        """Return a mapping in this form."""
+        return offsets if isinstance(offsets, Offsets) else cls(offsets)
 
     @classmethod
     def joined(cls, parts: Iterable[Offsets]) -> Offsets:
         """Join several; no fragment is in two of them."""
-        return cls({fragment_id: bitmap for part in parts for fragment_id, bitmap in part._bitmaps.items()})
+        return cls({fragment_id: offsets for part in parts for fragment_id, offsets in part._offsets.items()})
 
     @classmethod
     def united(cls, parts: Iterable[Offsets]) -> tuple[Offsets, int | None]:
         """Join several; return also the address of a row that is in two of them, or None."""
-        by_fragment: dict[int, list[tuple[int, bytes]]] = {}
+        by_fragment: dict[int, list[NDArray[np.uint32] | tuple[int, bytes]]] = {}
         for part in parts:
-            for fragment_id, bitmap in part._bitmaps.items():
-                by_fragment.setdefault(fragment_id, []).append(bitmap)
-        found, repeated = {}, None
-        for fragment_id, bitmaps in sorted(by_fragment.items()):
-            found[fragment_id] = bitmaps[0]
-            if len(bitmaps) == 1:
+            for fragment_id, offsets in part._offsets.items():
+                by_fragment.setdefault(fragment_id, []).append(offsets)
+        result, repeated = {}, None
+        for fragment_id, pieces in sorted(by_fragment.items()):
+            result[fragment_id] = pieces[0]
+            if len(pieces) == 1:
                 continue
-            each = Offsets.joined(cls({i: bitmap}) for i, bitmap in enumerate(bitmaps))
-            rows, counts = np.unique(np.concatenate(list(each.values())), return_counts=True)
-            found[fragment_id] = len(rows), roaring_bytes(rows)
+            rows, counts = np.unique(np.concatenate(list(cls(dict(enumerate(pieces))).values())), return_counts=True)
+            result[fragment_id] = rows
             if counts.max(initial=0) > 1 and repeated is None:
                 repeated = fragment_id << 32 | int(rows[counts > 1][0])
-        return cls(found), repeated
+        return cls(result), repeated
 
     def only(self, fragments: Iterable[int]) -> Offsets:
         """Keep the offsets of some fragments."""
-        return Offsets({fragment_id: self._bitmaps[fragment_id] for fragment_id in fragments})
+        return Offsets({fragment_id: self._offsets[fragment_id] for fragment_id in fragments})
 
     @property
     def count(self) -> int:
         """Rows of all fragments."""
-        return sum(rows for rows, _ in self._bitmaps.values())
+        return sum(rows[0] if isinstance(rows, tuple) else len(rows) for rows in self._offsets.values())
 
     def __getitem__(self, fragment_id: int) -> NDArray[np.uint32]:
-        rows, bitmap = self._bitmaps[fragment_id]
-        return roaring_values(bitmap, f"rows of fragment {fragment_id}", rows)
+        rows = self._offsets[fragment_id]
+        if not isinstance(rows, tuple):
+            return rows
+        return roaring_values(rows[1], f"rows of fragment {fragment_id}", rows[0])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._bitmaps)
+        return iter(self._offsets)
 
     def __len__(self) -> int:
-        return len(self._bitmaps)
+        return len(self._offsets)
+
+    def __reduce__(self) -> tuple[type[Offsets], tuple[dict[int, tuple[int, bytes]]]]:
+        bitmaps = {
+            fragment_id: rows if isinstance(rows, tuple) else (len(rows), roaring_bytes(rows))
+            for fragment_id, rows in self._offsets.items()
+        }
+        return Offsets, (bitmaps,)
 
 
 def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: UncommittedFiles) -> Deleted:
@@ -159,15 +165,15 @@ def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
     """Return the offsets of rows by the id of their fragment, ascending, in the order of the ids."""
     if not bool(np.all(addresses[1:] >= addresses[:-1])):
         addresses = np.sort(addresses)
-    result: dict[int, NDArray[np.uint32]] = {}
+    offsets: dict[int, NDArray[np.uint32]] = {}
     start = 0
     while start < len(addresses):
         fragment_id = int(addresses[start]) >> 32
         last = np.uint64(fragment_id << 32 | 0xFFFFFFFF)
         stop = int(np.searchsorted(addresses, last, side="right"))
-        result[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half is the offset
+        offsets[fragment_id] = addresses[start:stop].astype(np.uint32)  # the lower half is the offset
         start = stop
-    return result
+    return offsets
 
 
 def moved_rows(
@@ -180,7 +186,7 @@ def moved_rows(
         row_ids: Of the first rows; the rows after them are new.
         created_at: Version in which each of these was created.
     """
-    pieces, start = [], 0
+    result, start = [], 0
     for fragment in fragments:
         stop = start + fragment.physical_rows
         ids, versions = row_ids[start:stop], created_at[start:stop]
@@ -191,5 +197,5 @@ def moved_rows(
                 row_ids=RowIdSequence.from_ids(ids).to_bytes(),
                 created_at=VersionSequence.from_versions(versions).to_bytes(),
             )
-        pieces.append(fragment)
-    return tuple(pieces)
+        result.append(fragment)
+    return tuple(result)

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.commit import retry
 from lance_duck.errors import (
     IndexExistsError,
     IndexNotFoundError,
@@ -25,7 +24,7 @@ from lance_duck.errors import (
 )
 from lance_duck.indices import IndexConfig
 from lance_duck.progress import IndexProgress
-from lance_duck.verbs.indexes import create
+from lance_duck.verbs.indexes import segment_orders
 
 OPTIONS = {"fsync": "false"}
 SIDE = pa.struct([("x", pa.int64()), ("a.b", pa.string())])
@@ -284,7 +283,7 @@ def test_an_index_is_warmed(ds: ld.LanceDataset) -> None:
 def lose(monkeypatch: pytest.MonkeyPatch, ds: ld.LanceDataset, *others: Callable[[ld.LanceDataset], Any]) -> list[Any]:
     """Let others change the table after each build; returns what was built."""
     built: list[Any] = []
-    build, coming = create.build_segment, list(others)
+    build, coming = segment_orders.build_segment, list(others)
 
     def slow(*arguments: Any, **more: Any) -> Any:
         made = build(*arguments, **more)
@@ -293,8 +292,7 @@ def lose(monkeypatch: pytest.MonkeyPatch, ds: ld.LanceDataset, *others: Callable
             coming.pop(0)(ld.dataset(ds.uri, storage_options=OPTIONS))
         return made
 
-    monkeypatch.setattr(create, "build_segment", slow)
-    monkeypatch.setattr(retry, "_FIRST_WAIT", 0)
+    monkeypatch.setattr(segment_orders, "build_segment", slow)
     return built
 
 
@@ -311,7 +309,7 @@ def test_what_was_built_is_not_built_again_while_it_holds(ds: ld.LanceDataset, m
         write(other.uri, rows(10, 5), mode="append")
         other.checkout_latest()
         other.drop_index("i")
-        monkeypatch.setattr(create, "build_segment", None)
+        monkeypatch.setattr(segment_orders, "build_segment", None)
         other.commit_existing_index_segments("i", "id", [apart])
 
     apart = ds.create_index_uncommitted("id", "BTREE", "i", fragment_ids=[0, 1])

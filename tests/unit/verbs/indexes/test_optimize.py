@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.commit import retry
 from lance_duck.errors import IndexNotFoundError, IndexWarning, InvalidInputError
 from lance_duck.indices import IndexConfig
 from lance_duck.verbs.indexes import optimize, staged_segments
+from lance_duck.verbs.indexes.segment_orders import SegmentOrder
 from lance_duck.verbs.public.lance_operation import Index
 
 OPTIONS = {"fsync": "false"}
@@ -296,10 +296,10 @@ def _lose_once(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch, other: Any)
     """Let another one be first once; returns what is built by anybody, and a mark."""
     built: list[Any] = []
     lost: list[int] = []
-    make, commit = optimize._make, staged_segments.commit
+    write, commit = SegmentOrder.write, staged_segments.commit
 
-    def making(*arguments: Any) -> Any:
-        built.append(make(*arguments))
+    def writing(*arguments: Any) -> Any:
+        built.append(write(*arguments))
         return built[-1]
 
     def committing(*arguments: Any, **more: Any) -> Any:
@@ -308,7 +308,6 @@ def _lose_once(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch, other: Any)
             other(ld.dataset(ds.uri, storage_options=OPTIONS))
         return commit(*arguments, **more)
 
-    monkeypatch.setattr(optimize, "_make", making)
+    monkeypatch.setattr(SegmentOrder, "write", writing)
     monkeypatch.setattr(staged_segments, "commit", committing)
-    monkeypatch.setattr(retry, "_FIRST_WAIT", 0)
     return built, lost

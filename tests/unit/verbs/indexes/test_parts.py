@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,12 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.errors import IndexWarning, NotIndexableError, StoreError
-from lance_duck.verbs.indexes.create import IndexWish
-from lance_duck.verbs.indexes.optimize import OptimizeOptions
-from lance_duck.verbs.indexes.optimize_parts import optimize_in_parts
-from lance_duck.verbs.indexes.parts import PartOrder, create_in_parts, index_wish, runs_of
-from lance_duck.wire.index import IndexMetadata
+from lance_duck.verbs.indexes.create import create_index
+from lance_duck.verbs.indexes.kinds import IndexWish
+from lance_duck.verbs.indexes.optimize import OptimizeOptions, optimize_indices
+from lance_duck.verbs.indexes.rows import runs_of
+from lance_duck.verbs.indexes.segment_orders import SegmentOrder
+from lance_duck.verbs.indexes.vector import index_wish
 
 Writer = Callable[[ld.LanceDataset], Any]
 
@@ -37,38 +37,38 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 class Elsewhere:
     """Other processes; a writer may come when they have built for the first time."""
 
-    def __init__(self, path: Path, writer: Writer | None = None) -> None:
+    def __init__(self, path: Path, writer: Writer | None = None, count: int = 3) -> None:
         self.path = path
         self.writer = writer
-        self.orders: list[Any] = []
-
-    def parts(self, now: Any, wish: IndexWish, order: PartOrder) -> list[IndexMetadata]:
-        runs = [replace(order, fragments=run) for run in runs_of(now, order.fragments, 3)]
-        return self.build(now, [(each, wish) for each in runs])
+        self.count = count
+        self.orders: list[SegmentOrder] = []
 
     def runs(self, now: Any, fragments: Sequence[int]) -> list[tuple[int, ...]]:
-        return runs_of(now, fragments, 2)
+        return runs_of(now, fragments, self.count)
 
-    def build(self, now: Any, orders: Sequence[Any]) -> list[Any]:
+    def write(self, now: Any, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]) -> list[Any]:
         self.orders += [order for order, _ in orders]
-        done = [self._built(*each) for each in orders]
+        done = [self._written(*each) for each in orders]
         if self.writer is not None:
             writer, self.writer = self.writer, None
             writer(ld.dataset(self.path))
         return done
 
-    def _built(self, order: Any, wish: IndexWish | None) -> Any:
+    def _written(self, order: SegmentOrder, wish: IndexWish | None) -> Any:
         order = pickle.loads(pickle.dumps(order))
         snapshot = ld.dataset(self.path, order.version).handle.snapshot
-        made = order.build(snapshot, wish.parameters) if isinstance(order, PartOrder) else order.build(snapshot)
-        return pickle.loads(pickle.dumps(made))
+        segment = order.write(snapshot, {} if wish is None else wish.parameters)
+        return pickle.loads(pickle.dumps(segment))
+
+
+def created_by(workers: Elsewhere) -> Elsewhere:
+    snapshot = ld.dataset(workers.path).handle.snapshot
+    create_index(snapshot, index_wish(snapshot, "x", "BTREE", {}), None, workers)
+    return workers
 
 
 def created(path: Path, writer: Writer | None = None) -> Elsewhere:
-    workers = Elsewhere(path, writer)
-    snapshot = ld.dataset(path).handle.snapshot
-    create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), workers.parts)
-    return workers
+    return created_by(Elsewhere(path, writer))
 
 
 def check(path: Path) -> None:
@@ -128,27 +128,26 @@ def test_values_that_changed_meanwhile_are_found(path: Path) -> None:
 
 def test_files_of_attempts_that_were_given_up_go(path: Path) -> None:
     class Twice(Elsewhere):
-        def build(self, now: Any, orders: Sequence[Any]) -> list[Any]:
-            super().build(now, orders)
-            return super().build(now, orders)
+        def write(self, now: Any, orders: Sequence[Any]) -> list[Any]:
+            super().write(now, orders)
+            return super().write(now, orders)
 
-    snapshot = ld.dataset(path).handle.snapshot
-    create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), Twice(path).parts)
+    created_by(Twice(path))
     assert len(list((path / "_indices").iterdir())) == 3
     check(path)
 
 
 def test_what_fails_leaves_nothing(path: Path) -> None:
     class Failing(Elsewhere):
-        def build(self, now: Any, orders: Sequence[Any]) -> list[Any]:
-            super().build(now, orders)
+        def write(self, now: Any, orders: Sequence[Any]) -> list[Any]:
+            super().write(now, orders)
             raise StoreError("the disk is full")
 
-    snapshot = ld.dataset(path).handle.snapshot
+    version = ld.dataset(path).version
     with pytest.raises(StoreError):
-        create_in_parts(snapshot, index_wish(snapshot, "x", "BTREE", {}), Failing(path).parts)
+        created_by(Failing(path))
     assert not (path / "_indices").exists()
-    assert ld.dataset(path).version == snapshot.version
+    assert ld.dataset(path).version == version
 
 
 @pytest.mark.parametrize("merge", [None, 0, 2])
@@ -156,8 +155,8 @@ def test_new_rows_are_covered_in_parts(path: Path, merge: int | None) -> None:
     created(path)
     for first in (100, 200, 300, 400):
         ld.dataset(path).insert(rows(first, 10))
-    workers = Elsewhere(path, lambda dataset: dataset.insert(rows(500, 10)))
-    optimize_in_parts(ld.dataset(path).handle.snapshot, OptimizeOptions(merge), workers)
+    workers = Elsewhere(path, lambda dataset: dataset.insert(rows(500, 10)), 2)
+    optimize_indices(ld.dataset(path).handle.snapshot, OptimizeOptions(merge), None, workers)
     segments = {None: 2, 0: 5, 2: 3}[merge]
     assert len(covered(path)) == segments
     assert len(set().union(*covered(path))) == 10
@@ -171,7 +170,9 @@ def test_a_broken_index_is_left_as_it_is(path: Path) -> None:
     for file in path.glob("_indices/*/page_data.lance"):
         file.write_bytes(b"")
     with pytest.warns(IndexWarning, match="left as it is"):
-        after, segments = optimize_in_parts(ld.dataset(path).handle.snapshot, OptimizeOptions(), Elsewhere(path))
+        after, segments = optimize_indices(
+            ld.dataset(path).handle.snapshot, OptimizeOptions(), None, Elsewhere(path, count=2)
+        )
     assert segments == []
     assert covered(path) == before
     assert after.version == ld.dataset(path).version

@@ -16,7 +16,7 @@ import lance_duck as ld
 from lance_duck.errors import InvalidInputError, RetryableError
 from lance_duck.verbs.merge import match
 from lance_duck.verbs.merge import parts as merge_parts
-from lance_duck.verbs.merge.commit import commit_parts
+from lance_duck.verbs.merge.commit import commit_merge, joined_parts
 from lance_duck.verbs.merge.parts import MergePart, Pairs, table_keys, write_part
 from lance_duck.verbs.merge.plan import UPDATE, MergePlan
 from lance_duck.verbs.rows.draft import UncommittedFiles
@@ -130,6 +130,5 @@ def test_keys_that_are_too_many_to_tell_stand_for_all(tmp_path: Path, monkeypatc
 def commit(table: ld.LanceDataset, parts: list[MergePart]) -> Any:
     snapshot = table.handle.snapshot
     with UncommittedFiles(snapshot) as draft:
-        return commit_parts(
-            snapshot, PLAN, ["id", "s"], parts, lambda gone: delete_offsets(snapshot, gone, draft), draft
-        )
+        merged = joined_parts(snapshot, PLAN, ["id", "s"], parts, lambda gone: delete_offsets(snapshot, gone, draft))
+        return commit_merge(snapshot, merged, draft)

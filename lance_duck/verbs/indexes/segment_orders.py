@@ -1,0 +1,158 @@
+"""Segments to write, by this process or any other one: orders pickle, and what comes of them does.
+
+A segment that another process writes has the first half of its uuid from the change that it belongs to, so that files
+of processes that died are found: see `index.segment_uuids`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+import pyarrow as pa
+
+from lance_duck.errors import FormatError, InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.index.build import build_segment, merge_segments
+from lance_duck.index.catalog import catalog
+from lance_duck.index.kind import BuildOptions
+from lance_duck.index.registry import kind_of
+from lance_duck.index.segment_uuids import part_uuid
+from lance_duck.index.vector.kind import VECTOR
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.indexes.kinds import IndexWish, Progress
+from lance_duck.verbs.indexes.rows import index_rows, rows_of
+from lance_duck.wire.index import IndexMetadata
+
+
+@dataclass(frozen=True)
+class SegmentOrder:
+    """A segment to build of the rows of fragments, to make of other segments, or of both.
+
+    Attributes:
+        version: Of the table.
+        path: Dotted path of the column.
+        name: Of the index.
+        kind: Type url of its kind.
+        fragments: Ids of fragments whose rows are read; no merged segment covers them.
+        merged: Uuids of segments to merge; none: it is built of rows alone.
+        takes_entries: False: of the merged ones only what they were made with is taken over.
+        may_skip: Whether an index that cannot be written is left as it is; else that is an error.
+        change: First half of the uuid, for other processes; None: the segment is written here.
+        uuid: The whole of it; None: a new one.
+    """
+
+    version: int
+    path: str
+    name: str
+    kind: str
+    fragments: tuple[int, ...]
+    merged: tuple[UUID, ...] = ()
+    takes_entries: bool = True
+    may_skip: bool = False
+    change: UUID | None = None
+    uuid: UUID | None = None
+
+    def write(
+        self, snapshot: Snapshot, parameters: Mapping[str, Any], progress: Callable[[int], Any] | None = None
+    ) -> IndexMetadata | SkippedIndex:
+        """Write the segment, by another process safe on the disk; see `index.build`.
+
+        Args:
+            snapshot: The version.
+            parameters: Of the kind; centroids, bounds and a codebook are the same for all segments of an index.
+            progress: Called with the rows that are taken in.
+        """
+        try:
+            segment = self._written(snapshot, BuildOptions(parameters, progress=progress))
+        except (FormatError, NotFoundError) as error:
+            is_broken = bool(self.merged) and self.takes_entries
+            if not self.may_skip or not (is_broken or isinstance(error, UnsupportedError)):
+                raise
+            return SkippedIndex(str(error))
+        except InvalidInputError as error:  # too few vectors to train with
+            if not self.may_skip or kind_of(self.kind) is not VECTOR:
+                raise
+            return SkippedIndex(str(error))
+        if self.change is not None:
+            snapshot.store.sync()
+        return segment
+
+    def _written(self, snapshot: Snapshot, options: BuildOptions) -> IndexMetadata:
+        kind = kind_of(self.kind)
+        assert kind is not None
+        uuid = self.uuid if self.change is None else part_uuid(self.change)
+        if not self.merged:
+            with index_rows(snapshot, self.path, kind, self.fragments) as rows:
+                return build_segment(
+                    snapshot, self.path, kind, rows, self.fragments, name=self.name, options=options, uuid=uuid
+                )
+        segments = {s.uuid: s for index in catalog(snapshot).named(self.name) for s in index.segments}
+        merged = [segments[uuid] for uuid in self.merged]
+
+        def merge(rows: pa.RecordBatchReader | None = None) -> IndexMetadata:
+            return merge_segments(
+                *(snapshot, merged, rows, self.fragments),
+                takes_entries=self.takes_entries,
+                options=options,
+                uuid=uuid,
+            )
+
+        if not self.fragments and self.takes_entries:
+            return merge()
+        with index_rows(snapshot, self.path, kind, self.fragments) as rows:
+            return merge(rows)
+
+
+@dataclass(frozen=True)
+class SkippedIndex:
+    """Why an index is left as it is."""
+
+    reason: str
+
+
+class Workers(Protocol):
+    """Processes that write segments."""
+
+    def runs(self, now: Snapshot, fragments: Sequence[int]) -> Sequence[tuple[int, ...]]:
+        """Cut fragments into runs of neighbours, for one segment each; none of no fragments."""
+
+    def write(
+        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]
+    ) -> Iterable[IndexMetadata | SkippedIndex]:
+        """Carry out orders, those with a wish with its parameters, trained once for each index."""
+
+
+class Here:
+    """This process, which writes one segment of an index, one after the other.
+
+    Args:
+        progress: Called with the rows that are taken in, of all indexes, and all that are to be.
+    """
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self._progress = progress
+
+    def runs(self, now: Snapshot, fragments: Sequence[int]) -> Sequence[tuple[int, ...]]:
+        """Return all fragments as one run."""
+        return [tuple(sorted(fragments))] if fragments else []
+
+    def write(
+        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]
+    ) -> Iterator[IndexMetadata | SkippedIndex]:
+        """Yield what comes of each order, written when it is asked for."""
+        progress, before = self._progress, 0
+        rows = [0 if progress is None else rows_of(now, order.fragments) for order, _ in orders]
+        total = sum(rows)
+        if progress is not None and (total or not orders[0][0].may_skip):
+            progress(0, total)
+        for (order, wish), count in zip(orders, rows, strict=True):
+            parameters = {} if wish is None else wish.parameters
+            yield order.write(now, parameters, None if progress is None else _from(progress, before, total))
+            before += count
+
+
+def _from(progress: Progress, before: int, total: int) -> Callable[[int], Any]:
+    """Return what tells rows of one segment as rows of all."""
+    return lambda rows: progress(min(before + rows, total), total)
