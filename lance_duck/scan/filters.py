@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from decimal import Decimal
 from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.arrow.filter import check_expression, expression_mask, expression_paths
 from lance_duck.scan.arrow.implied import implied_predicate
@@ -18,11 +20,11 @@ from lance_duck.scan.evaluator.expressions import Columns, Parameters, evaluate_
 from lance_duck.scan.predicate.evaluate import mask
 from lance_duck.scan.predicate.tree import Path, Predicate
 from lance_duck.scan.sql.constants import asks_for_the_time
-from lance_duck.scan.sql.parser import tree_from_sql
-from lance_duck.scan.sql.split import split_sql
+from lance_duck.scan.sql.mixed import MixedSql, is_cacheable, read_sql
 from lance_duck.scan.sql.vet import SqlExpression, parse_sql
 
-_LONG: Final = 4096
+_SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, dt.time, type(None)})
+_Key: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
 
 FilterLike: TypeAlias = str | pc.Expression | Predicate | tuple[str, Parameters]
 
@@ -134,6 +136,9 @@ class AllFilters:
         return " AND ".join(f"({part})" for part in self.parts)
 
 
+_FILTERS: Final[LruCache[Filter]] = LruCache(256)
+
+
 def make_filter(given: FilterLike | None, schema: pa.Schema, parameters: Parameters = None) -> Filter | None:
     """Turn what a caller gave as a filter into a Filter.
 
@@ -176,31 +181,32 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
         isinstance(parameters, str | bytes) or not isinstance(parameters, Mapping | Sequence)
     ):
         raise InvalidInputError("bad parameters", expected="a list, tuple or dict", found=type(parameters).__name__)
-    tree = tree_from_sql(text, schema, parameters)
-    if tree is not None:
-        return TreeFilter(tree)
-    if not parameters and len(text) <= _LONG and _is_hashable(schema) and not asks_for_the_time(text):
-        return _kept_filter(text, schema)
-    return _split_filter(_condition(text, schema, parameters), schema, parameters)
+    if parameters is not None:  # filters stay in a cache: they are not to change with what the caller holds
+        parameters = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+    mixed = read_sql(text, schema, parameters)
+    if mixed is not None and not mixed.pieces:
+        return TreeFilter(mixed.tree)
+    key = _key(parameters) if is_cacheable(text, schema) and not asks_for_the_time(text) else None
+    if key is None:
+        return _duckdb_filter(mixed, text, schema, parameters)
+    return _FILTERS.get((text, schema, key), lambda: _duckdb_filter(mixed, text, schema, parameters))
 
 
-def _is_hashable(schema: pa.Schema) -> bool:
-    try:
-        hash(schema)
-    except TypeError:  # extension types of other packages may define equality alone
-        return False
-    return True
+def _key(parameters: Parameters) -> _Key | None:
+    """Return parameters as a key: whether they have names, and each; None where one may change.
+
+    What is equal is not always the same (-0.0, the time zone of an instant), so values are spelled out, too.
+    """
+    named = isinstance(parameters, Mapping)
+    pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())
+    key = tuple((name, type(value), repr(value), value) for name, value in pairs)
+    return (named, key) if all(type_ in _SCALARS for _, type_, _, _ in key) else None
 
 
-@lru_cache(maxsize=256)
-def _kept_filter(text: str, schema: pa.Schema) -> Filter:
-    return _split_filter(_condition(text, schema, None), schema, None)
-
-
-def _split_filter(expression: SqlExpression, schema: pa.Schema, parameters: Parameters) -> Filter:
-    """Return the filter with those parts as conditions of their own that are simple."""
-    tree = split_sql(expression, schema, parameters) if expression.type == "BOOLEAN" else None
-    return SqlFilter(expression, parameters) if tree is None else TreeFilter(tree)
+def _duckdb_filter(mixed: MixedSql | None, text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
+    """Return a filter that DuckDB evaluates, at least in part."""
+    tree = None if mixed is None else mixed.confirmed(schema)
+    return SqlFilter(_condition(text, schema, parameters), parameters) if tree is None else TreeFilter(tree)
 
 
 def _condition(text: str, schema: pa.Schema, parameters: Parameters) -> SqlExpression:
@@ -209,8 +215,3 @@ def _condition(text: str, schema: pa.Schema, parameters: Parameters) -> SqlExpre
     if expression.type != "BOOLEAN" and not untyped_null:
         raise InvalidInputError("bad filter", where=repr(text), expected="a condition", found=expression.type)
     return expression
-
-
-def rows_of(mask_: Any) -> Any:
-    """Return places where a mask is true, int64."""
-    return pc.indices_nonzero(mask_).to_numpy(zero_copy_only=False).astype("int64")

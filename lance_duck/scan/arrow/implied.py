@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, expression_tree
+from lance_duck.scan.predicate.leaves import implied_by_like
 from lance_duck.scan.predicate.tree import (
     MIRRORED,
     Compare,
@@ -26,8 +27,7 @@ from lance_duck.scan.predicate.tree import (
     all_of,
     any_of,
 )
-from lance_duck.scan.sql.compare import fixed_prefix
-from lance_duck.scan.sql.literals import is_binary, is_text
+from lance_duck.scan.predicate.types import exact, is_text, path_type, value_type
 
 _UNKNOWN: Final = Opaque("a condition of pyarrow", ())
 
@@ -38,10 +38,10 @@ def implied_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate
     Its `Opaque` parts stand for what is not understood: they are not to be evaluated.
     """
     try:
-        found = _ImpliedReader(schema).predicate(expression_tree(expression))
+        predicate = _ImpliedReader(schema).predicate(expression_tree(expression))
     except UNREADABLE:
         return None
-    return None if isinstance(found, Opaque) else found
+    return None if isinstance(predicate, Opaque) else predicate
 
 
 class _ImpliedReader:
@@ -77,13 +77,12 @@ class _ImpliedReader:
             return _UNKNOWN if counts_nan else IsNull(path)
         if function == "is_in" and not negated:
             values = options["value_set"].values
-            found = In(path, _exactly(values.drop_null(), type_))
-            return any_of(found, IsNull(path)) if values.null_count else found
+            member = In(path, exact(values.drop_null(), type_))
+            return any_of(member, IsNull(path)) if values.null_count else member
         if function == "starts_with" and not options["ignore_case"].as_py() and is_text(type_):
             return StartsWith(path, pa.scalar(options["pattern"].as_py(), type_))
         if function == "match_like" and not negated and not options["ignore_case"].as_py() and is_text(type_):
-            prefix = fixed_prefix(options["pattern"].as_py()).partition("\\")[0]
-            return StartsWith(path, pa.scalar(prefix, type_)) if prefix else _UNKNOWN
+            return implied_by_like(path, options["pattern"].as_py().partition("\\")[0], type_) or _UNKNOWN
         return _UNKNOWN
 
     def _comparison(self, op: Op, left: Node, right: Node, negated: bool) -> Predicate:
@@ -95,13 +94,10 @@ class _ImpliedReader:
         type_ = self._type(path)
         if pa.types.is_floating(type_) and (negated or (op == "!=" and _is_nan(right[1]))):
             return _UNKNOWN
-        return Compare(op, path, _exactly(right[1], type_))
+        return Compare(op, path, exact(right[1], type_))
 
     def _type(self, path: Path) -> pa.DataType:
-        type_ = self._schema.field(path[0]).type
-        for part in path[1:]:
-            type_ = type_.field(part).type
-        return type_.value_type if pa.types.is_dictionary(type_) else type_
+        return value_type(path_type(self._schema, path))
 
 
 def _field(node: Node) -> Path:
@@ -113,35 +109,3 @@ def _field(node: Node) -> Path:
 def _is_nan(value: pa.Scalar) -> bool:
     plain = value.as_py()
     return isinstance(plain, float) and plain != plain  # NaN alone is not itself
-
-
-def _exactly(values: Any, type_: pa.DataType) -> Any:
-    """Return constants in the type of the column, which pyarrow compares them in, or in a wider one.
-
-    Raises:
-        ValueError: The column cannot hold one, or compares it otherwise.
-    """
-    if values.type == type_:
-        return values
-    if not any(kind(values.type) and kind(type_) for kind in _KINDS):
-        raise ValueError(values.type)
-    found = values.cast(type_)
-    if not found.cast(values.type).equals(values):
-        raise ValueError(values)
-    return found
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
-
-
-_KINDS: Final = (
-    _is_number,
-    is_text,
-    is_binary,
-    pa.types.is_decimal,
-    pa.types.is_date,
-    pa.types.is_time,
-    lambda t: pa.types.is_timestamp(t) and t.tz is None,
-    lambda t: pa.types.is_timestamp(t) and t.tz is not None,
-)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, numbered_tree
-from lance_duck.scan.predicate.tree import Path
+from lance_duck.scan.predicate.types import is_instant, path_type, value_type
 
 _DIGITS: Final = Context(prec=400)
 """Enough for a decimal256 of any scale to be computed with exactly."""
@@ -136,7 +136,7 @@ class _Fitting:
         """Return type of a node; `_ANY_DECIMAL` for some decimal, None where it is not known."""
         function, arguments = node
         if function == "field":
-            return self._column(arguments)
+            return value_type(path_type(self._schema, arguments))
         if function == "literal":
             return self._constants.column(arguments).type
         if function == "options":
@@ -149,12 +149,6 @@ class _Fitting:
             decimals = any(pa.types.is_decimal(type_) for type_ in types)
             return _ANY_DECIMAL if decimals and not any(pa.types.is_floating(type_) for type_ in types) else None
         return None
-
-    def _column(self, path: Path) -> pa.DataType:
-        type_ = self._schema.field(path[0]).type
-        for part in path[1:]:
-            type_ = type_.field(part).type
-        return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def _with_columns(constants: pa.RecordBatch, replaced: dict[int, pa.Array]) -> pa.Buffer:
@@ -221,9 +215,7 @@ def _is_whole_or_decimal(type_: pa.DataType) -> bool:
 
 
 def _is_other_zone(one: pa.DataType, other: pa.DataType) -> bool:
-    if not (pa.types.is_timestamp(one) and pa.types.is_timestamp(other)):
-        return False
-    return one.tz is not None and other.tz is not None and one.tz != other.tz
+    return is_instant(one) and is_instant(other) and one.tz != other.tz
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:

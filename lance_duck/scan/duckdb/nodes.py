@@ -9,13 +9,23 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import pyarrow as pa
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.predicate.tree import Compare, In, IsNull, Not, Op, Path, Predicate, all_of, any_of
+from lance_duck.scan.predicate.types import (
+    InexactError,
+    compared_type,
+    exact,
+    is_instant,
+    is_naive,
+    is_number,
+    is_text,
+    path_type,
+)
 
 
 def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate | None:
@@ -92,20 +102,14 @@ def _flat(node: Any) -> list[Any]:
 
 
 def _column(node: Any, schema: pa.Schema) -> tuple[Path, pa.DataType]:
-    """Return path of a column or struct field, and the type of its values."""
+    """Return the path of a column or struct field, and the type that its values are compared in."""
     path = getattr(node, "parts", None)
     if not path or schema.get_field_index(path[0]) < 0:
         raise _Untranslatable
-    type_ = _storage(schema.field(path[0]).type)
-    for part in path[1:]:
-        if not pa.types.is_struct(type_) or type_.get_field_index(part) < 0:
-            raise _Untranslatable
-        type_ = _storage(type_.field(part).type)
-    return tuple(path), type_
-
-
-def _storage(type_: pa.DataType) -> pa.DataType:
-    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    try:
+        return tuple(path), compared_type(path_type(schema, path))
+    except KeyError:
+        raise _Untranslatable from None
 
 
 def _values(nodes: Sequence[Any], type_: pa.DataType) -> pa.Array:
@@ -124,45 +128,13 @@ def _scalar(node: Any, type_: pa.DataType) -> pa.Scalar:
 
 def _fit(value: Any, type_: pa.DataType) -> Any:
     """Return constants in the type that the column is stored in; refused where one has no equal there."""
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    if pa.types.is_float16(type_):
-        type_ = pa.float32()
-    if value.type == type_:
-        return value
-    if not any(kind(value.type) and kind(type_) for kind in _KINDS):
-        raise _Untranslatable
+    if is_number(type_) and value.type != type_:
+        raise _Untranslatable  # DuckDB would compare the column in the type of the constant
     try:
-        return value.cast(type_)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return exact(value, type_)
+    except InexactError:
         raise _Untranslatable from None
 
-
-def _is_text(type_: pa.DataType) -> bool:
-    return any(is_(type_) for is_ in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    return any(is_(type_) for is_ in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
-
-
-def _is_zoned(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
-
-
-def _is_naive(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
-
-
-_KINDS: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
-    pa.types.is_decimal,
-    pa.types.is_date,
-    pa.types.is_time,
-    _is_text,
-    _is_bytes,
-    _is_zoned,
-    _is_naive,
-)
 
 _LITERALS: Final[dict[str, pa.DataType]] = {
     "BOOLEAN": pa.bool_(),
@@ -202,15 +174,15 @@ def _is_value(value: object, type_: pa.DataType) -> bool:
     """Return whether DuckDB gave a plain value of the type: infinite dates, for one, come as something else."""
     if pa.types.is_boolean(type_):
         return isinstance(value, bool)
-    if pa.types.is_integer(type_) or _is_zoned(type_):
+    if pa.types.is_integer(type_) or is_instant(type_):
         return isinstance(value, int) and not isinstance(value, bool)
     if pa.types.is_date(type_):
         return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
-    if _is_naive(type_):
+    if is_naive(type_):
         return isinstance(value, datetime.datetime) and value.tzinfo is None
     if pa.types.is_time(type_):
         return isinstance(value, datetime.time) and value.tzinfo is None
     if pa.types.is_decimal(type_):
         return isinstance(value, decimal.Decimal) and value.is_finite()
-    plain: type = float if pa.types.is_floating(type_) else str if _is_text(type_) else bytes
+    plain: type = float if pa.types.is_floating(type_) else str if is_text(type_) else bytes
     return isinstance(value, plain)

@@ -8,7 +8,7 @@ prefix notation, see `scan.arrow.filter`) into a predicate tree and never evalua
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lance_duck.arguments import checked_call
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, expression_tree
+from lance_duck.scan.predicate.leaves import comparison
 from lance_duck.scan.predicate.tree import (
     Compare,
     ConstantCondition,
@@ -28,6 +29,7 @@ from lance_duck.scan.predicate.tree import (
     all_of,
     any_of,
 )
+from lance_duck.scan.predicate.types import compared_type, path_type
 
 
 class ByCaller:
@@ -69,7 +71,7 @@ def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predi
 
 
 class _Translator:
-    """One expression on its way to a predicate.
+    """Translates the nodes of one expression.
 
     Args:
         schema: Columns of the table.
@@ -96,7 +98,7 @@ class _Translator:
         try:
             return Compare(op, path, constant.cast(type_))
         except pa.ArrowInvalid:
-            return _between_ticks(op, path, constant, type_)
+            return comparison(op, path, constant, type_)
 
     def _test(self, function: str, arguments: list[Node]) -> Predicate:
         path = _field(arguments[0])
@@ -113,29 +115,8 @@ class _Translator:
         raise ValueError(function)
 
     def _type(self, path: Path) -> pa.DataType:
-        """Return type in which values of a column are compared."""
-        type_ = self.schema.field(path[0]).type
-        for part in path[1:]:
-            type_ = type_.field(part).type
-        if pa.types.is_dictionary(type_):
-            type_ = type_.value_type
-        return pa.float32() if pa.types.is_float16(type_) else type_
-
-
-def _between_ticks(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> Predicate:
-    """Compare a time or instant with one that lies between two ticks of the column's clock."""
-    ticks_of = pa.int32() if pa.types.is_time32(type_) else pa.int64()
-    per_tick = _PER_SECOND[constant.type.unit] // _PER_SECOND[type_.unit]
-    below = pa.scalar(constant.cast(pa.int64()).as_py() // per_tick, ticks_of).cast(type_)
-    if op in (">", ">="):
-        return Compare(">", path, below)
-    if op in ("<", "<="):
-        return Compare("<=", path, below)
-    never = all_of(Compare("<", path, below), Compare(">", path, below))
-    return never if op == "=" else Not(never)
-
-
-_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+        """Return the type that the values of a column are compared in."""
+        return compared_type(path_type(self.schema, path))
 
 
 def _field(node: Node) -> Path:

@@ -106,8 +106,8 @@ def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:
     return rows
 
 
-def describe(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[Any, ...]]:
-    """Bind what follows SELECT and return (name, type, …) of its columns; DuckDB's own errors come through.
+def describe(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[str, str]]:
+    """Bind what follows SELECT and return (name, type) of its columns; DuckDB's own errors come through.
 
     Args:
         select: Such as "x + 1 FROM __lance_batch": `BATCH` names the columns, as a table without rows.
@@ -117,7 +117,8 @@ def describe(select: str, columns: Columns, parameters: Parameters = None) -> li
     cursor = _cursor()
     cursor.register(BATCH, _as_table(columns, 0))
     try:
-        return cursor.sql(f"DESCRIBE SELECT {select}", params=_plain(parameters)).fetchall()
+        relation = cursor.sql(f"SELECT {select}", params=_plain(parameters))
+        return [(name, str(type_)) for name, type_ in zip(relation.columns, relation.types, strict=True)]
     finally:
         cursor.unregister(BATCH)
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from lance_duck.index.catalog import ColumnIndex, IndexCatalog
 from lance_duck.index.query import Among, Between, ContainsAny, Query
-from lance_duck.scan.indexes.query import intersection, is_empty, query_of, union, worded
+from lance_duck.scan.indexes.query import intersection, is_empty, query_of, union
 from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, Not, Opaque, Or, Path, Predicate
+from lance_duck.scan.predicate.types import worded
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, ROW_ID
 
 

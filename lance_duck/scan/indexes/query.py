@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, Null, Query
 from lance_duck.scan.predicate import tree
 from lance_duck.scan.predicate.evaluate import evaluate
 from lance_duck.scan.predicate.lists import is_list, item_type
 from lance_duck.scan.predicate.tree import Compare, Path, Predicate
+from lance_duck.scan.predicate.types import exact, value_type
 
 _VALUE: Path = ("value",)
 
@@ -32,22 +32,22 @@ def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> 
     Raises:
         ValueError: A constant has no equal in that type, or such a condition is not asked of indexes.
     """
-    type_ = _plain(type_)
+    type_ = value_type(type_)
     match condition:
         case Compare(op, _, value):
-            return _comparison(op if true else _OPPOSITE[op], _exactly(value, type_)) if value.is_valid else None
+            return _comparison(op if true else _OPPOSITE[op], exact(value, type_)) if value.is_valid else None
         case tree.In(_, values):
             if not true and values.null_count:
                 return None
-            return _either(Among(_exactly(values.drop_null(), type_)), true)
+            return _either(Among(exact(values.drop_null(), type_)), true)
         case tree.IsNull():
             return _either(Null(), true)
         case tree.StartsWith(_, prefix):
-            return _either(HasPrefix(_exactly(prefix, type_)), true) if prefix.is_valid else None
+            return _either(HasPrefix(exact(prefix, type_)), true) if prefix.is_valid else None
         case tree.HasAny(_, values) if is_list(type_):
-            return _either(ContainsAny(_exactly(values.drop_null(), item_type(type_))), true)
+            return _either(ContainsAny(exact(values.drop_null(), item_type(type_))), true)
         case tree.HasAll(_, values) if is_list(type_):
-            return _either(ContainsAll(_exactly(values.drop_null(), item_type(type_))), true)
+            return _either(ContainsAll(exact(values.drop_null(), item_type(type_))), true)
     raise ValueError(f"{condition} is not asked of indexes")
 
 
@@ -85,14 +85,6 @@ def is_empty(query: Query) -> bool:
     return False
 
 
-def worded(value: Any) -> str:
-    """Return a query or constant in words, also where Python has no value for an instant in it."""
-    try:
-        return str(value)
-    except (OverflowError, ValueError):
-        return type(value).__name__
-
-
 _OPPOSITE: dict[tree.Op, tree.Op] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
@@ -109,38 +101,6 @@ def _comparison(op: tree.Op, value: pa.Scalar) -> Query:
 
 def _either(query: Any, true: bool) -> Query:
     return query if true else Except(query)
-
-
-def _exactly(value: Any, type_: pa.DataType) -> Any:
-    """Return a scalar or array in another type, where it keeps every value.
-
-    Raises:
-        ValueError: It does not.
-    """
-    if value.type == type_:
-        return value
-    try:
-        found = value.cast(type_)
-        back = found.cast(value.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"the constant {worded(value)} has no equal in {type_}") from error
-    if not back.equals(value) and not _same_numbers(back, value):
-        raise ValueError(f"the constant {worded(value)} has no equal in {type_}")
-    return found
-
-
-def _same_numbers(first: Any, second: Any) -> bool:
-    """Return whether values are equal with NaN equal to NaN."""
-    arrays = [_one(v) if isinstance(v, pa.Scalar) else v for v in (first, second)]
-    if not pa.types.is_floating(arrays[0].type):
-        return False
-    same = pc.or_(pc.equal(*arrays), pc.and_(pc.is_nan(arrays[0]), pc.is_nan(arrays[1])))
-    return bool(pc.all(same, min_count=0).as_py())
-
-
-def _plain(type_: pa.DataType) -> pa.DataType:
-    type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def _one(value: pa.Scalar) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Comparisons with constants that a column cannot hold, and patterns, as predicates that mean the same."""
+"""Constants of SQL text against columns, as leaves of predicates that mean what DuckDB means."""
 
 from __future__ import annotations
 
@@ -8,24 +8,32 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.scan.predicate.tree import Compare, In, Not, Op, Path, Predicate, StartsWith, all_of, any_of
+from lance_duck.scan.predicate import leaves
+from lance_duck.scan.predicate.lists import is_list, item_type
+from lance_duck.scan.predicate.tree import Compare, HasAll, HasAny, In, Op, Path, Predicate, StartsWith, any_of
+from lance_duck.scan.predicate.types import is_text
 from lance_duck.scan.sql.literals import (
     MOMENTS,
     Literal,
     NotSimpleError,
     integer_range,
-    is_text,
     moment_of,
     number,
     scalar_for,
 )
 
 _MOST_DIGITS: Final = 18
+"""Digits of a number that DuckDB compares with a column of integers exactly: as a DECIMAL that has room for both."""
+
 _MANY: Final = 64
+"""Operands of an OR from which equalities of one column are gathered: fewer are as fast one by one."""
+
+Argument = Literal | Sequence[Literal]
+"""The second argument of a function: a constant, or a list of constants."""
 
 
 def comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
-    """Compare a column with a constant, integers with fractions and numbers beyond them, dates with timestamps.
+    """Compare a column with a constant: integers with fractions and with numbers beyond them, dates with timestamps.
 
     Raises:
         NotSimpleError: The constant is not compared exactly.
@@ -34,16 +42,15 @@ def comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Pred
         return Compare(op, path, scalar_for(literal, type_))
     except NotSimpleError:
         if pa.types.is_date32(type_) and literal.kind in MOMENTS:
-            return _between(op, path, pa.scalar(moment_of(literal).date(), type_))
-        value = _fraction(literal, type_)
+            return leaves.comparison_between(op, path, pa.scalar(moment_of(literal).date(), type_))
+        value = _unheld_number(literal, type_)
     low, high = integer_range(type_)
     floor = int(value.to_integral_value(ROUND_FLOOR))
-    least, most = pa.scalar(low, type_), pa.scalar(high, type_)
     if floor >= high:
-        return Compare("<=" if op in ("<", "<=", "!=") else ">", path, most)
+        return leaves.comparison_beyond(op, path, pa.scalar(high, type_), above=True)
     if floor < low:
-        return Compare(">=" if op in (">", ">=", "!=") else "<", path, least)
-    return _between(op, path, pa.scalar(floor, type_))
+        return leaves.comparison_beyond(op, path, pa.scalar(low, type_), above=False)
+    return leaves.comparison_between(op, path, pa.scalar(floor, type_))
 
 
 def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> Predicate:
@@ -52,41 +59,41 @@ def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> P
     Raises:
         NotSimpleError: A constant is not compared exactly.
     """
-    return In(path, pa.array(held(literals, type_), type_))
+    return In(path, pa.array(scalars_for(literals, type_), type_))
 
 
-def held(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scalar]:
-    """Return constants that a column can hold, in order.
+def scalars_for(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scalar]:
+    """Return the constants that a column can hold, in order.
 
     Raises:
         NotSimpleError: A constant is not compared exactly.
     """
-    values = []
+    scalars = []
     for literal in literals:
         try:
-            values.append(scalar_for(literal, type_))
+            scalars.append(scalar_for(literal, type_))
         except NotSimpleError:
-            _fraction(literal, type_)
-    return values
+            _unheld_number(literal, type_)
+    return scalars
 
 
-def either(*parts: Predicate) -> Predicate:
+def either(*operands: Predicate) -> Predicate:
     """Build an OR; equalities of one column become one IN, where the first of them stands."""
-    if len(parts) < _MANY:
-        return any_of(*parts)
-    wanted: dict[tuple[Path, pa.DataType], list[pa.Scalar]] = {}
-    places: dict[Any, Predicate] = {}
-    for place, part in enumerate(parts):
-        if isinstance(part, Compare) and part.op == "=":
-            key = (part.path, part.value.type)
-            places.setdefault(key, part)
-            wanted.setdefault(key, []).append(part.value)
+    if len(operands) < _MANY:
+        return any_of(*operands)
+    constants: dict[tuple[Path, pa.DataType], list[pa.Scalar]] = {}
+    joined: dict[Any, Predicate] = {}
+    for place, operand in enumerate(operands):
+        if isinstance(operand, Compare) and operand.op == "=":
+            key = (operand.path, operand.value.type)
+            joined.setdefault(key, operand)
+            constants.setdefault(key, []).append(operand.value)
         else:
-            places[place] = part
-    for key, values in wanted.items():
-        if len(values) > 1:
-            places[key] = In(key[0], pa.array(values, key[1]))
-    return any_of(*places.values())
+            joined[place] = operand
+    for key, scalars in constants.items():
+        if len(scalars) > 1:
+            joined[key] = In(key[0], pa.array(scalars, key[1]))
+    return any_of(*joined.values())
 
 
 def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
@@ -95,38 +102,53 @@ def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
     Raises:
         NotSimpleError: It is another pattern.
     """
-    pattern = scalar_for(literal, type_) if is_text(type_) else None
-    if pattern is None:
+    result = leaves.like(path, scalar_for(literal, type_)) if is_text(type_) else None
+    if result is None:
         raise NotSimpleError
-    if not pattern.is_valid:
-        return StartsWith(path, pattern)
-    text = pattern.as_py()
-    prefix = fixed_prefix(text)
-    if prefix == text:
-        return Compare("=", path, pattern)
-    if text[len(prefix) :].strip("%"):
+    return result
+
+
+def starts_with(path: Path, type_: pa.DataType, prefix: Argument) -> Predicate:
+    """Return starts_with; NotSimpleError where the column holds no texts."""
+    if not isinstance(prefix, Literal) or not is_text(type_):
         raise NotSimpleError
-    return StartsWith(path, pa.scalar(prefix, type_))
+    return StartsWith(path, scalar_for(prefix, type_))
 
 
-def fixed_prefix(pattern: str) -> str:
-    """Return what every text begins with that is LIKE a pattern."""
-    ends = [at for at in (pattern.find("%"), pattern.find("_")) if at >= 0]
-    return pattern[: min(ends)] if ends else pattern
+def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
+    """Return list_contains; NotSimpleError where the column holds no lists."""
+    if not isinstance(item, Literal):
+        raise NotSimpleError
+    return leaves.has_item(path, _items([item], type_)[0])
 
 
-def _between(op: Op, path: Path, below: pa.Scalar) -> Predicate:
-    """Return a column against a constant between this value and the next."""
-    if op in (">", ">="):
-        return Compare(">", path, below)
-    if op in ("<", "<="):
-        return Compare("<=", path, below)
-    never = all_of(Compare("<=", path, below), Compare(">", path, below))
-    return never if op == "=" else Not(never)
+def has_any(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
+    """Return list_has_any; NotSimpleError where the column holds no lists."""
+    if isinstance(items, Literal):
+        raise NotSimpleError
+    return HasAny(path, _items(items, type_))
 
 
-def _fraction(literal: Literal, type_: pa.DataType) -> Decimal:
-    """Return a number that a column of whole numbers cannot hold, and that DuckDB compares with it exactly."""
+def has_all(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
+    """Return list_has_all; NotSimpleError where the column holds no lists."""
+    if isinstance(items, Literal):
+        raise NotSimpleError
+    return HasAll(path, _items(items, type_))
+
+
+def _items(literals: Sequence[Literal], type_: pa.DataType) -> pa.Array:
+    if not is_list(type_):
+        raise NotSimpleError
+    item = item_type(type_)
+    return pa.array([scalar_for(literal, item) for literal in literals], item)
+
+
+def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
+    """Return a number that a column of integers cannot hold, and that DuckDB compares with it exactly.
+
+    Raises:
+        NotSimpleError: It is no such number, or the column holds no integers.
+    """
     if not pa.types.is_integer(type_):
         raise NotSimpleError
     value = number(literal)

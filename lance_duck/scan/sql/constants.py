@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.expressions import Parameters, query_tables
-from lance_duck.scan.sql.literals import Literal, NotSimpleError, is_binary, is_text
+from lance_duck.scan.predicate.types import is_binary, is_text
+from lance_duck.scan.sql.literals import Literal, NotSimpleError
 from lance_duck.scan.sql.tokens import SqlToken
 
 _OF_THE_TIME: Final = re.compile(r"\b(?:now|today|current_\w+)\b", re.IGNORECASE)
@@ -39,14 +40,14 @@ _OPENING: Final = SqlToken("mark", "(")
 _CLOSING: Final = SqlToken("mark", ")")
 
 
-def constant_tokens(found: Iterable[SqlToken]) -> int:
-    """Return how many of the next tokens are an expression that names no column and is the same for every row; 0: none.
+def constant_tokens(tokens: Iterable[SqlToken]) -> int:
+    """Return how many of the next tokens are an expression that names no column and is the same for every row, or 0.
 
-    It ends before what binds looser than arithmetic does: a comparison, AND, OR, a comma, or a closing bracket.
+    The expression ends before whatever binds looser than arithmetic, see `ends_constant`.
     """
     depth = 0
-    for count, token in enumerate(found):
-        if depth == 0 and (token.kind in ("op", "end") or token.text in _ENDS):
+    for count, token in enumerate(tokens):
+        if depth == 0 and ends_constant(token):
             return count
         known = token.kind in ("number", "text", "param") or token.text in _MARKS
         known = known or (token.kind == "keyword" and token.text in _KEYWORDS)
@@ -54,6 +55,11 @@ def constant_tokens(found: Iterable[SqlToken]) -> int:
             return 0
         depth += (token == _OPENING) - (token == _CLOSING)
     return 0
+
+
+def ends_constant(token: SqlToken) -> bool:
+    """Return whether a constant ends before a token: a comparison, AND, OR, a comma, a closing bracket, or the end."""
+    return token.kind in ("op", "end") or token.text in _ENDS
 
 
 def asks_for_the_time(text: str) -> bool:

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.scan.sql.compare import held
-from lance_duck.scan.sql.literals import EXACT_INT, MAX_DIGITS, Literal, NotSimpleError, is_text, numeric
+from lance_duck.scan.predicate.types import is_text
+from lance_duck.scan.sql.compare import scalars_for
+from lance_duck.scan.sql.literals import EXACT_INT, MAX_DIGITS, Literal, NotSimpleError, numeric
 
 _NUMBER: Final = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _TEXT: Final = r"'[^']*+(?:''[^']*+)*+'"
@@ -92,7 +93,7 @@ def _in_blocks(
             array = at_once(block, type_)
         except (pa.ArrowException, ValueError, OverflowError):
             array = None
-        arrays.append(pa.array(held(map(literal, block), type_), type_) if array is None else array)
+        arrays.append(pa.array(scalars_for(map(literal, block), type_), type_) if array is None else array)
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 

@@ -17,6 +17,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.scan.predicate.types import is_binary, is_naive, is_text
+
 _DATE: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?)?")
 _ZONED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)([+-]\d{2}(?::\d{2})?|Z)")
@@ -261,17 +263,6 @@ def _parsed(parse: Callable[[Any], Any], text: Any) -> Any:
         raise NotSimpleError from error
 
 
-def is_binary(type_: pa.DataType) -> bool:
-    """Return whether it is a type of bytes."""
-    is_wide = pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_)
-    return bool(pa.types.is_binary(type_) or is_wide or pa.types.is_fixed_size_binary(type_))
-
-
-def is_text(type_: pa.DataType) -> bool:
-    """Return whether it is a type of texts."""
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
-
-
 _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Literal, pa.DataType], pa.Scalar]], ...]] = (
     (pa.types.is_integer, _integer),
     (lambda t: t in (pa.float32(), pa.float64()), _floating),
@@ -279,7 +270,7 @@ _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Literal,
     (is_text, _text),
     (lambda t: t == pa.bool_(), _boolean),
     (pa.types.is_date32, _date),
-    (lambda t: pa.types.is_timestamp(t) and t.tz is None, _timestamp),
+    (is_naive, _timestamp),
     # DuckDB has neither instants nor times of day finer than microseconds: it would cut the column's.
     (lambda t: pa.types.is_timestamp(t) and t.unit != "ns", _instant),
     (lambda t: pa.types.is_time(t) and t.unit != "ns", _time),

@@ -15,26 +15,32 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.scan.evaluator.expressions import Parameters, plain_value
-from lance_duck.scan.predicate.lists import is_list, item_type
+from lance_duck.scan.predicate import leaves
 from lance_duck.scan.predicate.tree import (
     MIRRORED,
     OPS,
     Compare,
-    ConstantCondition,
-    HasAll,
-    HasAny,
     In,
     IsNull,
     Not,
     Op,
     Path,
     Predicate,
-    StartsWith,
     all_of,
 )
-from lance_duck.scan.sql.compare import comparison, either, like, membership
+from lance_duck.scan.sql.compare import (
+    Argument,
+    comparison,
+    either,
+    has_all,
+    has_any,
+    has_item,
+    like,
+    membership,
+    starts_with,
+)
 from lance_duck.scan.sql.lists import bound_values, listed_values, written_values
-from lance_duck.scan.sql.literals import Literal, NotSimpleError, cast_literal, is_text, numeric, scalar_for
+from lance_duck.scan.sql.literals import Literal, NotSimpleError, cast_literal, numeric
 from lance_duck.scan.sql.names import find_name
 from lance_duck.scan.sql.tokens import END, SqlToken, tokens
 
@@ -44,7 +50,7 @@ _MAX_DEPTH: Final = 64
 
 
 def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """Return the filter as a tree, or None if it is not simple, or wrong, which DuckDB says better."""
+    """Return the filter as a tree; None if it is not simple, or wrong, which DuckDB explains better."""
     try:
         return Parser(tokens(text), schema, parameters).whole()
     except NotSimpleError:
@@ -55,54 +61,59 @@ class Parser:
     """Reads tokens as a predicate tree.
 
     Args:
-        found: Tokens of a text.
-        schema: Columns that it may read.
-        parameters: Values bound to it.
+        tokens_: Tokens of a text.
+        schema: Columns that the text may read.
+        parameters: Values bound to the text.
     """
 
-    def __init__(self, found: list[SqlToken], schema: pa.Schema, parameters: Parameters) -> None:
-        self._tokens = found
+    def __init__(self, tokens_: list[SqlToken], schema: pa.Schema, parameters: Parameters) -> None:
+        self._tokens = tokens_
         self._at = 0
         self._depth = 0
         self._schema = schema
         self._names = schema.names
         self._parameters = parameters
         self._used = 0
+        self._used_names: set[str] = set()
 
     def whole(self) -> Predicate:
         """Return the tree of all tokens.
 
         Raises:
-            NotSimpleError: They are not understood, or there are other parameters than those given.
+            NotSimpleError: The tokens are not understood, or name other parameters than those that are bound.
         """
-        found = self._any()
-        given = len(self._parameters or ())
-        if self._at != len(self._tokens) or self._used != given:
+        tree = self._any()
+        used = len(self._used_names) if isinstance(self._parameters, Mapping) else self._used
+        if self._at != len(self._tokens) or used != len(self._parameters or ()):
             raise NotSimpleError
-        return found
+        return tree
 
     def column(self) -> tuple[Path, pa.DataType]:
         """Return the column that all tokens name, and the type of its values.
 
         Raises:
-            NotSimpleError: They name none.
+            NotSimpleError: The tokens name none.
         """
-        found = self._path()
+        column = self._path()
         if self._at != len(self._tokens):
             raise NotSimpleError
-        return found
+        return column
 
     def _any(self) -> Predicate:
         return self._chain("or", self._all, either)
 
     def _all(self) -> Predicate:
-        return self._chain("and", self._not, all_of)
+        return self._chain("and", self._operand, all_of)
 
-    def _chain(self, word: str, part: Callable[[], Predicate], join: Callable[..., Predicate]) -> Predicate:
-        parts = [part()]
+    def _chain(self, word: str, operand: Callable[[], Predicate], join: Callable[..., Predicate]) -> Predicate:
+        operands = [operand()]
         while self._takes("keyword", word):
-            parts.append(part())
-        return join(*parts)
+            operands.append(operand())
+        return join(*operands)
+
+    def _operand(self) -> Predicate:
+        """Return an operand of AND."""
+        return self._not()
 
     def _not(self) -> Predicate:
         if self._takes("keyword", "not"):
@@ -117,9 +128,9 @@ class Parser:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise NotSimpleError
-        found = part()
+        inside = part()
         self._depth -= 1
-        return found
+        return inside
 
     def _leaf(self) -> Predicate:
         if not self._is_name():
@@ -153,12 +164,12 @@ class Parser:
         self._needs("mark", ")")
         return ask(path, type_, argument)
 
-    def _argument(self) -> list[Literal] | Literal:
-        """Return a constant, or a list of such."""
+    def _argument(self) -> Argument:
+        """Return a constant, or a list of constants."""
         if not self._takes("mark", "["):
-            found = self._literal()
-            is_list = found.kind == "value" and isinstance(found.value, list | tuple)
-            return [Literal("value", value) for value in found.value] if is_list else found
+            literal = self._literal()
+            is_list = literal.kind == "value" and isinstance(literal.value, list | tuple)
+            return [Literal("value", value) for value in literal.value] if is_list else literal
         values: list[Literal] = []
         while not self._takes("mark", "]"):
             if values:
@@ -167,21 +178,18 @@ class Parser:
         return values
 
     def _is(self, path: Path, type_: pa.DataType) -> Predicate:
-        """Return what follows IS: null, true, false, or distinct from a constant; never null itself."""
+        """Return the test that follows IS, never null itself: null, true, false, or distinct from a constant."""
         negative = self._takes("keyword", "not")
         if self._takes("keyword", "null"):
-            found: Predicate = IsNull(path)
+            test: Predicate = IsNull(path)
         elif self._takes("keyword", "distinct"):
             self._needs("keyword", "from")
-            same = comparison("=", path, self._literal(), type_)
-            unknown = isinstance(same, Compare) and not same.value.is_valid
-            found = Not(IsNull(path)) if unknown else Not(all_of(Not(IsNull(path)), same))
+            test = Not(leaves.not_distinct(path, comparison("=", path, self._literal(), type_)))
         elif type_ == pa.bool_() and self._peek().text in ("true", "false"):
-            value = self._next() == SqlToken("keyword", "true")
-            found = all_of(Not(IsNull(path)), Compare("=", path, pa.scalar(value)))
+            test = leaves.truth(path, self._next() == SqlToken("keyword", "true"))
         else:
             raise NotSimpleError
-        return Not(found) if negative else found
+        return Not(test) if negative else test
 
     def _test(self, path: Path, type_: pa.DataType) -> Predicate:
         if self._takes("keyword", "between"):
@@ -262,10 +270,10 @@ class Parser:
         return _OPS[token.text]
 
     def _literal(self) -> Literal:
-        found = self._plain_literal()
+        literal = self._plain_literal()
         while self._takes("mark", "::"):
-            found = cast_literal(found, self._type_name())
-        return found
+            literal = cast_literal(literal, self._type_name())
+        return literal
 
     def _type_name(self) -> str:
         name = self._next().text.lower()
@@ -296,6 +304,7 @@ class Parser:
         if mark == "?" and isinstance(self._parameters, Sequence) and self._used <= len(self._parameters):
             return self._parameters[self._used - 1]
         if mark != "?" and isinstance(self._parameters, Mapping) and mark[1:] in self._parameters:
+            self._used_names.add(mark[1:])
             return self._parameters[mark[1:]]
         raise NotSimpleError
 
@@ -321,7 +330,7 @@ class Parser:
 
 
 def _own(value: Any) -> Any:
-    """Return a bound value as Python's own."""
+    """Return a bound value as a value of Python's own types."""
     if isinstance(value, dt.datetime) and type(value) is not dt.datetime and not getattr(value, "nanosecond", 1):
         return value.to_pydatetime()  # type: ignore[attr-defined]
     return plain_value(value)
@@ -331,43 +340,10 @@ def _unquoted(text: str) -> str:
     return text[1:-1].replace("''", "'")
 
 
-def _starts_with(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
-    if isinstance(argument, list) or not is_text(type_):
-        raise NotSimpleError
-    return StartsWith(path, scalar_for(argument, type_))
-
-
-def _has(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
-    if isinstance(argument, list):
-        raise NotSimpleError
-    if argument == Literal("value", None):
-        return ConstantCondition(None)
-    return HasAny(path, _items([argument], type_))
-
-
-def _has_any(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
-    if not isinstance(argument, list):
-        raise NotSimpleError
-    return HasAny(path, _items(argument, type_))
-
-
-def _has_all(path: Path, type_: pa.DataType, argument: list[Literal] | Literal) -> Predicate:
-    if not isinstance(argument, list):
-        raise NotSimpleError
-    return HasAll(path, _items(argument, type_))
-
-
-def _items(literals: list[Literal], type_: pa.DataType) -> pa.Array:
-    if not is_list(type_):
-        raise NotSimpleError
-    item = item_type(type_)
-    return pa.array([scalar_for(literal, item) for literal in literals], item)
-
-
-_FUNCTIONS: Final[Mapping[str, Callable[[Path, pa.DataType, list[Literal] | Literal], Predicate]]] = {
-    **dict.fromkeys(("starts_with", "prefix"), _starts_with),
-    **dict.fromkeys(("list_contains", "array_contains", "list_has", "array_has"), _has),
-    **dict.fromkeys(("list_has_any", "array_has_any"), _has_any),
-    **dict.fromkeys(("list_has_all", "array_has_all"), _has_all),
+_FUNCTIONS: Final[Mapping[str, Callable[[Path, pa.DataType, Argument], Predicate]]] = {
+    **dict.fromkeys(("starts_with", "prefix"), starts_with),
+    **dict.fromkeys(("list_contains", "array_contains", "list_has", "array_has"), has_item),
+    **dict.fromkeys(("list_has_any", "array_has_any"), has_any),
+    **dict.fromkeys(("list_has_all", "array_has_all"), has_all),
 }
 _OPERATORS: Final = {"^@": "starts_with", "&&": "list_has_any", "@>": "list_has_all"}

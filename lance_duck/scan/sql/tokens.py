@@ -35,11 +35,11 @@ class SqlToken:
     """A word or mark.
 
     Attributes:
-        kind: number, text, quoted, word, keyword, param, op, mark; constants: all between the brackets of an IN;
-            params: so many question marks there; other: what simple conditions do not have.
+        kind: number, text, quoted, word, keyword, param, op or mark; constants, all between the brackets of an IN;
+            params, all question marks there; other, what simple conditions do not have.
         text: As written; keywords in lower case.
-        start: Where it begins in the text.
-        stop: Where it ends.
+        start: Where the token begins in the text.
+        stop: Where the token ends.
     """
 
     kind: str
@@ -51,6 +51,7 @@ class SqlToken:
 END: Final = SqlToken("end", "")
 _IN: Final = SqlToken("keyword", "in")
 _LONG: Final = 256
+"""Characters of a text from which its lists are looked at as a whole."""
 
 
 def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
@@ -58,12 +59,13 @@ def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
 
     Args:
         text: SQL.
-        simple: Refuse what simple conditions do not have; else it becomes tokens of kind "other".
+        simple: Refuse what simple conditions do not have, and comments; else such parts become tokens of kind "other",
+            and comments are left out.
 
     Raises:
-        NotSimpleError: There is such a thing, or a comment.
+        NotSimpleError: The text has a part that is refused.
     """
-    found: list[SqlToken] = []
+    result: list[SqlToken] = []
     at = 0
     end = len(text.rstrip())
     while at < end:
@@ -79,16 +81,16 @@ def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
             word = match[kind]
             is_keyword = kind == "word" and word.lower() in _RESERVED
             start = match.start(kind)
-            found.append(SqlToken("keyword" if is_keyword else kind, word.lower() if is_keyword else word, start, at))
-            if end > _LONG and word in ("(", "[") and found[-2:-1] == [_IN]:
-                at = _list(text, at, found, simple)
-    return found
+            result.append(SqlToken("keyword" if is_keyword else kind, word.lower() if is_keyword else word, start, at))
+            if end > _LONG and word in ("(", "[") and result[-2:-1] == [_IN]:
+                at = _list(text, at, result)
+    return result
 
 
-def _list(text: str, at: int, found: list[SqlToken], simple: bool) -> int:
-    """Take a list at a place as one token, if it is one; where it ends."""
-    for kind, stop in (("constants", constants_end(text, at)), ("params", marks_end(text, at) if simple else -1)):
+def _list(text: str, at: int, result: list[SqlToken]) -> int:
+    """Add a list that begins at a place as one token, if it is one, and return the place after it."""
+    for kind, stop in (("constants", constants_end(text, at)), ("params", marks_end(text, at))):
         if stop >= 0:
-            found.append(SqlToken(kind, text[at:stop].lstrip(), at, stop))
+            result.append(SqlToken(kind, text[at:stop].lstrip(), at, stop))
             return stop
     return at

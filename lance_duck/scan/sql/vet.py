@@ -7,7 +7,7 @@ alone (aggregates, window functions, UNNEST).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,10 +18,14 @@ from lance_duck.arguments import unknown_column
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.errors import BATCH, unbalanced, words_about
 from lance_duck.scan.evaluator.expressions import Parameters, describe, query
-from lance_duck.scan.predicate.tree import Path
+from lance_duck.scan.predicate.tree import Opaque, Path
 from lance_duck.scan.sql.names import QUOTED, find_name, quote_names
 
 _REFUSED: Final = {"SUBQUERY": "a subquery", "STAR": "*", "WINDOW": "a window function", "DEFAULT": "DEFAULT"}
+_CONDITIONS: Final = ("COMPARISON", "CONJUNCTION", "BETWEEN")
+_TESTS: Final = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
+"""Classes and types of nodes whose value is BOOLEAN, whatever they are of."""
+
 _NULL_CHECKS: Final = ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL")
 _NOW: Final = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
 _SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
@@ -62,18 +66,70 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
     if not isinstance(text, str):
         raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
     text = quote_names(text, schema.names)
-    tree = _parse(text, what)
+    (tree,) = _parse(text, what)
     paths = _resolve(tree, schema, what, text)
-    roots = {path[0] for path in paths}
-    _refuse_twins(roots, what)
-    columns = {name: pa.nulls(0, schema.field(name).type) for name in schema.names if name in roots}
+    columns = _empty_columns(paths, schema, what)
     try:
         # WHERE is where DuckDB itself refuses aggregates, window functions and UNNEST.
-        describe(f"1 FROM {BATCH} WHERE (({text}\n) IS NULL)", columns, parameters)
-        bound = describe(f"({text}\n) AS value FROM {BATCH}", columns, parameters)
+        if tree["class"] in _CONDITIONS or tree["type"] in _TESTS:
+            describe(f"1 FROM {BATCH} WHERE ({text}\n)", columns, parameters)
+            type_ = "BOOLEAN"
+        else:
+            describe(f"1 FROM {BATCH} WHERE (({text}\n) IS NULL)", columns, parameters)
+            type_ = describe(f"({text}\n) AS value FROM {BATCH}", columns, parameters)[0][1].strip('"')
     except duckdb.Error as error:
         raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
-    return SqlExpression(text, paths, bound[0][1].strip('"'))
+    return SqlExpression(text, paths, type_)
+
+
+def operand_paths(text: str, parts: Sequence[str], schema: pa.Schema, what: str) -> tuple[tuple[Path, ...], ...]:
+    """Return the columns that parts of a condition read, each an operand of the AND, OR and NOT that it is made of.
+
+    Args:
+        text: The condition.
+        parts: SQL of the parts.
+        schema: Columns that the condition may read.
+        what: What the text is, for messages.
+
+    Raises:
+        InvalidInputError: See `parse_sql`; or DuckDB does not see a part as an operand.
+    """
+    whole, *trees = _parse(text, what, parts)
+    operands = [_placeless(operand) for operand in _operands(whole)]
+    for part, tree in zip(parts, trees, strict=True):
+        if tree["class"] == "CONJUNCTION" or any(_placeless(each) not in operands for each in _operands(tree)):
+            raise InvalidInputError(f"bad {what}", where=repr(text), expected="an operand", found=part)
+    return tuple(_resolve(tree, schema, what, text) for tree in trees)
+
+
+def bind_conditions(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ...]], schema: pa.Schema) -> None:
+    """Let DuckDB bind conditions.
+
+    Args:
+        conditions: The conditions.
+        reads: Columns that each of them reads.
+        schema: Columns of the table.
+
+    Raises:
+        InvalidInputError: DuckDB refuses one of them, or the parameters do not fit.
+    """
+    columns = _empty_columns([path for paths in reads for path in paths], schema, "filter")
+    text = " AND ".join(condition.sql for condition in conditions)
+    parameters = all_parameters([condition.parameters for condition in conditions])
+    try:
+        describe(f"1 FROM {BATCH} WHERE TRUE AND {text}", columns, parameters)
+    except duckdb.Error as error:
+        raise InvalidInputError("bad filter", where=repr(text), found=words_about(str(error), text)) from error
+
+
+def all_parameters(each: Sequence[Parameters]) -> Parameters:
+    """Return the parameters of several texts as those of one text with all of them, in order."""
+    bound = [parameters for parameters in each if parameters]
+    if not bound:
+        return None
+    if isinstance(bound[0], Mapping):
+        return {name: value for named in bound if isinstance(named, Mapping) for name, value in named.items()}
+    return [value for values in bound for value in values]
 
 
 def refuse_loose_ends(text: str, what: str) -> None:
@@ -83,11 +139,12 @@ def refuse_loose_ends(text: str, what: str) -> None:
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=found)
 
 
-def _parse(text: str, what: str) -> Any:
-    """Return syntax tree of the only expression in the text."""
+def _parse(text: str, what: str, parts: Sequence[str] = ()) -> list[Any]:
+    """Return the syntax trees of the only expression in the text, and of parts of it."""
     refuse_loose_ends(text, what)
+    select = ", ".join([f"({text}\n)", *parts])
     try:
-        answer = json.loads(query("SELECT json_serialize_sql(?)", [f"SELECT ({text}\n)"])[0][0])
+        answer = json.loads(query("SELECT json_serialize_sql(?)", [f"SELECT {select}"])[0][0])
     except duckdb.Error as error:
         raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
     if answer.get("error"):
@@ -96,11 +153,11 @@ def _parse(text: str, what: str) -> Any:
         raise InvalidInputError(f"bad {what}", where=repr(text), found=found)
     nodes = [statement["node"] for statement in answer["statements"]]
     node = nodes[0]
-    single = len(nodes) == 1 and node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1
+    single = len(nodes) == 1 and node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1 + len(parts)
     if not single or node["from_table"]["type"] != "EMPTY" or any(node.get(key) for key in _SELECT_KEYS):
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression")
-    tree = node["select_list"][0]
-    for part in _nodes(tree):
+    trees: list[Any] = node["select_list"]
+    for part in _nodes(trees[0]):
         if part["class"] in _REFUSED:
             raise InvalidInputError(
                 f"bad {what}", where=repr(text), expected="an expression of one row", found=_REFUSED[part["class"]]
@@ -109,7 +166,35 @@ def _parse(text: str, what: str) -> Any:
             raise InvalidInputError(
                 f"bad {what}: regexp_match is true or false here", where=repr(text), remedy="leave out IS [NOT] NULL"
             )
-    return tree
+    return trees
+
+
+def _operands(tree: Any) -> Iterator[Any]:
+    """Yield the operands of the AND, OR and NOT that a condition is made of."""
+    if tree["class"] == "CONJUNCTION" or tree["type"] == "OPERATOR_NOT":
+        for child in tree["children"]:
+            yield from _operands(child)
+    else:
+        yield tree
+
+
+def _placeless(node: Any) -> Any:
+    """Return a syntax tree without the places of its parts in the text, and without the numbers of parameters."""
+    if isinstance(node, dict):
+        is_place = node.get("class") == "PARAMETER"
+        return {
+            key: _placeless(value)
+            for key, value in node.items()
+            if not key.startswith("query_location") and not (is_place and key == "identifier")
+        }
+    return [_placeless(each) for each in node] if isinstance(node, list) else node
+
+
+def _empty_columns(paths: Iterable[Path], schema: pa.Schema, what: str) -> dict[str, pa.Array]:
+    """Return columns without rows for DuckDB to bind names to."""
+    roots = {path[0] for path in paths}
+    _refuse_twins(roots, what)
+    return {name: pa.nulls(0, schema.field(name).type) for name in schema.names if name in roots}
 
 
 def _nodes(tree: Any) -> Iterator[Mapping[str, Any]]:

@@ -1,0 +1,107 @@
+"""Leaves of predicates, built the same way from every language that a filter can come in.
+
+Constants stand in the type of the column. A constant that the column cannot hold is compared as what it lies between,
+or beyond; one that is not compared exactly at all is for the caller to leave to DuckDB.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.scan.predicate.tree import (
+    Compare,
+    ConstantCondition,
+    HasAny,
+    IsNull,
+    Not,
+    Op,
+    Path,
+    Predicate,
+    StartsWith,
+    all_of,
+)
+from lance_duck.scan.predicate.types import InexactError, exact, is_text
+
+_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def comparison(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> Predicate:
+    """Compare a column with a constant of the same kind; a time may lie between two ticks of the column's clock.
+
+    Args:
+        op: The comparison.
+        path: The column.
+        constant: Of a type of the column's kind.
+        type_: The type that the values of the column are compared in.
+
+    Raises:
+        InexactError: The column cannot hold the constant, and it is no time.
+    """
+    try:
+        return Compare(op, path, exact(constant, type_))
+    except InexactError:
+        if not (pa.types.is_temporal(type_) and hasattr(constant.type, "unit") and hasattr(type_, "unit")):
+            raise
+    per_tick, rest = divmod(_PER_SECOND[constant.type.unit], _PER_SECOND[type_.unit])
+    if rest:
+        raise InexactError(f"a tick of {type_} is shorter than one of {constant.type}")
+    ticks = pa.int32() if pa.types.is_time32(type_) else pa.int64()
+    return comparison_between(op, path, pa.scalar(constant.cast(pa.int64()).as_py() // per_tick, ticks).cast(type_))
+
+
+def comparison_between(op: Op, path: Path, below: pa.Scalar) -> Predicate:
+    """Compare a column with a constant that lies between two neighbouring values of its type, the lower one given."""
+    if op in (">", ">="):
+        return Compare(">", path, below)
+    if op in ("<", "<="):
+        return Compare("<=", path, below)
+    never = all_of(Compare("<=", path, below), Compare(">", path, below))
+    return never if op == "=" else Not(never)
+
+
+def comparison_beyond(op: Op, path: Path, bound: pa.Scalar, *, above: bool) -> Predicate:
+    """Compare a column with a constant above its greatest value, or below its least, which is given as the bound."""
+    if above:
+        return Compare("<=" if op in ("<", "<=", "!=") else ">", path, bound)
+    return Compare(">=" if op in (">", ">=", "!=") else "<", path, bound)
+
+
+def not_distinct(path: Path, equal: Predicate) -> Predicate:
+    """Return IS NOT DISTINCT FROM a constant, given the equality with it; never null itself."""
+    unknown = isinstance(equal, Compare) and not equal.value.is_valid
+    return IsNull(path) if unknown else all_of(Not(IsNull(path)), equal)
+
+
+def truth(path: Path, value: bool) -> Predicate:
+    """Return IS TRUE or IS FALSE of a column of booleans; never null itself."""
+    return all_of(Not(IsNull(path)), Compare("=", path, pa.scalar(value)))
+
+
+def like(path: Path, pattern: pa.Scalar) -> Predicate | None:
+    """Return LIKE with a pattern that is a prefix, or has no marks at all; None for other patterns."""
+    if not pattern.is_valid:
+        return StartsWith(path, pattern)
+    text = pattern.as_py()
+    prefix = fixed_prefix(text)
+    if prefix == text:
+        return Compare("=", path, pattern)
+    return None if text[len(prefix) :].strip("%") else StartsWith(path, pa.scalar(prefix, pattern.type))
+
+
+def implied_by_like(path: Path, pattern: str, type_: pa.DataType) -> Predicate | None:
+    """Return what every text begins with that is LIKE a pattern, as a predicate; None where that says nothing."""
+    prefix = fixed_prefix(pattern)
+    return StartsWith(path, pa.scalar(prefix, type_)) if prefix and is_text(type_) else None
+
+
+def fixed_prefix(pattern: str) -> str:
+    """Return what every text begins with that is LIKE a pattern."""
+    marks = [place for place in (pattern.find("%"), pattern.find("_")) if place >= 0]
+    return pattern[: min(marks)] if marks else pattern
+
+
+def has_item(path: Path, item: pa.Scalar) -> Predicate:
+    """Return whether lists have an item; null for a null item, which is equal to nothing."""
+    return HasAny(path, pa.repeat(item, 1)) if item.is_valid else ConstantCondition(None)

@@ -1,0 +1,112 @@
+"""Arrow types as predicates see them: which type the values of a column are compared in, and kinds of types."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.scan.predicate.tree import Path
+
+
+class InexactError(ValueError):
+    """A constant has no equal in the type of the column that it is compared with."""
+
+
+def value_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type of the values of a column: extension types as stored, dictionaries decoded."""
+    type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def compared_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type that the values of a column are compared in: half floats are compared as float32."""
+    type_ = value_type(type_)
+    return pa.float32() if pa.types.is_float16(type_) else type_
+
+
+def path_type(schema: pa.Schema, path: Path) -> pa.DataType:
+    """Return the type of a column or struct field; KeyError where there is none."""
+    type_ = schema.field(path[0]).type
+    for name in path[1:]:
+        type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+        if not pa.types.is_struct(type_) or type_.get_field_index(name) < 0:
+            raise KeyError(name)
+        type_ = type_.field(name).type
+    return type_
+
+
+def exact(value: Any, type_: pa.DataType) -> Any:
+    """Return a scalar or an array of constants in another type of the same kind.
+
+    Raises:
+        InexactError: The type is of another kind, or does not keep every value; NaN is kept as NaN.
+    """
+    if value.type == type_:
+        return value
+    if not any(kind(value.type) and kind(type_) for kind in _KINDS):
+        raise InexactError(f"the constant {worded(value)} has no equal in {type_}")
+    try:
+        result = value.cast(type_)
+        back = result.cast(value.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InexactError(f"the constant {worded(value)} has no equal in {type_}") from error
+    if not back.equals(value) and not _same_numbers(back, value):
+        raise InexactError(f"the constant {worded(value)} has no equal in {type_}")
+    return result
+
+
+def worded(value: Any) -> str:
+    """Return a constant or a query in words, also where Python has no value for an instant in it."""
+    try:
+        return str(value)
+    except (OverflowError, ValueError):
+        return type(value).__name__
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Return whether it is a type of texts."""
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def is_binary(type_: pa.DataType) -> bool:
+    """Return whether it is a type of bytes."""
+    is_wide = pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_)
+    return bool(pa.types.is_binary(type_) or is_wide or pa.types.is_fixed_size_binary(type_))
+
+
+def is_instant(type_: pa.DataType) -> bool:
+    """Return whether it is a type of timestamps with a time zone."""
+    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
+
+
+def is_naive(type_: pa.DataType) -> bool:
+    """Return whether it is a type of timestamps without a time zone."""
+    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Return whether it is a type of integers or floats."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+def _same_numbers(first: Any, second: Any) -> bool:
+    """Return whether values are equal with NaN equal to NaN."""
+    arrays = [pa.repeat(each, 1) if isinstance(each, pa.Scalar) else each for each in (first, second)]
+    if not pa.types.is_floating(arrays[0].type):
+        return False
+    same = pc.or_(pc.equal(*arrays), pc.and_(pc.is_nan(arrays[0]), pc.is_nan(arrays[1])))
+    return bool(pc.all(same, min_count=0).as_py())
+
+
+_KINDS: Final = (
+    is_number,
+    is_text,
+    is_binary,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    is_naive,
+    is_instant,
+)

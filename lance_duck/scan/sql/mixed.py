@@ -1,0 +1,235 @@
+"""SQL filters of which DuckDB evaluates parts, as a predicate tree: what is simple is a condition of its own.
+
+AND, OR and NOT bind looser than almost everything else, so text is cut where they stand outside of brackets, CASE and
+BETWEEN. A part between two cuts that is not simple is a *piece*. DuckDB's parser confirms the cuts: the syntax tree of
+each piece is an operand of AND, OR or NOT in the syntax tree of the whole text, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.cache import LruCache
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.evaluator.expressions import Parameters
+from lance_duck.scan.predicate import leaves
+from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
+from lance_duck.scan.sql.constants import computed, constant_tokens, ends_constant
+from lance_duck.scan.sql.literals import Literal, NotSimpleError
+from lance_duck.scan.sql.names import quote_names
+from lance_duck.scan.sql.parser import Parser
+from lance_duck.scan.sql.tokens import SqlToken, tokens
+from lance_duck.scan.sql.vet import all_parameters, bind_conditions, operand_paths
+
+_LONG: Final = 4096
+"""Characters of a filter that is not worth a place in a cache: it has long lists, and rarely comes again."""
+
+_PATHS: Final[LruCache[tuple[tuple[Path, ...], ...]]] = LruCache(256)
+
+_AND: Final = SqlToken("keyword", "and")
+_OR: Final = SqlToken("keyword", "or")
+_ENDS: Final = frozenset({("keyword", "and"), ("keyword", "or"), ("mark", ")"), ("end", "")})
+_OPENING: Final = ("(", "[", "{")
+_CLOSING: Final = (")", "]", "}")
+_LIKE: Final = SqlToken("keyword", "like")
+
+
+@dataclass(frozen=True)
+class MixedSql:
+    """A filter that was read without DuckDB.
+
+    Attributes:
+        text: SQL.
+        tree: The filter; what is not simple are `Opaque` conditions that do not know the columns that they read.
+        pieces: These conditions, in the order of the text.
+    """
+
+    text: str
+    tree: Predicate
+    pieces: Sequence[Opaque]
+
+    def confirmed(self, schema: pa.Schema) -> Predicate | None:
+        """Return the tree with conditions that DuckDB has confirmed and bound.
+
+        Returns:
+            None where all of the text is for DuckDB, or where it is wrong, which DuckDB explains better.
+        """
+        if all(isinstance(leaf, Opaque) for leaf in self.tree.leaves()):
+            return None
+        sql = tuple(piece.sql for piece in self.pieces)
+        try:
+            reads = _paths_of(self.text, sql, schema)
+            bind_conditions(self.pieces, reads, schema)
+        except InvalidInputError:
+            return None
+        return _joined(self.tree, dict(zip(sql, reads, strict=True)))
+
+
+def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> MixedSql | None:
+    """Read a filter; None where it is not understood as AND, OR and NOT of conditions.
+
+    Args:
+        text: SQL.
+        schema: Columns that the text may read.
+        parameters: Values bound to the text.
+    """
+    try:
+        parser = _MixedParser(text, schema, parameters)
+        tree = parser.whole()
+        quoted = quote_names(text, schema.names) if parser.pieces else text
+        if quoted != text:
+            text, parser = quoted, _MixedParser(quoted, schema, parameters)
+            tree = parser.whole()
+    except NotSimpleError:
+        return None
+    return MixedSql(text, tree, parser.pieces)
+
+
+def is_cacheable(text: str, schema: pa.Schema) -> bool:
+    """Return whether what is known of a text is worth a place in a cache, and the schema can be a part of its key."""
+    try:
+        hash(schema)
+    except TypeError:  # extension types of other packages may define equality alone
+        return False
+    return len(text) <= _LONG
+
+
+def _paths_of(text: str, pieces: tuple[str, ...], schema: pa.Schema) -> tuple[tuple[Path, ...], ...]:
+    """Return the columns that each piece reads, in one parse of the text, whatever is bound to it later."""
+    if not is_cacheable(text, schema):
+        return operand_paths(text, pieces, schema, "filter")
+    return _PATHS.get((text, pieces, schema), lambda: operand_paths(text, pieces, schema, "filter"))
+
+
+class _MixedParser(Parser):
+    """Reads SQL text as a predicate tree.
+
+    Attributes:
+        pieces: Parts for DuckDB in the order of the text; the columns that they read are not known yet.
+    """
+
+    def __init__(self, text: str, schema: pa.Schema, parameters: Parameters) -> None:
+        super().__init__(tokens(text, simple=False), schema, parameters)
+        self._text = text
+        self.pieces: list[Opaque] = []
+
+    def _operand(self) -> Predicate:
+        at, depth, used, pieces = self._at, self._depth, self._used, len(self.pieces)
+        try:
+            operand = self._not()
+            token = self._peek()
+            if (token.kind, token.text) in _ENDS and not _negates_piece(operand):
+                return operand
+        except NotSimpleError:
+            pass
+        self._at, self._depth, self._used = at, depth, used
+        del self.pieces[pieces:]
+        return self._piece()
+
+    def _literal(self) -> Literal:
+        """Return a constant, or an expression of constants, which DuckDB computes."""
+        at, used = self._at, self._used
+        try:
+            literal = super()._literal()
+            if ends_constant(self._peek()):
+                return literal
+        except NotSimpleError:
+            pass
+        self._at, self._used = at, used
+        length = constant_tokens(map(self._peek, count()))
+        if not length:
+            raise NotSimpleError
+        expression = self._tokens[at : at + length]
+        self._at += length
+        return computed(self._text[expression[0].start : expression[-1].stop], self._parameters_of(expression))
+
+    def _piece(self) -> Predicate:
+        """Return all up to the next AND or OR, or to the end of the parentheses, for DuckDB."""
+        first = self._at
+        self._skip()
+        if self._at == first:
+            raise NotSimpleError
+        part = self._tokens[first : self._at]
+        text = self._text[part[0].start : part[-1].stop]
+        piece = Opaque(f"({text}\n)", (), self._parameters_of(part))
+        self.pieces.append(piece)
+        implied = self._implied_by_like(part)
+        return piece if implied is None else And((implied, piece))
+
+    def _skip(self) -> None:
+        depth = cases = ranges = 0
+        while True:
+            token = self._peek()
+            outside = depth == 0 and cases == 0
+            if token.kind == "end" or (depth == 0 and token.text in _CLOSING and token.kind in ("mark", "other")):
+                return
+            if outside and (token == _OR or (token == _AND and not ranges)):
+                return
+            if token.kind == "keyword":
+                cases += (token.text == "case") - (token.text == "end")
+                if outside:
+                    ranges += (token.text == "between") - (token.text == "and")
+            elif token.kind in ("mark", "other"):
+                depth += (token.text in _OPENING) - (token.text in _CLOSING)
+            self._at += 1
+
+    def _parameters_of(self, part: Sequence[SqlToken]) -> Parameters:
+        """Return the parameters that are bound to a part of the text, and count them as used."""
+        marks = [token.text for token in part if token.kind == "param"]
+        marks += ["?"] * sum(token.text.count("?") for token in part if token.kind == "params")
+        if not marks:
+            return None
+        if isinstance(self._parameters, Mapping):
+            names = {mark[1:] for mark in marks}
+            self._used_names |= names
+            return {name: value for name, value in self._parameters.items() if name in names}
+        if self._parameters is None or set(marks) != {"?"}:
+            raise NotSimpleError
+        first = self._used
+        self._used += len(marks)
+        return list(self._parameters)[first : self._used]
+
+    def _implied_by_like(self, part: list[SqlToken]) -> Predicate | None:
+        """Return what LIKE with a pattern says of the beginning of a text; None where it says nothing."""
+        if len(part) < 3 or part[-1].kind != "text" or part[-2] != _LIKE:
+            return None
+        try:
+            path, type_ = Parser(part[:-2], self._schema, None).column()
+        except NotSimpleError:
+            return None
+        return leaves.implied_by_like(path, part[-1].text[1:-1].replace("''", "'"), type_)
+
+
+def _negates_piece(operand: Predicate) -> bool:
+    """Return whether an operand is NOT and a piece: DuckDB's parser may make one node of both."""
+    return isinstance(operand, Not) and isinstance(operand.operand, Opaque)
+
+
+def _joined(predicate: Predicate, reads: Mapping[str, tuple[Path, ...]]) -> Predicate:
+    """Return a tree in which pieces know the columns that they read, and several operands for DuckDB are one."""
+    match predicate:
+        case Opaque(sql):
+            return replace(predicate, inputs=reads[sql])
+        case Not(operand):
+            return Not(_joined(operand, reads))
+        case And(operands) | Or(operands):
+            known = [_joined(operand, reads) for operand in operands]
+            simple = [operand for operand in known if not isinstance(operand, Opaque)]
+            opaque = [operand for operand in known if isinstance(operand, Opaque)]
+            word, join = ("AND", all_of) if isinstance(predicate, And) else ("OR", any_of)
+            return join(*simple, *([_one(opaque, word)] if opaque else ()))
+    return predicate
+
+
+def _one(pieces: list[Opaque], word: str) -> Opaque:
+    """Join pieces into one condition, which DuckDB evaluates at once."""
+    if len(pieces) == 1:
+        return pieces[0]
+    inputs = tuple(sorted({path for piece in pieces for path in piece.inputs}))
+    sql = "(" + f" {word} ".join(piece.sql for piece in pieces) + "\n)"
+    return Opaque(sql, inputs, all_parameters([piece.parameters for piece in pieces]))
