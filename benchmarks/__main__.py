@@ -9,6 +9,7 @@ ALL = (
     *(
         "scan",
         "take",
+        "caches",
         "open_table",
         "sql",
         "selective",

@@ -1,8 +1,8 @@
-"""A cache of decoded narrow columns, for repeated takes of a few rows."""
+"""A cache of decoded narrow columns, for repeated takes of a few rows: see `benchmarks/caches.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,28 +12,20 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import LanceDuckError
 from lance_duck.forks import Lock
+from lance_duck.scan.costs import CACHED_TAKE_ROWS, ROWS_DECODED_IN_A_TAKE, TAKES_BEFORE_CACHE
 from lance_duck.scan.projection import Read
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.request import is_watched
 
 MOST_BYTES: Final = 64 << 20
-"""Of a column that is held."""
+"""Bytes of a column that is kept: eight million values of eight bytes. Not measured: a bound of memory."""
 
 MOST_OF_ALL: Final = 4 * MOST_BYTES
-
-_FEW: Final = 1 << 15
-_LEAST_TAKES: Final = 16
-_ROWS_OF_A_TAKE: Final = 1 << 15
-"""So many rows are decoded in the time that one take needs to find its rows."""
+"""Bytes of all columns of a version that are kept. Not measured: a bound of memory."""
 
 
-def is_few(count: int) -> bool:
-    """Return whether a take of so many rows is one that finding the rows takes longest of."""
-    return 0 < count <= _FEW and not is_watched()
-
-
-class HeldColumn:
+class DecodedColumn:
     """The values of a column, all rows of the table one after the other.
 
     Args:
@@ -45,61 +37,69 @@ class HeldColumn:
         width = self._type.bit_width // 8
         raw = [np.frombuffer(each.buffers()[1], np.uint8)[each.offset * width :] for each in pieces if len(each)]
         sizes = [len(each) * width for each in pieces if len(each)]
-        whole = np.concatenate([bytes_[:size] for bytes_, size in zip(raw, sizes, strict=True)])
+        whole = np.concatenate([values[:size] for values, size in zip(raw, sizes, strict=True)])
         self._values: NDArray[Any] = whole.view(f"u{width}" if width <= 8 else f"V{width}")
         self.nbytes = int(whole.nbytes)
 
     def take(self, places: NDArray[np.int64]) -> pa.Array:
         """Return the values of rows by their places among all rows, deleted ones among these."""
-        chosen = pa.py_buffer(self._values[places])
-        return pa.Array.from_buffers(self._type, len(places), [None, chosen])
+        values = pa.py_buffer(self._values[places])
+        return pa.Array.from_buffers(self._type, len(places), [None, values])
 
 
-class HeldColumns:
-    """Which columns of a version are held. Safe to use from several threads.
+class DecodedColumns:
+    """The decoded columns of a version. Safe to use from several threads.
 
     Args:
         snapshot: The version.
-        read: Reads a column of all fragments, without deleted rows left out.
+        read: Reads a column of all fragments, deleted rows among it.
+        limit: Bytes of all columns that are kept; 0 for none.
     """
 
-    def __init__(self, snapshot: Snapshot, read: Callable[[Read], list[pa.Array]]) -> None:
+    def __init__(self, snapshot: Snapshot, read: Callable[[Read], list[pa.Array]], limit: int = MOST_OF_ALL) -> None:
         self._snapshot = snapshot
         self._read = read
+        self._limit = limit
         self._takes: dict[object, int] = {}
-        self._found: dict[object, HeldColumn | None] = {}
+        self._columns: dict[object, DecodedColumn | None] = {}
         self._lock = Lock()
         self._is_local = local_path(snapshot.uri) is not None
 
-    def find(self, read: Read) -> HeldColumn | None:
-        """Return a column, where it is held by now; each call is one take."""
+    def of_take(self, reads: Sequence[Read], count: int) -> dict[str, DecodedColumn]:
+        """Return the columns of a take of so many rows that are kept by now, by name; each call is one take."""
+        if not (0 < count <= CACHED_TAKE_ROWS and self._limit) or is_watched():
+            return {}
+        columns = ((read.name, self._find(read)) for read in reads)
+        return {name: column for name, column in columns if column is not None}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns that are kept."""
+        return sum(column.nbytes for column in list(self._columns.values()) if column is not None)
+
+    def _find(self, read: Read) -> DecodedColumn | None:
         key = read.key
-        if key in self._found:
-            return self._found[key]
+        if key in self._columns:
+            return self._columns[key]
         takes = self._takes[key] = self._takes.get(key, 0) + 1
-        if takes < _LEAST_TAKES or takes < self._num_rows // _ROWS_OF_A_TAKE:
+        if takes < TAKES_BEFORE_CACHE or takes < self._num_rows // ROWS_DECODED_IN_A_TAKE:
             return None
         with self._lock:
-            if key not in self._found:
-                self._found[key] = self._made(read)
-        return self._found[key]
+            if key not in self._columns:
+                self._columns[key] = self._decoded(read)
+        return self._columns[key]
 
-    def _made(self, read: Read) -> HeldColumn | None:
+    def _decoded(self, read: Read) -> DecodedColumn | None:
         if not self._is_local or not self._num_rows or not _is_narrow(read.arrow_type):
             return None
         size = self._num_rows * read.arrow_type.bit_width // 8
-        if size > MOST_BYTES or size + self.nbytes > MOST_OF_ALL:
+        if size > MOST_BYTES or size + self.nbytes > self._limit:
             return None
         try:
             pieces = self._read(read)
         except LanceDuckError:  # rows that are not broken can be taken all the same
             return None
-        return None if any(piece.null_count for piece in pieces) else HeldColumn(pieces)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all columns that are held."""
-        return sum(column.nbytes for column in list(self._found.values()) if column is not None)
+        return None if any(piece.null_count for piece in pieces) else DecodedColumn(pieces)
 
     @cached_property
     def _num_rows(self) -> int:
@@ -107,7 +107,7 @@ class HeldColumns:
 
 
 def _is_narrow(type_: pa.DataType) -> bool:
-    """Return whether values are a few bytes each."""
+    """Return whether each value takes one, two, four or eight bytes."""
     if isinstance(type_, pa.BaseExtensionType) or not pa.types.is_primitive(type_) or pa.types.is_boolean(type_):
         return False
     return int(type_.bit_width) in (8, 16, 32, 64)

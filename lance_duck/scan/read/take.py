@@ -17,7 +17,7 @@ from lance_duck.rows import row_addresses, split_addresses
 from lance_duck.scan.predicate.arrays import pick
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.scan.read.assemble import assemble
-from lance_duck.scan.read.column_cache import HeldColumns, is_few
+from lance_duck.scan.read.column_cache import MOST_OF_ALL, DecodedColumns
 from lance_duck.scan.read.fragment_reader import ColumnCache, Columns, FragmentReader
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import Request, gather, run
@@ -44,11 +44,13 @@ class Taker:
     Args:
         snapshot: The version of the table.
         columns: Column readers to use again.
+        cache_bytes: Bytes of decoded columns that are kept for the next takes; 0 for none.
     """
 
-    def __init__(self, snapshot: Snapshot, columns: ColumnCache) -> None:
+    def __init__(self, snapshot: Snapshot, columns: ColumnCache, cache_bytes: int = MOST_OF_ALL) -> None:
         self._snapshot = snapshot
         self._columns = columns
+        self._cache_bytes = cache_bytes
         self._fragments = snapshot.fragments
         self._index_of: dict[int, int] | None = None
         self._readers: dict[int, FragmentReader] = {}
@@ -122,25 +124,25 @@ class Taker:
     def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
         """Return rows `offsets` of the fragments at `owners`."""
         wanted = self._wanted(projection)
-        held = self._of_held(wanted, owners, offsets)
-        if held and len(held) == len(projection.roots):
-            return assemble(projection, held, len(offsets))
-        wanted = [read for read in wanted if read.name not in held] if held else wanted
+        cached = self._cached(wanted, owners, offsets)
+        if cached and len(cached) == len(projection.roots):
+            return assemble(projection, cached, len(offsets))
+        wanted = [read for read in wanted if read.name not in cached] if cached else wanted
         columns = self._read_of_files(wanted, owners, offsets, projection)
-        return assemble(projection, columns | held, len(offsets))
+        return assemble(projection, columns | cached, len(offsets))
 
-    def _of_held(self, wanted: Sequence[Read], owners: Places, offsets: Places) -> Columns:
-        """Return the columns that are in memory."""
-        found = [(read.name, self._held.find(read)) for read in wanted] if is_few(len(offsets)) else ()
-        held = {name: column for name, column in found if column is not None}
-        if not held:
+    def _cached(self, wanted: Sequence[Read], owners: Places, offsets: Places) -> Columns:
+        """Return rows of the columns that are decoded in memory."""
+        columns = self.decoded.of_take(wanted, len(offsets))
+        if not columns:
             return {}
         rows = self._physical_bounds[owners] + offsets
-        return {name: column.take(rows) for name, column in held.items()}
+        return {name: column.take(rows) for name, column in columns.items()}
 
     @cached_property
-    def _held(self) -> HeldColumns:
-        return HeldColumns(self._snapshot, self._whole)
+    def decoded(self) -> DecodedColumns:
+        """Narrow columns that takes have asked for again and again."""
+        return DecodedColumns(self._snapshot, self._whole, self._cache_bytes)
 
     def _whole(self, read: Read) -> list[pa.Array]:
         """Return a column of all fragments, deleted rows among it."""

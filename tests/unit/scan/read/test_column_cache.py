@@ -1,4 +1,4 @@
-"""Columns that are held in memory give what the file gives."""
+"""Columns that are decoded in memory give what the file gives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table(tmp_path: Path) -> ld.LanceDataset:
 def test_rows_taken_often_are_those_taken_once(table: ld.LanceDataset, columns: Any) -> None:
     rng = np.random.default_rng(1)
     often = ld.dataset(table.uri)
-    for turn in range(3 * column_cache._LEAST_TAKES):
+    for turn in range(3 * column_cache.TAKES_BEFORE_CACHE):
         rows = rng.integers(0, 450, 9)
         expected = ld.dataset(table.uri).take(rows, columns) if turn % 5 == 0 else None
         found = often.take(rows, columns)
@@ -46,21 +46,21 @@ def test_rows_taken_often_are_those_taken_once(table: ld.LanceDataset, columns: 
             assert found.schema.equals(expected.schema)
 
 
-def test_only_narrow_columns_without_nulls_are_held(table: ld.LanceDataset) -> None:
-    for _ in range(column_cache._LEAST_TAKES):
+def test_only_narrow_columns_without_nulls_are_cached(table: ld.LanceDataset) -> None:
+    for _ in range(column_cache.TAKES_BEFORE_CACHE):
         table.take([1, 400, 7])
-    kept = table.handle.table.taker._held
+    kept = table.handle.table.taker.decoded
     assert kept.nbytes == 500 * (8 + 1 + 4 + 2 + 4)
 
 
 def test_a_hidden_column_comes_along(table: ld.LanceDataset) -> None:
-    for _ in range(column_cache._LEAST_TAKES + 1):
+    for _ in range(column_cache.TAKES_BEFORE_CACHE + 1):
         found = table.take([1, 400, 7], ["id", "_rowid"])
     assert found.to_pydict() == {"id": [1, 445, 8], "_rowid": [1, (2 << 32) + 45, 8]}
 
 
-def test_a_column_is_not_held_above_the_limit(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_is_not_cached_above_the_limit(table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_cache, "MOST_BYTES", 1000)
-    for _ in range(column_cache._LEAST_TAKES):
+    for _ in range(column_cache.TAKES_BEFORE_CACHE):
         assert table.take([5, 2], ["id", "small"])["id"].to_pylist() == [6, 2]
-    assert table.handle.table.taker._held.nbytes == 500
+    assert table.handle.table.taker.decoded.nbytes == 500

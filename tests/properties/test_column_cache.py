@@ -1,4 +1,4 @@
-"""Rows of columns that are held in memory are those that a scan gives, whatever became of the table meanwhile."""
+"""Rows of columns that are decoded in memory are those that a scan gives, whatever became of the table meanwhile."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from properties.changing import CHANGES, FAST, create, steps
 
 import lance_duck as ld
 from lance_duck.scan.read import column_cache
+from lance_duck.scan.read.fragment_reader import ColumnCache
+from lance_duck.scan.read.take import Taker
 
 COLUMNS = ["id", "n", "real", "half", "day", "at", "holes", "flag", "text", "st", "st.x", "st.y", "v"]
 HIDDEN = ["_rowid", "_rowaddr"]
@@ -23,10 +25,10 @@ NARROW = {"id", "n", "real", "half", "day", "at"}
 
 
 @pytest.fixture(autouse=True)
-def held_at_once() -> Iterator[None]:
-    """Hold columns from the second take on, and few of them."""
+def cached_at_once() -> Iterator[None]:
+    """Cache columns from the second take on."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_cache, "_LEAST_TAKES", 2)
+        patch.setattr(column_cache, "TAKES_BEFORE_CACHE", 2)
         yield
 
 
@@ -101,26 +103,33 @@ def test_threads_take_the_same_rows(changes: list[tuple[str, int]], asked: list[
         list(threads.map(check, [dataset] * len(asked), asked, draws))
 
 
-def test_columns_are_held_here(tmp_path: Any) -> None:
+def test_narrow_columns_are_cached(tmp_path: Any) -> None:
     dataset = create(str(tmp_path / "t.lance"), stable_row_ids=False)
     for _ in range(2):
         dataset.take([1, 2, 3])
-    kept = dataset.handle.table.taker._held
+    kept = dataset.handle.table.taker.decoded
     widths = [dataset.schema.field(name).type.bit_width // 8 for name in NARROW]
     assert kept.nbytes == 60 * sum(widths)
     CHANGES["update"](dataset, 1)
-    assert dataset.handle.table.taker._held is not kept
+    assert dataset.handle.table.taker.decoded is not kept
 
 
-@given(st.integers(1, 40), st.integers(0, 400))
-@settings(max_examples=settings.default.max_examples // 10)
-def test_limits_of_memory_change_no_row(rows_of_a_take: int, most: int) -> None:
+@given(st.integers(1, 40), st.integers(0, 800), projections, steps())
+@settings(max_examples=settings.default.max_examples // 6)
+def test_rows_are_the_same_with_the_cache_and_without(
+    rows_of_a_take: int, limit: int, columns: list[str] | None, changes: list[tuple[str, int]]
+) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(column_cache, "MOST_BYTES", most)
-        patch.setattr(column_cache, "MOST_OF_ALL", 2 * most)
-        patch.setattr(column_cache, "_ROWS_OF_A_TAKE", rows_of_a_take)
+        patch.setattr(column_cache, "MOST_BYTES", limit // 2)
+        patch.setattr(column_cache, "ROWS_DECODED_IN_A_TAKE", rows_of_a_take)
         dataset = create(f"{folder}/t.lance", stable_row_ids=False)
-        draw = np.random.default_rng(most)
-        for _ in range(4):
-            check(dataset, None, draw)
-        assert dataset.handle.table.taker._held.nbytes <= 2 * most
+        for name, number in changes:
+            CHANGES[name](dataset, number)
+        table, draw = dataset.handle.table, np.random.default_rng(limit)
+        on, off = (Taker(table.snapshot, ColumnCache(), cache_bytes=size) for size in (limit, 0))
+        projection, count = table.projection(columns), dataset.count_rows()
+        for _ in range(5):
+            places = draw.integers(0, count, 9 if count else 0)
+            assert on.by_position(places, projection).equals(off.by_position(places, projection))
+        assert on.decoded.nbytes <= limit
+        assert off.decoded.nbytes == 0
