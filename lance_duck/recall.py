@@ -170,12 +170,10 @@ def recall_report(
         InvalidInputError: There is no index that could be asked, or no query, or an argument makes no sense.
     """
     arguments = {"column": column, "k": k, "metric": metric}
-    query_vectors, own = _asked(ds, arguments, queries, sample, seed)
-    way = _way(ds, query_vectors, column)
-    k = query_vectors.k
-    search = _Searches(
-        ds, {**arguments, "k": k, "metric": way.metric}, {**options, "filter": filter}, query_vectors.queries, own
-    )
+    nearest, vectors, own = _asked(ds, arguments, queries, sample, seed)
+    way = _way(ds, nearest, column)
+    k = nearest.k
+    search = _Searches(ds, {**arguments, "k": k, "metric": way.metric}, {**options, "filter": filter}, vectors, own)
     truth = search.truth()
     rows = []
     for setting in _settings(ds, way, k, nprobes, ef, refine_factor):
@@ -185,7 +183,7 @@ def recall_report(
             raise InvalidInputError("neighbours", where="recall_report", expected="some", found="none of any query")
         rows.append({**setting, "recall": statistics.fmean(shares), "worst": min(shares), "latency_ms": latency})
     rows.append({"recall": 1.0, "worst": 1.0, "latency_ms": search.exact_latency()})
-    return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, way, column, k, len(query_vectors.queries)))
+    return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, way, column, k, len(vectors)))
 
 
 class _Searches:
@@ -252,11 +250,12 @@ class _Searches:
 
 def _asked(
     ds: LanceDataset, arguments: dict[str, Any], queries: Any, sample: int, seed: int
-) -> tuple[Nearest, NDArray[np.uint64] | None]:
-    """Return the search, checked, and the rows that queries come from; None: from elsewhere."""
+) -> tuple[Nearest, NDArray[Any], NDArray[np.uint64] | None]:
+    """Return the search, checked, its queries, and the rows that these come from; None if from elsewhere."""
     schema = ds.handle.snapshot.schema
+    nearest = Nearest.of(arguments, schema)
     if queries is not None:
-        return Nearest.of({**arguments, "q": queries}, schema), None
+        return nearest, nearest.queries({"q": queries}).vectors, None
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
         raise InvalidInputError("sample", where="recall_report", expected="at least 1", found=repr(sample))
     dim = vector_column(schema, arguments["column"]).dim
@@ -268,7 +267,7 @@ def _asked(
             expected="some",
             found="none",
         )
-    return Nearest.of({**arguments, "q": vectors}, schema), rows
+    return nearest, nearest.queries({"q": vectors}).vectors, rows
 
 
 def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArray[Any], NDArray[np.uint64]]:

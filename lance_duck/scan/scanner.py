@@ -14,6 +14,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.redact import shown
 from lance_duck.scan.explain import analyze, explain
 from lance_duck.scan.nearest.extremes import Extremes
+from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
@@ -42,8 +43,14 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         self._table = table
         self._options = options
         self._handle = handle
-        self._nearest = None if options.nearest is None else NearestScan(table, options, fragment)
-        self._scan = table.plan(options, fragment) if self._nearest is None else None
+        self._search: tuple[NearestScan, Queries] | None = None
+        self._scan: ScanPlan | None = None
+        if options.nearest is None:
+            self._scan = table.plan(options, fragment)
+        else:
+            search = NearestScan(table, options, fragment)
+            self._search = search, search.queries(options.nearest)
+            self._schema = search.schema(is_batch=self._search[1].is_batch)
 
     @property
     def _plan(self) -> ScanPlan:
@@ -53,29 +60,27 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     @property
     def is_exact(self) -> bool:
         """Whether the rows are those that were asked for, and not what an index finds of the nearest."""
-        return self._nearest is None or self._nearest.is_exact
+        return self._search is None or self._search[0].is_exact
 
     @property
     def num_queries(self) -> int:
         """Queries of a search; 0 for a scan."""
-        return 0 if self._nearest is None else len(self._nearest.queries)
+        return 0 if self._search is None else len(self._search[1])
 
     @property
     def is_batch(self) -> bool:
         """Whether a search is for several queries, though there may be one."""
-        return self._nearest is not None and self._nearest.is_batch
+        return self._search is not None and self._search[1].is_batch
 
     def extremes(self) -> Extremes:
         """Return what vectors the column of a search has."""
-        assert self._nearest is not None  # what is no search has no such column
-        return self._nearest.extremes()
+        assert self._search is not None  # what is no search has no such column
+        return self._search[0].extremes()
 
     @property
     def projected_schema(self) -> pa.Schema:
         """Schema of the result."""
-        if self._nearest is not None:
-            return self._nearest.schema
-        return self._plan.projection.schema
+        return self._plan.projection.schema if self._search is None else self._schema
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -84,8 +89,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Stream the result."""
-        if self._nearest is not None:
-            return pa.RecordBatchReader.from_batches(self._nearest.schema, self._nearest.batches())
+        if self._search is not None:
+            search, queries = self._search
+            return pa.RecordBatchReader.from_batches(self._schema, search.batches(queries))
         return self._table.reader(self._plan, self._options)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -94,8 +100,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def to_table(self) -> pa.Table:
         """Read the result into memory."""
-        if self._nearest is not None:
-            return self._nearest.table()
+        if self._search is not None:
+            search, queries = self._search
+            return search.table(queries)
         return self.to_reader().read_all()
 
     def to_pandas(self, **kwargs: Any) -> Any:
@@ -104,7 +111,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def scan_batches(self) -> Iterator[Any]:
         """Yield the batches of the result, each with its fragment: (record_batch, fragment)."""
-        if self._nearest is not None or self._is_mixed:
+        if self._search is not None or self._is_mixed:
             for batch in self.to_reader():
                 yield pads.TaggedRecordBatch(batch, None)
             return
@@ -115,8 +122,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def count_rows(self) -> int:
         """Return number of rows of the result; without a filter from metadata alone."""
-        if self._nearest is not None:
-            return self._nearest.count()
+        if self._search is not None:
+            search, queries = self._search
+            return search.count(queries)
         return self._table.count(self._plan)
 
     def head(self, num_rows: int) -> pa.Table:
@@ -141,8 +149,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         Args:
             verbose: Name the fields that are read, with their ids.
         """
-        if self._nearest is not None:
-            return self._nearest.explain(verbose)
+        if self._search is not None:
+            search, queries = self._search
+            return search.explain(queries, verbose)
         return explain(self._table, self._plan, self._options, verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
@@ -153,8 +162,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         Args:
             count_rows: Count the rows instead of reading them.
         """
-        if self._nearest is not None:
-            return self._nearest.analyze(count_rows)
+        if self._search is not None:
+            search, queries = self._search
+            return search.analyze(queries, count_rows)
         return analyze(self._table, self._plan, self._options, counting=count_rows)
 
     @property

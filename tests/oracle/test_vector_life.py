@@ -470,8 +470,8 @@ def test_neighbours_are_right_along_a_life(
     if seed % 4:
         # Tables are small: else no filter ever came to an index, no graph was walked over, none was made of near
         # neighbours, and no index was ever outgrown.
-        monkeypatch.setattr(search, "FEW", 0)
-        monkeypatch.setattr(search, "RARE", 10**9)
+        monkeypatch.setattr(search, "ALWAYS_COMPARED_ROWS", 0)
+        monkeypatch.setattr(search, "COMPARED_SHARE", 10**9)
         monkeypatch.setattr(graph_partition, "_WALK", 0)
         monkeypatch.setattr(build, "JOINED", 64)
         monkeypatch.setattr(imbalance, "LARGE", 40)

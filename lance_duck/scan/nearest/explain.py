@@ -8,14 +8,16 @@ from dataclasses import replace
 from lance_duck.index.registry import name_of
 from lance_duck.redact import shown
 from lance_duck.scan import explain as scans
-from lance_duck.scan.nearest.search import Search
+from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
 
 
-def explain(search: Search, options: ScanOptions, columns: Sequence[str], *, verbose: bool = False) -> Iterator[str]:
+def explain(
+    search: PreparedSearch, options: ScanOptions, columns: Sequence[str], num_queries: int, *, verbose: bool = False
+) -> Iterator[str]:
     """Yield the lines that describe a search; a filter is described as the scan that it begins with."""
     nearest, route, snapshot = search.nearest, search.route, search.table.snapshot
-    many = f"{len(nearest.queries)} queries" if len(nearest.queries) > 1 else "1 query"
+    many = f"{num_queries} queries" if num_queries > 1 else "1 query"
     yield f"LanceNearest: uri={shown(snapshot.uri)}, version={snapshot.version}"
     yield f"  columns: {', '.join(columns)}"
     yield f"  search: {nearest.k} nearest of {nearest.column.path} to {many}, metric {route.metric}"
@@ -38,7 +40,7 @@ def explain(search: Search, options: ScanOptions, columns: Sequence[str], *, ver
         yield from (f"    {line}" for line in text.splitlines())
 
 
-def _route(search: Search) -> Iterator[str]:
+def _route(search: PreparedSearch) -> Iterator[str]:
     route, nearest = search.route, search.nearest
     total = len(search.plan.fragment_ids)
     if route.segments and route.index is not None:

@@ -47,15 +47,18 @@ class VectorColumn:
     dtype: np.dtype[Any]
     form: pa.DataType
 
+    @property
+    def query_dtype(self) -> np.dtype[Any]:
+        """What queries are given in: float32, or uint8 for bits."""
+        return self.dtype if self.dtype == np.uint8 else np.dtype(np.float32)
+
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """A search, as it was asked for.
+    """A search, as it was asked for, without its queries.
 
     Attributes:
         column: Where to search.
-        queries: (n, dim): float32, or uint8 for bits.
-        is_batch: Several queries were meant, though there may be one.
         k: Neighbours of each.
         metric: One of `index.vector.contract.METRICS`; None: as the index has it, else the column's own.
         nprobes: Partitions to look into first; None: as suits.
@@ -69,8 +72,6 @@ class Nearest:
     """
 
     column: VectorColumn
-    queries: Queries
-    is_batch: bool
     k: int = DEFAULT_K
     metric: str | None = None
     nprobes: int | None = None
@@ -84,31 +85,25 @@ class Nearest:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], schema: Schema, k: int = DEFAULT_K) -> Nearest:
-        """Check what was asked, by the names that pylance has.
+        """Check the arguments of a search, by the names that pylance has; the queries, "q", are not looked at.
 
         Args:
-            given: What was asked.
-            schema: Of the table.
-            k: Neighbours of each query, where that is not said.
+            given: The arguments.
+            schema: Columns of the table.
+            k: Neighbours of each query, unless the arguments say it.
 
         Raises:
-            WrongTypeError: A column that holds no vectors, a query that holds no numbers, other types.
+            WrongTypeError: A column that holds no vectors, or arguments of other types.
             InvalidInputError: Everything else that makes no sense for this table.
         """
         if not isinstance(given, Mapping):
             raise WrongTypeError("nearest", expected="a dict", found=type(given).__name__)
         refuse_unknown(given, sorted(ARGUMENTS), "nearest")
-        for name in ("column", "q"):
-            if name not in given:
-                raise WrongTypeError(f"no {name!r}", where="nearest", remedy=f"name it: {{{name!r}: …}}")
-        column = vector_column(schema, given["column"])
-        queries, is_batch = query_vectors(given["q"], column.dim, _query_dtype(column))
+        column = vector_column(schema, _needed(given, "column"))
         low, most = _probes(given)
         lower, upper = _range(given.get("distance_range"))
         return cls(
             column,
-            queries,
-            is_batch,
             _whole(given, "k", 1, "Nearest-K must be > 0") or k,
             _metric(given, column),
             low,
@@ -121,11 +116,9 @@ class Nearest:
             upper,
         )
 
-    def asking(self, queries: Queries) -> Nearest:
-        """Return the same for other queries of the same form."""
-        other = object.__new__(Nearest)
-        other.__dict__.update(self.__dict__, queries=queries)
-        return other
+    def queries(self, given: Mapping[str, Any]) -> Queries:
+        """Return the queries among the arguments of a search: see `query_vectors`."""
+        return query_vectors(_needed(given, "q"), self.column.dim, self.column.query_dtype)
 
     @property
     def default_metric(self) -> str:
@@ -204,8 +197,10 @@ def _names_to(schema: Schema, field: Field) -> tuple[str, ...]:
     return tuple(reversed(names))
 
 
-def _query_dtype(column: VectorColumn) -> np.dtype[Any]:
-    return column.dtype if column.dtype == np.uint8 else np.dtype(np.float32)
+def _needed(given: Mapping[str, Any], name: str) -> Any:
+    if name not in given:
+        raise WrongTypeError(f"no {name!r}", where="nearest", remedy=f"name it: {{{name!r}: …}}")
+    return given[name]
 
 
 def _metric(given: Mapping[str, Any], column: VectorColumn) -> str | None:

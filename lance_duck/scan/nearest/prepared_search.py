@@ -1,4 +1,7 @@
-"""Prepared searches: all but the query vectors is decided once for a version."""
+"""Searches that come again with other queries: all but the queries is decided once for a version.
+
+See `benchmarks/caches.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.scan.nearest.queries import query_vectors
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.sql.constants import asks_for_the_time
@@ -21,26 +23,20 @@ def search_table(table: TableScan, given: Mapping[str, Any]) -> pa.Table:
     """Search, and read the result.
 
     Args:
-        table: Where.
+        table: The table.
         given: Arguments of `ScanOptions`, `nearest` among them.
 
     Raises:
         InvalidInputError: What was asked makes no sense for this table.
-        UnsupportedError: It is known, and not supported with a search.
+        UnsupportedError: What was asked is known, and not supported with a search.
     """
     key = _key(given)
     if key is None:
-        return NearestScan(table, ScanOptions.of(given)).table()
-    kept: dict[bool, NearestScan] = table.known.layout(key, dict)
-    any_ = kept.get(False) or kept.get(True)
-    if any_ is not None:  # each of them knows what queries have to be
-        queries, is_batch = query_vectors(given["nearest"]["q"], *any_.query_form)
-        if is_batch in kept:
-            return kept[is_batch].asking(queries).table()
-    scan = NearestScan(table, ScanOptions.of(given))
-    found = scan.table()
-    kept[scan.is_batch] = scan.asking(scan.queries[:1])
-    return found
+        scan = NearestScan(table, ScanOptions.of(given))
+    else:
+        without = {**given, "nearest": {name: each for name, each in given["nearest"].items() if name != "q"}}
+        scan = table.known.layout(key, lambda: NearestScan(table, ScanOptions.of(without)))
+    return scan.table(scan.queries(given["nearest"]))
 
 
 def _key(given: Mapping[str, Any]) -> object | None:

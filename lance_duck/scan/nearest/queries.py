@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,27 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, WrongTypeError
 
-Queries = NDArray[Any]
-
 _WHERE = "nearest q"
 
 
-def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> tuple[Queries, bool]:
-    """Return queries (n, dim), C-contiguous, and whether several were meant: a matrix, also one of a single row.
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """What is searched for.
+
+    Attributes:
+        vectors: (n, dim), C-contiguous: float32, or uint8 for bits.
+        is_batch: Several queries were meant, though there may be one.
+    """
+
+    vectors: NDArray[Any]
+    is_batch: bool
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+
+def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
+    """Return the queries that a caller gave; several are meant by a matrix, also by one of a single row.
 
     Args:
         q: A list, a numpy array of numbers, an Arrow array or scalar; lists of those, a matrix or an Arrow array of
@@ -31,7 +46,7 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> tuple[Queries, bool
     """
     is_query = type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous
     if is_query and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):
-        return q[None], False
+        return Queries(q[None], False)
     found = _numbers(q)
     if found.ndim not in (1, 2) or not found.shape[0]:
         raise InvalidInputError(
@@ -41,7 +56,7 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> tuple[Queries, bool
         raise InvalidInputError(
             f"Query vector size {found.shape[-1]} does not match index column size {dim}", where=_WHERE
         )
-    return np.ascontiguousarray(_fitting(np.atleast_2d(found), dtype)), found.ndim == 2
+    return Queries(np.ascontiguousarray(_fitting(np.atleast_2d(found), dtype)), found.ndim == 2)
 
 
 def _fitting(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

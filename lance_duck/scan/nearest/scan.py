@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from lance_duck.errors import UnsupportedError
@@ -16,7 +15,7 @@ from lance_duck.scan.nearest.extremes import Extremes, extremes
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
 from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.nearest.result import ResultLayout, layout
-from lance_duck.scan.nearest.search import Search
+from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.sort import sort_table
@@ -28,16 +27,16 @@ _REFUSED: Final = ("include_deleted_rows", "blob_handling")
 
 
 class NearestScan:
-    """Rows nearest to queries.
+    """A scan for the rows nearest to queries, decided but for the queries. Safe to run from several threads.
 
     Args:
-        table: Where.
-        options: What the caller asked for.
+        table: The table.
+        options: What the caller asked for; the queries are not looked at.
         fragment: The only fragment to search, None for those of the options.
 
     Raises:
         InvalidInputError: What was asked makes no sense for this table.
-        UnsupportedError: It is known, and not supported with a search.
+        UnsupportedError: What was asked is known, and not supported with a search.
     """
 
     def __init__(self, table: TableScan, options: ScanOptions, fragment: Fragment | None = None) -> None:
@@ -48,17 +47,16 @@ class NearestScan:
         schema = table.snapshot.schema
         self._table = table
         self._options = options
-        asked = None if options.limit is None else max(1, options.limit + (options.offset or 0))
-        self._nearest = Nearest.of(options.nearest, schema, asked or DEFAULT_K)
-        self._layout = self._columns(options)
-        self._search = self._decided(fragment)
+        rows = None if options.limit is None else max(1, options.limit + (options.offset or 0))
+        self._nearest = Nearest.of(options.nearest, schema, rows or DEFAULT_K)
+        self._layouts: dict[bool, ResultLayout] = {}
+        self._search = self._prepared(fragment)
         for ordering in options.orderings:
-            layout(schema, [ordering.column_name], is_batch=self._nearest.is_batch)
+            layout(schema, [ordering.column_name], is_batch=False)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Schema of the result."""
-        return self._layout.schema
+    def schema(self, *, is_batch: bool) -> pa.Schema:
+        """Return the schema of the result for one query, or for several."""
+        return self._layout(is_batch).schema
 
     @property
     def is_exact(self) -> bool:
@@ -69,71 +67,64 @@ class NearestScan:
         """Return what vectors the column has: see `scan.nearest.extremes`."""
         return extremes(self._table, self._nearest.column)
 
-    @property
-    def is_batch(self) -> bool:
-        """Whether several queries were meant."""
-        return self._nearest.is_batch
+    def queries(self, given: Mapping[str, Any]) -> Queries:
+        """Return the queries among the arguments of a search."""
+        return self._nearest.queries(given)
 
-    @property
-    def queries(self) -> Queries:
-        """What is searched for, (n, dim)."""
-        return self._nearest.queries
-
-    @property
-    def query_form(self) -> tuple[int, np.dtype[Any]]:
-        """Length and dtype of a query."""
-        return self._nearest.column.dim, self.queries.dtype
-
-    def asking(self, queries: Queries) -> NearestScan:
-        """Return the same for other queries, (n, dim) as `query_vectors` gives them for `query_form`."""
-        other = object.__new__(NearestScan)
-        other.__dict__.update(self.__dict__)
-        other._nearest = self._nearest.asking(queries)
-        other._search = self._search.asking(other._nearest)
-        return other
-
-    def table(self) -> pa.Table:
+    def table(self, queries: Queries) -> pa.Table:
         """Search, and read the result."""
         skip, most = self._options.offset or 0, self._options.limit
-        found = self._search.run()
+        found, result = self._search.run(queries.vectors), self._layout(queries.is_batch)
         if not self._options.orderings:
-            return self._taken(self._layout, _cut(found, skip, most))
-        rows = self._taken(self._layout, found)
-        keys = [self._keys(ordering.column_name, found) for ordering in self._options.orderings]
+            return self._taken(result, _cut(found, skip, most))
+        rows = self._taken(result, found)
+        keys = [self._keys(ordering.column_name, found, queries.is_batch) for ordering in self._options.orderings]
         names = [str(i) for i in range(len(keys))]
         return sort_table(rows, pa.table(keys, names), self._options.orderings).slice(skip, most)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, queries: Queries) -> Iterator[pa.RecordBatch]:
         """Search, and yield the batches of the result; columns are fetched for a batch at a time."""
         size = self._options.batch_size
         if size is None or self._options.orderings:
-            yield from self.table().to_batches(size)
+            yield from self.table(queries).to_batches(size)
             return
-        found = _cut(self._search.run(), self._options.offset or 0, self._options.limit)
+        found = self._rows(queries)
         for start in range(0, len(found), size):
-            yield self._layout.batch(self._table.taker, _cut(found, start, size))
+            yield self._layout(queries.is_batch).batch(self._table.taker, _cut(found, start, size))
 
-    def count(self) -> int:
+    def count(self, queries: Queries) -> int:
         """Search, and count the rows of the result."""
-        return len(_cut(self._search.run(), self._options.offset or 0, self._options.limit))
+        return len(self._rows(queries))
 
-    def explain(self, verbose: bool = False) -> str:
+    def explain(self, queries: Queries, verbose: bool = False) -> str:
         """Return what the search will do."""
-        return "\n".join(explain(self._search, self._options, self.schema.names, verbose=verbose)) + "\n"
+        return "\n".join(self._explained(queries, verbose)) + "\n"
 
-    def analyze(self, counting: bool = False) -> str:
+    def analyze(self, queries: Queries, counting: bool = False) -> str:
         """Search, and say what it took."""
         began = time.perf_counter()
+        log: list[str] = []
         with watched() as seen:
-            rows = self.count() if counting else self.table().num_rows
+            found = self._rows(queries, log)
+            rows = len(found)
+            if not counting:
+                self._taken(self._layout(queries.is_batch), found)
         took = (time.perf_counter() - began) * 1000
-        lines = list(explain(self._search, self._options, self.schema.names, verbose=True))
-        lines += [f"  {text}" for text in self._search.log]
+        lines = list(self._explained(queries, verbose=True))
+        lines += [f"  {text}" for text in log]
         lines.append(f"  read: {seen.size} bytes in {seen.ranges} requests")
         lines.append(f"  took: {took:.1f} ms, {rows} rows")
         return "\n".join(lines) + "\n"
 
-    def _decided(self, fragment: Fragment | None) -> Search:
+    def _rows(self, queries: Queries, log: list[str] | None = None) -> Found:
+        """Return the rows of the result, unsorted."""
+        return _cut(self._search.run(queries.vectors, log), self._options.offset or 0, self._options.limit)
+
+    def _explained(self, queries: Queries, verbose: bool) -> Iterator[str]:
+        columns = self.schema(is_batch=queries.is_batch).names
+        return explain(self._search, self._options, columns, len(queries), verbose=verbose)
+
+    def _prepared(self, fragment: Fragment | None) -> PreparedSearch:
         options, table = self._options, self._table
         post = None
         if options.prefilter is False:
@@ -152,25 +143,29 @@ class NearestScan:
             )
             plan = table.plan(inner, fragment)
         workers = None if options.use_threads else 1
-        return Search(table, self._nearest, plan, post, bool(options.fast_search), workers)
+        return PreparedSearch(table, self._nearest, plan, post, bool(options.fast_search), workers)
 
-    def _columns(self, options: ScanOptions) -> ResultLayout:
-        names = options.columns
-        key = (
-            "nearest",
-            None if names is None else tuple(names) if isinstance(names, list | tuple) else object(),
-            self._nearest.is_batch,
-            bool(options.with_row_id),
-            bool(options.with_row_address),
-            bool(options.disable_scoring_autoprojection),
-        )
-        return self._table.known.layout(key, lambda: self._layout_of(options))
+    def _layout(self, is_batch: bool) -> ResultLayout:
+        """Return what the result looks like for one query, or for several."""
+        if is_batch not in self._layouts:
+            names = self._options.columns
+            key = (
+                "nearest",
+                None if names is None else tuple(names) if isinstance(names, list | tuple) else object(),
+                is_batch,
+                bool(self._options.with_row_id),
+                bool(self._options.with_row_address),
+                bool(self._options.disable_scoring_autoprojection),
+            )
+            self._layouts[is_batch] = self._table.known.layout(key, lambda: self._new_layout(is_batch))
+        return self._layouts[is_batch]
 
-    def _layout_of(self, options: ScanOptions) -> ResultLayout:
+    def _new_layout(self, is_batch: bool) -> ResultLayout:
+        options = self._options
         return layout(
             self._table.snapshot.schema,
             options.columns,
-            is_batch=self._nearest.is_batch,
+            is_batch=is_batch,
             with_row_id=bool(options.with_row_id),
             with_row_address=bool(options.with_row_address),
             with_distance=not options.disable_scoring_autoprojection,
@@ -179,8 +174,8 @@ class NearestScan:
     def _taken(self, columns: ResultLayout, found: Found) -> pa.Table:
         return pa.Table.from_batches([columns.batch(self._table.taker, found)], columns.schema)
 
-    def _keys(self, name: str, found: Found) -> pa.ChunkedArray:
-        columns = layout(self._table.snapshot.schema, [name], is_batch=self._nearest.is_batch, with_distance=False)
+    def _keys(self, name: str, found: Found, is_batch: bool) -> pa.ChunkedArray:
+        columns = layout(self._table.snapshot.schema, [name], is_batch=is_batch, with_distance=False)
         return self._taken(columns, found).column(name)
 
 

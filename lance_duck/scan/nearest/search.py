@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.nearest.best import Best, Found, in_order, joined
 from lance_duck.scan.nearest.compare import Question
+from lance_duck.scan.nearest.costs import ALWAYS_COMPARED_ROWS, COMPARED_SHARE
 from lance_duck.scan.nearest.covered import covered
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.filtered import Filtered, filtered
@@ -33,12 +34,7 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
 from lance_duck.scan.table_scan import TableScan
-
-FEW: Final = 1024
-"""So few rows of a filter are always compared one by one."""
-
-RARE: Final = 200
-"""So are they where they are less than one of so many."""
+from lance_duck.wire.fragment import Fragment
 
 Work = Callable[[], Found | None]
 
@@ -46,17 +42,16 @@ NOTHING: Final = Found(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
-    """A search for the nearest rows.
+class PreparedSearch:
+    """A search for the nearest rows, decided but for its queries. Safe to run from several threads.
 
     Attributes:
-        table: Where.
+        table: The table.
         nearest: What is asked.
         plan: The rows that may be found: fragments, and a filter that holds before the search.
-        post: A filter that is applied to the nearest rows; None: none is.
+        post: A filter that is applied to the nearest rows; None for none.
         fast: Rows that no segment covers are left out.
-        workers: Threads; None: one for each core.
-        log: What was done, in words.
+        workers: Threads; None for one for each core.
     """
 
     table: TableScan
@@ -65,30 +60,26 @@ class Search:
     post: Filter | None = None
     fast: bool = False
     workers: int | None = None
-    log: list[str] = field(default_factory=list)
 
-    def run(self) -> Found:
-        """Return the nearest rows, by query, nearest first."""
-        self.log.clear()
-        asked = self._askable
+    def run(self, queries: NDArray[Any], log: list[str] | None = None) -> Found:
+        """Return the nearest rows, by query, nearest first.
+
+        Args:
+            queries: (n, dim), as `Nearest.queries` gives them.
+            log: Takes what was done, in words.
+        """
+        asked = self._askable(queries)
         if not len(asked) or not self.k:
             return NOTHING
-        found = self._all(asked)
-        if len(asked) < len(self.nearest.queries):
-            found = replace(found, queries=asked[found.queries])
-        return found if self.post is None else self._passing(self.post, found)
-
-    def asking(self, nearest: Nearest) -> Search:
-        """Return the same for other queries: what is known stays known, but for the rows of a filter."""
-        other = object.__new__(Search)
-        other.__dict__.update(self.__dict__, nearest=nearest, log=[])
-        for name in ("_rows", "_filtered"):
-            other.__dict__.pop(name, None)
-        return other
+        some = len(asked) < len(queries)
+        result = _Run(self, queries[asked] if some else queries, [] if log is None else log).nearest()
+        if some:
+            result = replace(result, queries=asked[result.queries])
+        return result if self.post is None else self._passing(self.post, result)
 
     @cached_property
     def route(self) -> Route:
-        """Which way it goes."""
+        """Which segments answer for which fragments."""
         return route(self.table.snapshot, self.nearest, self.plan.fragment_ids)
 
     @cached_property
@@ -108,130 +99,20 @@ class Search:
             else None
         )
 
-    def _is_exact(self, segment: Segment) -> bool:
-        """Return whether a segment holds the vectors themselves, and no codes of them."""
-        return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
-
-    def _rounds(self, segment: Segment) -> bool:
-        """Return whether a segment holds vectors less exact than the table's: normalized or narrower."""
-        numbers = segment.type.value_type
-        if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
-            return False
-        return self._is_exact(segment)
-
     @cached_property
     def k(self) -> int:
         """Neighbours of each query, no more than there are rows."""
-        if self.nearest.k <= FEW and len(self.plan.fragments):
+        if self.nearest.k <= ALWAYS_COMPARED_ROWS and len(self.plan.fragments):
             return self.nearest.k
-        return min(self.nearest.k, sum(self.table.snapshot.num_rows(f) for f in self.plan.fragments))
-
-    @property
-    def _askable(self) -> NDArray[np.int64]:
-        """Queries that have neighbours: for the angle, those that point anywhere."""
-        queries = self.nearest.queries
-        if self.route.metric != "cosine":
-            return np.arange(len(queries))
-        return np.flatnonzero(queries.any(axis=1))
-
-    def _all(self, asked: NDArray[np.int64]) -> Found:
-        queries = self.nearest.queries
-        queries = queries if len(asked) == len(queries) else queries[asked]
-        exact = Exact(self.table.snapshot, self.table.columns, self.nearest.column, self.workers)
-        if not self.route.segments:
-            if self.fast:
-                return NOTHING
-            return exact.search(self.plan.fragments, self._rows, self._question(queries))
-        rows = self._rows
-        if rows is not None and len(rows) <= max(FEW, self.plan_rows // RARE):
-            if self.fast:
-                rows = rows.only(self.plan.fragment_ids - self.route.open)
-            self.log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
-            return exact.search(self.plan.fragments, rows, self._question(queries))
-        if self._is_plain:
-            found = self._segment(*self.route.segments[0], queries, rows)
-            if found is not None:
-                return in_order(found, len(queries), self.k)
-        return self._beside(exact, queries, rows)
+        return min(self.nearest.k, self.num_rows)
 
     @cached_property
-    def _is_plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether one segment answers for all rows, and its answer stands."""
         nearest = self.nearest
         ranked = self.refine_factor is not None or nearest.lower is not None or nearest.upper is not None
         whole = self.fast or not self.route.open
         return len(self.route.segments) == 1 and whole and not ranked
-
-    def _beside(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None) -> Found:
-        """Return segments, and what they do not cover."""
-        best = Best(len(queries), self.k)
-        left = frozenset() if self.fast else self.route.open
-        work: list[Work] = [partial(self._segment, *pair, queries, rows) for pair in self.route.segments]
-        if left:
-            work.append(partial(self._rest, exact, queries, rows, left))
-        results = _side_by_side(work)
-        found = [each for each in results[: len(self.route.segments)] if each is not None]
-        if self.refine_factor is not None and found:
-            ranked = exact.again(self._question(queries), joined(found))
-            if self._lies_further(found, ranked, len(queries)):
-                self.log.clear()
-                wider = replace(self.nearest, refine_factor=4 * self.refine_factor)
-                return replace(self, nearest=wider)._beside(exact, queries, rows)
-            found = [ranked]
-        failed: list[frozenset[int]] = [
-            mine for (_, mine), each in zip(self.route.segments, results, strict=False) if each is None
-        ]
-        found += [each for each in results[len(self.route.segments) :] if each is not None]
-        found += [self._rest(exact, queries, rows, mine) for mine in failed if not self.fast]
-        for each in found:
-            best.add(self._within(each))
-        return best.found()
-
-    def _lies_further(self, found: Sequence[Found], ranked: Found, queries: int) -> bool:
-        """Return whether a lower bound dropped rows that rows farther away may replace."""
-        if self.nearest.lower is None:
-            return False
-        wanted = self.k * (self.refine_factor or 1)
-        more = np.zeros(queries, np.bool_)
-        for each in found:
-            near = each if self.nearest.upper is None else each.where(each.distances < self.nearest.upper)
-            more |= np.bincount(near.queries, minlength=queries) >= wanted
-        return bool((more & (np.bincount(ranked.queries, minlength=queries) < self.k)).any())
-
-    def _within(self, found: Found) -> Found:
-        """Keep hits within the requested range of distances."""
-        if self.nearest.lower is not None:
-            found = found.where(found.distances >= self.nearest.lower)
-        return found if self.nearest.upper is None else found.where(found.distances < self.nearest.upper)
-
-    def _rest(self, exact: Exact, queries: NDArray[np.float32], rows: RowSet | None, mine: frozenset[int]) -> Found:
-        """Return the nearest rows of some fragments, found without an index."""
-        fragments = [fragment for fragment in self.plan.fragments if fragment.id in mine]
-        return exact.search(fragments, rows, self._question(queries))
-
-    def _segment(
-        self, segment: Segment, mine: frozenset[int], queries: NDArray[np.float32], rows: RowSet | None
-    ) -> Found | None:
-        """Return the nearest rows of a segment; None: it is broken, or finds fewer rows than there are."""
-
-        def search(index: VectorIndex) -> Found | None:
-            all_ = covered(self.table.snapshot, segment, index)
-            if rows is None or self._filtered is None:
-                allowed, count = all_.allowed(rows, mine)
-            else:
-                allowed, count = self._filtered.allowed(all_, segment, mine)
-            if not count:
-                return NOTHING
-            wanted = min(self.k * (self.refine_factor or 1), count)
-            typed = queries if queries.dtype == np.float32 else np.ascontiguousarray(queries, np.float32)
-            hits = index.search(typed, wanted, allowed, self.probe)
-            found = _found(hits, all_.addresses, segment)
-            if self._must_fill and len(found) < hits.positions.size and _least(hits) < wanted:
-                return None
-            self.log.append(f"segment {str(segment.uuid)[:8]}: {len(found)} of {count} rows")
-            return found
-
-        return ask(self.table.snapshot, segment, search)
 
     @cached_property
     def probe(self) -> Probe:
@@ -248,22 +129,27 @@ class Search:
         )
 
     @property
-    def _must_fill(self) -> bool:
+    def must_fill(self) -> bool:
         """Whether a segment has to find as many rows as are asked for, if it has them."""
         return self.nearest.max_nprobes is None and self.probe.lower is None and self.probe.upper is None
 
     @cached_property
-    def plan_rows(self) -> int:
+    def num_rows(self) -> int:
         """Rows of the fragments."""
         return sum(self.table.snapshot.num_rows(fragment) for fragment in self.plan.fragments)
 
     @cached_property
-    def _rows(self) -> RowSet | None:
-        """Rows that pass the filter; None: there is none."""
-        return None if self._filtered is None else self._filtered.rows
+    def most_compared(self) -> int:
+        """Rows of a filter up to which they are compared one by one, without the index."""
+        return max(ALWAYS_COMPARED_ROWS, self.num_rows // COMPARED_SHARE)
 
     @cached_property
-    def _filtered(self) -> Filtered | None:
+    def named(self) -> ScanPlan:
+        """The scan of the rows that may be found, by address."""
+        return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
+
+    def filtered(self) -> Filtered | None:
+        """Return the rows that pass the filter, looked for now unless a cache has them; None without a filter."""
         condition = self.plan.filter
         if condition is None:
             return None
@@ -271,13 +157,30 @@ class Search:
             return Filtered(self._passing_all())
         return filtered(self.table, condition, self._passing_all)
 
+    def question(self, queries: NDArray[Any]) -> Question:
+        """Return what is asked of blocks of vectors."""
+        typed = np.ascontiguousarray(queries, self.nearest.column.dtype)
+        return Question(self.route.metric, typed, self.k, self.nearest.lower, self.nearest.upper)
+
+    def _askable(self, queries: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the queries that have neighbours: for the angle, those that point anywhere."""
+        if self.route.metric != "cosine":
+            return np.arange(len(queries))
+        return np.flatnonzero(queries.any(axis=1))
+
+    def _is_exact(self, segment: Segment) -> bool:
+        """Return whether a segment holds the vectors themselves, and no codes of them."""
+        return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
+
+    def _rounds(self, segment: Segment) -> bool:
+        """Return whether a segment holds vectors less exact than the table's: normalized or narrower."""
+        numbers = segment.type.value_type
+        if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
+            return False
+        return self._is_exact(segment)
+
     def _passing_all(self) -> RowSet:
         return self._addresses(self.table.routed(self.named))
-
-    @cached_property
-    def named(self) -> ScanPlan:
-        """The scan of the rows that may be found, by address."""
-        return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
 
     def _addresses(self, plan: ScanPlan) -> RowSet:
         batches = scan_batches(self.table.snapshot, plan, self.table.columns, self.workers)
@@ -285,12 +188,122 @@ class Search:
 
     def _passing(self, filter_: Filter, found: Found) -> Found:
         """Keep the nearest rows that pass a filter."""
-        rows = self._addresses(chosen(self.named, RowSet.of(np.unique(found.addresses)), filter_))
+        rows = self._addresses(selected(self.named, RowSet.of(np.unique(found.addresses)), filter_))
         return found.where(np.isin(found.addresses, rows.rows()))
 
-    def _question(self, queries: NDArray[np.float32]) -> Question:
-        typed = np.ascontiguousarray(queries, self.nearest.column.dtype)
-        return Question(self.route.metric, typed, self.k, self.nearest.lower, self.nearest.upper)
+
+class _Run:
+    """A prepared search with its queries.
+
+    Args:
+        search: The search.
+        queries: (n, dim); all have neighbours.
+        log: Takes what was done, in words.
+    """
+
+    def __init__(self, search: PreparedSearch, queries: NDArray[Any], log: list[str]) -> None:
+        self._search = search
+        self._queries = queries
+        self._log = log
+        table = search.table
+        self._exact = Exact(table.snapshot, table.columns, search.nearest.column, search.workers)
+        self._filtered = None if search.fast and not search.route.segments else search.filtered()
+
+    def nearest(self) -> Found:
+        """Return the nearest rows, by query, nearest first."""
+        search, rows = self._search, self._rows
+        if not search.route.segments:
+            return NOTHING if search.fast else self._compared(search.plan.fragments, rows)
+        if rows is not None and len(rows) <= search.most_compared:
+            if search.fast:
+                rows = rows.only(search.plan.fragment_ids - search.route.open)
+            self._log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
+            return self._compared(search.plan.fragments, rows)
+        if search.is_plain:
+            result = self._segment(*search.route.segments[0], search.k)
+            if result is not None:
+                return in_order(result, len(self._queries), search.k)
+        return self._beside(search.refine_factor)
+
+    @property
+    def _rows(self) -> RowSet | None:
+        """Rows that pass the filter; None without one."""
+        return None if self._filtered is None else self._filtered.rows
+
+    def _beside(self, refine_factor: int | None) -> Found:
+        """Return the best of what segments find, and of the rows that none of them covers."""
+        search = self._search
+        candidates = search.k * (refine_factor or 1)
+        left = frozenset() if search.fast else search.route.open
+        work: list[Work] = [partial(self._segment, *pair, candidates) for pair in search.route.segments]
+        if left:
+            work.append(partial(self._rest, left))
+        results = _side_by_side(work)
+        found = [each for each in results[: len(search.route.segments)] if each is not None]
+        if refine_factor is not None and found:
+            ranked = self._exact.again(search.question(self._queries), joined(found))
+            if self._lies_further(found, ranked, candidates):
+                self._log.clear()
+                return self._beside(4 * refine_factor)
+            found = [ranked]
+        failed: list[frozenset[int]] = [
+            mine for (_, mine), each in zip(search.route.segments, results, strict=False) if each is None
+        ]
+        found += [each for each in results[len(search.route.segments) :] if each is not None]
+        found += [self._rest(mine) for mine in failed if not search.fast]
+        best = Best(len(self._queries), search.k)
+        for each in found:
+            best.add(self._within(each))
+        return best.found()
+
+    def _lies_further(self, found: Sequence[Found], ranked: Found, candidates: int) -> bool:
+        """Return whether a lower bound dropped rows that rows farther away may replace."""
+        nearest, count = self._search.nearest, len(self._queries)
+        if nearest.lower is None:
+            return False
+        more = np.zeros(count, np.bool_)
+        for each in found:
+            near = each if nearest.upper is None else each.where(each.distances < nearest.upper)
+            more |= np.bincount(near.queries, minlength=count) >= candidates
+        return bool((more & (np.bincount(ranked.queries, minlength=count) < self._search.k)).any())
+
+    def _within(self, found: Found) -> Found:
+        """Keep the rows within the range of distances that is asked for."""
+        nearest = self._search.nearest
+        if nearest.lower is not None:
+            found = found.where(found.distances >= nearest.lower)
+        return found if nearest.upper is None else found.where(found.distances < nearest.upper)
+
+    def _rest(self, fragment_ids: frozenset[int]) -> Found:
+        """Return the nearest rows of some fragments, found without an index."""
+        fragments = [fragment for fragment in self._search.plan.fragments if fragment.id in fragment_ids]
+        return self._compared(fragments, self._rows)
+
+    def _compared(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Found:
+        return self._exact.search(fragments, rows, self._search.question(self._queries))
+
+    def _segment(self, segment: Segment, fragment_ids: frozenset[int], candidates: int) -> Found | None:
+        """Return the nearest rows of a segment; None if it is broken, or finds fewer rows than there are."""
+        search, queries = self._search, self._queries
+
+        def look(index: VectorIndex) -> Found | None:
+            rows = covered(search.table.snapshot, segment, index)
+            if self._filtered is None:
+                allowed, count = rows.allowed(None, fragment_ids)
+            else:
+                allowed, count = self._filtered.allowed(rows, segment, fragment_ids)
+            if not count:
+                return NOTHING
+            wanted = min(candidates, count)
+            typed = queries if queries.dtype == np.float32 else np.ascontiguousarray(queries, np.float32)
+            hits = index.search(typed, wanted, allowed, search.probe)
+            found = _found(hits, rows.addresses, segment)
+            if search.must_fill and len(found) < hits.positions.size and _least(hits) < wanted:
+                return None
+            self._log.append(f"segment {str(segment.uuid)[:8]}: {len(found)} of {count} rows")
+            return found
+
+        return ask(search.table.snapshot, segment, look)
 
 
 def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Found:
@@ -312,8 +325,8 @@ def _least(hits: Hits) -> int:
     return int((hits.positions >= 0).sum(axis=1).min())
 
 
-def chosen(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
-    """Return the plan of those of the given rows that pass a filter."""
+def selected(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
+    """Return the plan of the rows, among some, that pass a filter."""
     parts = conjuncts_of(filter_)
     bounds = RowBounds(RowSet({}), rows, plan.fragment_ids)
     return replace(plan, filter=filter_, choices=Choices(parts, [bounds] * len(parts)))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +27,7 @@ from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.nearest.best import Found
 from lance_duck.scan.nearest.options import Nearest, vector_column
-from lance_duck.scan.nearest.queries import Queries, query_vectors
+from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.nearest.result import DISTANCE, QUERY, ResultLayout, layout
 from lance_duck.scan.nearest.route import route
 from lance_duck.scan.nearest.scan import NearestScan
@@ -124,9 +123,9 @@ def knn_join(
     few = _few(queries_df, query_column) if len(groups) > 1 else None
     if few is None:
         return map_batches(queries_df, join.answers, result)
-    asked = _Asked.of(few.column(query_column).combine_chunks(), search.scan(table))
+    asked = _Asked.of(few.column(query_column).combine_chunks())
     if len(asked.rows):
-        asked.vectors  # noqa: B018  refuses what is no query at once
+        asked.queries(search.scan(table))  # refuses what is no query at once
     return join.by_groups(spark, few, groups, result)
 
 
@@ -147,14 +146,12 @@ class _Search:
 
     def check(self, table: LanceDataset) -> None:
         """Refuse what makes no sense for the table."""
-        self.scan(table)
+        self.scan(table).schema(is_batch=True)
 
     def scan(self, table: LanceDataset, **others: Any) -> NearestScan:
-        """Return the search, for `asking`."""
-        dim, dtype = _form(table.handle.snapshot, self.nearest["column"])
-        nearest = {**self.nearest, "q": np.zeros((1, dim), dtype)}
+        """Return the search, to be run with queries."""
         options = ScanOptions(
-            **{**self.options, **others}, nearest=nearest, batch_size=_ROWS_AT_ONCE, use_threads=False
+            **{**self.options, **others}, nearest=self.nearest, batch_size=_ROWS_AT_ONCE, use_threads=False
         )
         return NearestScan(table.handle.table, options)
 
@@ -175,7 +172,7 @@ class _Search:
     def groups(self, snapshot: Snapshot, parallelism: int | None) -> list[tuple[int, ...]]:
         """Return fragments that are searched by one task each; those of a segment are in one."""
         dim, dtype = _form(snapshot, self.nearest["column"])
-        asked = Nearest.of({**self.nearest, "q": np.zeros((1, dim), dtype)}, snapshot.schema)
+        asked = Nearest.of(self.nearest, snapshot.schema)
         way = route(snapshot, asked, frozenset(snapshot.fragments.ids()))
         fewest = _GROUP_BYTES // (dim * dtype.itemsize)
         found = shares(snapshot, parallelism, way.open, fewest)
@@ -219,12 +216,12 @@ class _Join:
         """Yield queries to pairs: what a task does with a partition of them."""
         table = self.search.opened()
         scan = self.search.scan(table)
-        declaration = Declaration(self.declared(table.handle.snapshot), scan.schema)
+        declaration = Declaration(self.declared(table.handle.snapshot), scan.schema(is_batch=True))
         for batch in batches:
-            asked = _Asked.of(batch.column(self.query), scan)
+            asked = _Asked.of(batch.column(self.query))
             if not len(asked.rows):
                 continue
-            for found in scan.asking(asked.vectors).batches():
+            for found in scan.batches(asked.queries(scan)):
                 yield self._paired(batch, asked.rows[found.column(QUERY).to_numpy()], declaration.apply(found))
 
     def by_groups(
@@ -274,10 +271,10 @@ def search_group(search: _Search, queries: pa.Array, fragments: Sequence[int]) -
     table = search.opened()
     bare = replace(search, options={**search.options, "columns": [ROW_ADDRESS], "with_row_address": False})
     scan = replace(bare, options={**bare.options, "with_row_id": False}).scan(table, fragments=list(fragments))
-    asked = _Asked.of(queries, scan)
+    asked = _Asked.of(queries)
     if not len(asked.rows):
         return
-    for found in scan.asking(asked.vectors).batches():
+    for found in scan.batches(asked.queries(scan)):
         rows = pa.array(asked.rows[found.column(QUERY).to_numpy()])
         addresses = pa.array(found.column(ROW_ADDRESS).to_numpy().view(np.int64))
         yield pa.record_batch([rows, found.column(DISTANCE), addresses], names=["query", "distance", "address"])
@@ -294,20 +291,18 @@ class _Asked:
 
     rows: NDArray[np.int64]
     column: pa.Array
-    form: tuple[int, np.dtype[Any]]
 
     @classmethod
-    def of(cls, column: pa.Array, scan: NearestScan) -> _Asked:
+    def of(cls, column: pa.Array) -> _Asked:
         rows = np.flatnonzero(np.asarray(column.is_valid()))
-        return cls(rows, column.drop_null() if len(rows) < len(column) else column, scan.query_form)
+        return cls(rows, column.drop_null() if len(rows) < len(column) else column)
 
-    @cached_property
-    def vectors(self) -> Queries:
-        """As numbers."""
+    def queries(self, scan: NearestScan) -> Queries:
+        """Return the queries as numbers."""
         numbers = self.column
         if pa.types.is_decimal(numbers.type.value_type):  # what Spark makes of array(0.5, 1.5)
             numbers = numbers.cast(pa.list_(pa.float64()))
-        return query_vectors(numbers, *self.form)[0]
+        return scan.queries({"q": numbers})
 
 
 def _form(snapshot: Snapshot, column: str) -> tuple[int, np.dtype[Any]]:
