@@ -18,13 +18,13 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.search import ask
 from lance_duck.index.vector.search.contract import Hits, Probe, VectorIndex
 from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.costs import ALWAYS_COMPARED_ROWS, COMPARED_SHARE
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.bounds import RowBounds
 from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.nearest.best import Best, Found, in_order, joined
 from lance_duck.scan.nearest.compare import Question
-from lance_duck.scan.nearest.costs import ALWAYS_COMPARED_ROWS, COMPARED_SHARE
 from lance_duck.scan.nearest.covered import covered
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.filtered import Filtered, filtered
