@@ -3,16 +3,22 @@
 A call with a wrong argument raises a TypeError of Python, before any code of this package runs or deep inside of it.
 `checked_call` makes it a `WrongTypeError`, which is a TypeError still, belongs to the error tree, and names the
 argument.
+
+Keyword arguments that many functions share are declared once, by a TypedDict: `**options: Unpack[ScanArguments]`. The
+signature of such a function, as `help` and `inspect.signature` show it, has them one by one, with their defaults.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import wraps
+from inspect import CO_VARARGS, CO_VARKEYWORDS, Parameter, Signature
 from numbers import Integral
-from types import NoneType, SimpleNamespace, UnionType
+from types import MappingProxyType, NoneType, SimpleNamespace, UnionType
 from typing import Any, Final, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
@@ -22,12 +28,14 @@ _R = TypeVar("_R")
 _C = TypeVar("_C", bound=type)
 
 _MOST_LISTED: Final = 16
-_NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_NAMED: Final = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _OWN: Final = ("self", "cls")
 _SECRET: Final = ("storage_options", "base_store_params", "options", "config")
 _FAILURES: Final = (TypeError, AttributeError, ValueError, LookupError, OverflowError)
 _LONGEST: Final = 80
 _CHECKED: Final = "__lance_duck_checked__"
+_UNPACKED: Final = re.compile(r"Unpack\[(\w+)\]")
+_DEFAULTS: Final[dict[type, object]] = {}
 
 
 def nearest_name(name: object, names: Iterable[str]) -> str | None:
@@ -111,12 +119,62 @@ def refuse_unsupported(
         WrongTypeError: It is no argument at all.
     """
     if not arguments.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
-        named = [name for name in inspect.signature(function).parameters if name not in ("self", "cls", "refused")]
+        named = [name for name in signature_of(function).parameters if name not in ("self", "cls", "refused")]
         refuse_unknown(arguments, [*named, *remedies], function.__name__)
     for name, value in arguments.items():
         asks = not (value is None or value is False or (isinstance(value, Mapping) and not value))
         if asks and name in remedies:
             raise UnsupportedError(f"{name} is not supported", where=function.__name__, remedy=remedies[name])
+
+
+def declared_arguments(
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    declaration: type,
+    remedies: Mapping[str, str | None] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return the keyword arguments that a TypedDict declares; refuse all others, as `refuse_unsupported` does.
+
+    Args:
+        function: The public function that they are given to.
+        given: The arguments, by name.
+        declaration: The TypedDict.
+        remedies: See `refuse_unsupported`.
+
+    Raises:
+        UnsupportedError, WrongTypeError: See `refuse_unsupported`.
+    """
+    names = declaration.__annotations__
+    refuse_unsupported(function, {name: value for name, value in given.items() if name not in names}, remedies)
+    return {name: value for name, value in given.items() if name in names}
+
+
+def has_defaults(defaults: object) -> Callable[[_C], _C]:
+    """Say that the attributes of an object (a dataclass) are the defaults of the arguments that a TypedDict declares.
+
+    An argument that the object has no attribute for is None by default.
+    """
+
+    def register(declaration: _C) -> _C:
+        _DEFAULTS[declaration] = defaults
+        return declaration
+
+    return register
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """Return the signature of a function, with the arguments that a TypedDict declares one by one."""
+    signature = inspect.signature(function)
+    declaration = _declaration(function)
+    if declaration is None:
+        return signature
+    *parameters, _ = signature.parameters.values()
+    defaults = _DEFAULTS.get(declaration)
+    for name, hint in declaration.__annotations__.items():
+        default = getattr(defaults, name, None)
+        annotation = getattr(hint, "__forward_arg__", hint)
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    return signature.replace(parameters=parameters)
 
 
 def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -142,6 +200,8 @@ def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
             raise refused from error
 
     setattr(call, _CHECKED, True)
+    if _declaration(function) is not None:
+        setattr(call, "__signature__", signature_of(function))  # noqa: B010  functions have no such attribute to mypy
     return call
 
 
@@ -159,9 +219,9 @@ def checked_calls(class_: _C) -> _C:
 
 def _misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], error: BaseException) -> WrongTypeError:
     """Return the error for a call that Python could not bind."""
-    parameters = inspect.signature(function).parameters.values()
+    parameters = signature_of(function).parameters.values()
     try:
-        if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        if not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
             refuse_unknown(
                 kwargs, [p.name for p in parameters if p.kind in _NAMED and p.name not in _OWN], _name(function)
             )
@@ -175,12 +235,16 @@ def wrong_argument(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> WrongTypeError | None:
     """Return the error for the first argument that is not of the type that a signature says; None: all are."""
-    signature = inspect.signature(function)
-    for name, value in signature.bind(*args, **kwargs).arguments.items():
-        parameter = signature.parameters[name]
-        if parameter.kind not in _NAMED or name in _OWN or parameter.annotation is inspect.Parameter.empty:
+    parameters = signature_of(function).parameters
+    declaration = _declaration(function)
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    for name, value in {**bound.arguments, **bound.kwargs}.items():
+        parameter = parameters.get(name)
+        if parameter is None or parameter.kind not in _NAMED or name in _OWN or parameter.annotation is Parameter.empty:
             continue
-        if not _fits(value, _type_of(function, name, parameter.annotation)):
+        declared = declaration is not None and name in declaration.__annotations__
+        names = vars(sys.modules[declaration.__module__]) if declared else getattr(function, "__globals__", {})
+        if not _fits(value, _type_of(name, parameter.annotation, names)):
             actual = (
                 f"{shortened(value)} of type {type(value).__name__}" if name not in _SECRET else type(value).__name__
             )
@@ -210,11 +274,22 @@ def _name(function: Callable[..., Any]) -> str:
     return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
 
-def _type_of(function: Callable[..., Any], name: str, annotation: Any) -> Any:
+def _declaration(function: Callable[..., Any]) -> type | None:
+    """Return the TypedDict that declares the keyword arguments of a function; None where none does."""
+    code = getattr(function, "__code__", None)
+    if code is None or not code.co_flags & CO_VARKEYWORDS:
+        return None
+    name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS)]
+    unpacked = _UNPACKED.fullmatch(str(function.__annotations__.get(name)))
+    declaration: type | None = None if unpacked is None else function.__globals__.get(unpacked[1])
+    return declaration
+
+
+def _type_of(name: str, annotation: Any, names: dict[str, Any]) -> Any:
     """Return what an annotation means; Any where it names what is only known to type checkers."""
     named = SimpleNamespace(__annotations__={name: annotation})
     try:
-        return get_type_hints(named, globalns=getattr(function, "__globals__", {}))[name]
+        return get_type_hints(named, globalns=names)[name]
     except (NameError, TypeError, AttributeError):
         return Any
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, Unpack
 from weakref import ref
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from lance_duck.fragment import LanceFragment
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.optimize import Upkeep
 from lance_duck.redact import shown
+from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, SearchArguments, TakeArguments
 from lance_duck.scan.blobs.methods import BlobReads
 from lance_duck.scan.duckdb.nodes import predicate_from_node
 from lance_duck.scan.duckdb.pushed import ByCaller
@@ -37,13 +38,13 @@ from lance_duck.snapshot import Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns.methods import ColumnChanges
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.indexes.methods import IndexChanges
-from lance_duck.verbs.public.lance_schema import LanceSchema
 from lance_duck.verbs.row_methods import RowChanges
-from lance_duck.verbs.statistics import LanceStats, table_html
+from lance_duck.verbs.statistics import table_html
 from lance_duck.verbs.versions.commits import Commits
 from lance_duck.verbs.versions.config import ConfigChanges
 from lance_duck.verbs.versions.delta import Lineage
 from lance_duck.verbs.versions.history import History
+from lance_duck.verbs.versions.properties import VersionProperties
 from lance_duck.verbs.versions.versions import VersionChanges
 
 _REMEDIES: Final = MappingProxyType(
@@ -104,6 +105,7 @@ class LanceDataset(
     pads.UnionDataset,  # type: ignore[misc]
     ScanSource,
     BlobReads,
+    VersionProperties,
     History,
     Lineage,
     VersionChanges,
@@ -152,61 +154,10 @@ class LanceDataset(
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.uri, self.handle.snapshot, self.handle.table.restriction)
 
-    # What the version is.
-
-    @property
-    def uri(self) -> str:
-        """Where the table is, as it was given."""
-        return self.handle.uri
-
-    @property
-    def version(self) -> int:
-        """Number of the version."""
-        return self.handle.snapshot.version
-
     @property
     def schema(self) -> pa.Schema:
         """The columns, as Arrow types."""
         return self.handle.snapshot.schema.arrow
-
-    @property
-    def lance_schema(self) -> LanceSchema:
-        """Columns with their field ids."""
-        return LanceSchema(self.handle.snapshot.schema)
-
-    @property
-    def max_field_id(self) -> int:
-        """Highest field id in use."""
-        return max((field.id for field in self.handle.snapshot.schema.walk()), default=-1)
-
-    @property
-    def data_storage_version(self) -> str:
-        """Version of the file format that new data files take."""
-        return self.handle.snapshot.data_storage_version
-
-    @property
-    def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their `_rowid` when they move."""
-        return self.handle.snapshot.has_stable_row_ids
-
-    @property
-    def metadata(self) -> dict[str, str]:
-        """Metadata of the table."""
-        return dict(self.handle.snapshot.metadata)
-
-    @property
-    def schema_metadata(self) -> dict[str, str]:
-        """Metadata of the schema."""
-        return dict(self.handle.snapshot.schema.metadata)
-
-    def config(self) -> dict[str, str]:
-        """Return the settings of the table."""
-        return dict(self.handle.snapshot.config)
-
-    @property
-    def stats(self) -> LanceStats:
-        """Sizes of what the version consists of, and figures of its indexes."""
-        return LanceStats(self.handle.snapshot)
 
     @property
     def partition_expression(self) -> Any:
@@ -242,7 +193,7 @@ class LanceDataset(
         offset: int | None = None,
         nearest: Mapping[str, Any] | None = None,
         batch_size: int | None = None,
-        **options: Any,
+        **options: Unpack[ScanArguments],
     ) -> LanceScanner:
         """Decide a scan; nothing is read before its result is asked for.
 
@@ -257,15 +208,15 @@ class LanceDataset(
                 "refine_factor", "use_index", "distance_range", … A filter holds before the search, unless `prefilter`
                 is False.
             batch_size: Rows of a batch at most.
-            options: The other arguments of `ScanOptions`.
+            options: The other arguments of `lance_duck.scan.options.ScanOptions`, explained there.
 
         Raises:
             InvalidInputError: Unknown columns, or a bad filter.
             UnsupportedError: An option that is known but not supported.
         """
-        options |= {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
-        scan_options = ScanOptions.of({**options, "nearest": nearest, "batch_size": batch_size})
-        return LanceScanner(self.handle.table, scan_options, handle=lambda fragment: LanceFragment(self, fragment.id))
+        rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
+        scan = ScanOptions.of({**options, **rows, "batch_size": batch_size})
+        return LanceScanner(self.handle.table, scan, handle=lambda fragment: LanceFragment(self, fragment.id))
 
     scanner = ByCaller(scan, ScanSource.pushed_scanner)
 
@@ -275,13 +226,15 @@ class LanceDataset(
         filter: FilterLike | None = None,  # noqa: A002
         limit: int | None = None,
         offset: int | None = None,
-        **options: Any,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        **options: Unpack[ScanArguments],
     ) -> pa.Table:
         """Read into memory; the arguments are those of `scanner`."""
-        if options.get("nearest") is not None:
-            selection = {"columns": columns, "filter": filter, "limit": limit, "offset": offset}
-            return search_table(self.handle.table, options | selection)
-        return self.scan(columns, filter, limit, offset, **options).to_table()
+        if nearest is None:
+            return self.scan(columns, filter, limit, offset, None, batch_size, **options).to_table()
+        rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
+        return search_table(self.handle.table, {**options, **rows, "batch_size": batch_size})
 
     def to_batches(
         self,
@@ -289,16 +242,25 @@ class LanceDataset(
         filter: FilterLike | None = None,  # noqa: A002
         limit: int | None = None,
         offset: int | None = None,
-        **options: Any,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        **options: Unpack[ScanArguments],
     ) -> Iterator[pa.RecordBatch]:
         """Read batch by batch; the arguments are those of `scanner`."""
-        return self.scan(columns, filter, limit, offset, **options).to_batches()
+        return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_batches()
 
-    def to_pandas(self, **options: Any) -> Any:
+    def to_pandas(
+        self,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+        **options: Unpack[CountArguments],
+    ) -> Any:
         """Read into a pandas DataFrame; the arguments are those of `scanner`."""
-        return self.to_table(**options).to_pandas()
+        return self.to_table(columns, filter, **options).to_pandas()
 
-    def search(self, q: Any, k: int | None = None, column: str | None = None, **options: Any) -> pa.Table:
+    def search(
+        self, q: Any, k: int | None = None, column: str | None = None, **options: Unpack[SearchArguments]
+    ) -> pa.Table:
         """Return the rows nearest to a query vector, or to each of several, nearest first, with their `_distance`.
 
         Args:
@@ -314,18 +276,24 @@ class LanceDataset(
         refuse_unknown(options, [*NEAREST_ARGUMENTS, *ScanOptions.__dataclass_fields__], "search")
         vector_column = only_vector_column(self.handle.snapshot.schema) if column is None else column
         nearest = {"column": vector_column, "q": q, "k": k}
-        nearest |= {name: options.pop(name) for name in NEAREST_ARGUMENTS & options.keys()}
-        return self.to_table(nearest=nearest, **options)
+        arguments: dict[str, Any] = {**options}
+        nearest |= {name: arguments.pop(name) for name in NEAREST_ARGUMENTS & arguments.keys()}
+        return self.to_table(nearest=nearest, **arguments)
 
-    def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
-        """Return the number of rows; without a filter from metadata alone."""
+    def count_rows(
+        self,
+        filter: FilterLike | None = None,  # noqa: A002
+        **options: Unpack[CountArguments],
+    ) -> int:
+        """Return the number of rows; without a filter from metadata alone. The options are those of `scanner`."""
         if filter is None and not options and self.handle.table.restriction is None:
             return self.handle.snapshot.count_rows()
         return self.scan(columns=[], filter=filter, **options).count_rows()
 
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
+    def head(self, num_rows: int, **options: Unpack[HeadArguments]) -> pa.Table:
         """Return the first rows; the options are those of `scanner`."""
-        return self.scan(**{**options, "limit": num_rows}).to_table()
+        arguments: dict[str, Any] = {**options, "limit": num_rows}
+        return self.scan(**arguments).to_table()
 
     def slice(self, start: int, end: int, columns: ColumnsLike | None = None) -> pa.Table:
         """Return the rows from position `start` to before `end`."""
@@ -333,8 +301,8 @@ class LanceDataset(
             raise InvalidInputError("slice", expected="0 <= start <= end", found=f"{start} and {end}")
         return self.scan(columns, offset=start, limit=end - start).to_table()
 
-    def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Any) -> pa.Table:
-        """Return the rows by position, in any order, also repeatedly; options are those of `scanner`.
+    def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
+        """Return rows by position, in any order, also repeatedly; the options are those of `scanner`.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -352,9 +320,13 @@ class LanceDataset(
     _take_rows = take_rows
 
     def sample(
-        self, num_rows: int, columns: ColumnsLike | None = None, randomize_order: bool = True, **options: Any
+        self,
+        num_rows: int,
+        columns: ColumnsLike | None = None,
+        randomize_order: bool = True,
+        **options: Unpack[TakeArguments],
     ) -> pa.Table:
-        """Return the rows at random, without repetition.
+        """Return rows at random, without repetition; the options are those of `scanner`.
 
         Raises:
             InvalidInputError: More rows than there are.

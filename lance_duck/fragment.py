@@ -6,15 +6,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lance_duck.arguments import checked_call, checked_calls
+from lance_duck.arguments import checked_call, checked_calls, declared_arguments
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.maintenance.validate import validate
 from lance_duck.progress import FragmentWriteProgress
+from lance_duck.scan.arguments import CountArguments, HeadArguments, TakeArguments
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ColumnsLike, Projection
@@ -36,10 +37,10 @@ from lance_duck.verbs.public.files_in_place import fragment_at
 from lance_duck.verbs.public.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
 from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
 from lance_duck.verbs.public.lance_schema import LanceSchema
-from lance_duck.verbs.writing.settings import WriteSettings
+from lance_duck.verbs.writing.settings import FragmentArguments, WriteSettings
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.inputs import to_reader
-from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
+from lance_duck.write.options import WriteProgress
 
 MOST_ROWS: Final = (1 << 32) - 1
 
@@ -120,7 +121,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         schema: pa.Schema | None = None,
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
-        **options: Any,
+        **options: Unpack[CountArguments],
     ) -> LanceScanner:
         """Decide a scan of this fragment.
 
@@ -128,26 +129,26 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             schema: That of the table, which pyarrow's callers pass along; its metadata may differ.
             columns: See `LanceDataset.scan`.
             filter: See `LanceDataset.scan`.
-            options: The other arguments of `ScanOptions`.
+            options: The other arguments of `lance_duck.scan.options.ScanOptions`, explained there.
 
         Raises:
             UnsupportedError: The schema is another one than that of the table.
         """
         if schema is not None:
             _check_schema(schema, self.schema)
-        scan_options = ScanOptions.of({**options, "columns": columns, "filter": filter})
-        if scan_options.fragments is not None:
+        scan = ScanOptions.of({**options, "columns": columns, "filter": filter})
+        if scan.fragments is not None:
             raise InvalidInputError("fragments of a fragment", where="fragments")
-        return LanceScanner(self._scan, scan_options, self._fragment, lambda _: self)
+        return LanceScanner(self._scan, scan, self._fragment, lambda _: self)
 
     def to_table(
         self,
         schema: pa.Schema | None = None,
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
-        **options: Any,
+        **options: Unpack[CountArguments],
     ) -> pa.Table:
-        """Read into memory; the options are those of `ScanOptions`."""
+        """Read into memory; the arguments are those of `scanner`."""
         return self.scanner(schema, columns, filter, **options).to_table()
 
     def to_batches(
@@ -155,21 +156,36 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         schema: pa.Schema | None = None,
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
-        **options: Any,
+        **options: Unpack[CountArguments],
     ) -> Iterator[pa.RecordBatch]:
-        """Read batch by batch; the options are those of `ScanOptions`."""
+        """Read batch by batch; the arguments are those of `scanner`."""
         return self.scanner(schema, columns, filter, **options).to_batches()
 
-    def to_pandas(self, **options: Any) -> Any:
-        """Read into a pandas DataFrame; the options are those of `ScanOptions`."""
-        return self.to_table(**options).to_pandas()
+    def to_pandas(
+        self,
+        schema: pa.Schema | None = None,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+        **options: Unpack[CountArguments],
+    ) -> Any:
+        """Read into a pandas DataFrame; the arguments are those of `scanner`."""
+        return self.to_table(schema, columns, filter, **options).to_pandas()
 
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
-        """Return the first rows; the options are those of `ScanOptions`."""
+    def head(self, num_rows: int, **options: Unpack[HeadArguments]) -> pa.Table:
+        """Return the first rows; the options are those of `scanner`."""
         return self.to_table(limit=num_rows, **options)
 
-    def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Any) -> pa.Table:
-        """Take rows by position among those that are not deleted, in any order, also repeatedly; see `ScanOptions`."""
+    def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
+        """Return rows by position among those that are not deleted, in any order, also repeatedly.
+
+        Args:
+            indices: Positions.
+            columns: See `LanceDataset.scan`.
+            options: Those of `scanner`.
+
+        Raises:
+            InvalidInputError: A position is negative or beyond the last row.
+        """
         if any(value is not None for value in options.values()):
             return self.scanner(columns=columns, **options).take(indices)
         projection = self._scan.projection(columns)
@@ -191,8 +207,12 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """
         validate(self._scan.snapshot, self._fragment)
 
-    def count_rows(self, filter: FilterLike | None = None, **options: Any) -> int:  # noqa: A002
-        """Return the number of rows; without a filter from metadata alone."""
+    def count_rows(
+        self,
+        filter: FilterLike | None = None,  # noqa: A002
+        **options: Unpack[CountArguments],
+    ) -> int:
+        """Return the number of rows; without a filter from metadata alone. The options are those of `scanner`."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
     # Changes, to be committed by the caller. See `LanceOperation`.
@@ -359,21 +379,7 @@ def write_fragments(
     *,
     return_transaction: bool = False,
     mode: str = "append",
-    max_rows_per_file: int = ROWS_PER_FILE,
-    max_rows_per_group: int | None = 1024,
-    max_bytes_per_file: int = BYTES_PER_FILE,
-    data_cache_bytes: int | None = None,
-    max_page_bytes: int | None = None,
-    progress: Callable[[WriteProgress], None] | FragmentWriteProgress | bool | None = None,
-    data_storage_version: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    enable_stable_row_ids: bool = False,
-    target_bases: Sequence[str] | None = None,
-    target_all_bases: bool | None = None,
-    initial_bases: Sequence[Any] | None = None,
-    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
-    external_blob_mode: str = "reference",
-    allow_external_blob_outside_bases: bool = False,
+    **settings: Unpack[FragmentArguments],
 ) -> list[FragmentMetadata] | Transaction:
     """Write data as fragments without committing them; see `LanceOperation.Append` and `LanceOperation.Overwrite`.
 
@@ -383,21 +389,8 @@ def write_fragments(
         schema: Of data that do not know theirs.
         return_transaction: Return the transaction that commits them, an Append or an Overwrite.
         mode: "append": the columns of the table, where there is one. "create", "overwrite": columns of their own.
-        max_rows_per_file: This and the others are those of `write_dataset`.
-        max_rows_per_group: See `write_dataset`.
-        max_bytes_per_file: See `write_dataset`.
-        data_cache_bytes: See `write_dataset`.
-        max_page_bytes: See `write_dataset`.
-        progress: See `write_dataset`.
-        data_storage_version: See `write_dataset`.
-        storage_options: See `write_dataset`.
-        enable_stable_row_ids: Without effect: row ids are given out by the commit.
-        target_bases: See `write_dataset`.
-        target_all_bases: See `write_dataset`.
-        initial_bases: See `write_dataset`.
-        base_store_params: See `write_dataset`.
-        external_blob_mode: See `write_dataset`.
-        allow_external_blob_outside_bases: See `write_dataset`.
+        settings: Arguments of `write_dataset`, explained there; enable_stable_row_ids is without effect here, for row
+            ids are given out by the commit.
 
     Returns:
         The fragments, without numbers (id 0), or a transaction for `LanceDataset.commit`.
@@ -405,30 +398,15 @@ def write_fragments(
     Raises:
         InvalidInputError: The data do not fit the table, or arguments that make no sense.
     """
-    settings = WriteSettings(
-        max_rows_per_file=max_rows_per_file,
-        max_rows_per_group=max_rows_per_group,
-        max_bytes_per_file=max_bytes_per_file,
-        data_cache_bytes=data_cache_bytes,
-        max_page_bytes=max_page_bytes,
-        progress=progress,
-        data_storage_version=data_storage_version,
-        storage_options=storage_options,
-        target_bases=target_bases,
-        target_all_bases=target_all_bases,
-        initial_bases=initial_bases,
-        base_store_params=base_store_params,
-        external_blob_mode=external_blob_mode,
-        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
-    )
+    write = WriteSettings.of(declared_arguments(write_fragments, settings, FragmentArguments))
     target = dataset_uri.handle.snapshot if isinstance(dataset_uri, TableMethods) else dataset_uri
-    staged, current = stage_fragments(data, target, schema, mode, settings)
+    staged, current = stage_fragments(data, target, schema, mode, write)
     fragments = [metadata_of(fragment) for fragment in staged.fragments]
     if not return_transaction:
         return fragments
     if current is not None and mode == "append":
         return Transaction(current.version, LanceOperation.Append(fragments))
-    bases = known_bases({base.id: base for base in new_bases(initial_bases or (), {}, "initial_bases")})
+    bases = known_bases({base.id: base for base in new_bases(write.initial_bases or (), {}, "initial_bases")})
     operation = LanceOperation.Overwrite(LanceSchema(staged.schema), fragments, list(bases.values()) or None)
     return Transaction(0 if current is None else current.version, operation)
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
@@ -18,7 +18,7 @@ from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupStats, cleanup, explain_cleanup
 from lance_duck.maintenance.cleanup_plan import CleanupPolicy
 from lance_duck.maintenance.compact import commit_rewrites, compact, plan_compaction
-from lance_duck.maintenance.options import CompactionOptions, compaction_options
+from lance_duck.maintenance.options import CompactionArguments, CompactionOptions, compaction_options
 from lance_duck.maintenance.rewrite import Rewritten, rewrite
 from lance_duck.maintenance.validate import Problem, find_problems, validate
 from lance_duck.verbs.change import transaction_properties as properties_of
@@ -230,14 +230,15 @@ class DatasetOptimizer:
         *,
         progress: Callable[[int, int], Any] | None = None,
         transaction_properties: Mapping[str, str] | None = None,
-        **options: Any,
+        **options: Unpack[CompactionArguments],
     ) -> CompactionMetrics:
         """Join small fragments with their neighbours, and leave out deleted rows and dropped columns.
 
         Args:
             progress: Called with the groups done and all of them.
             transaction_properties: Kept in the transaction.
-            options: See `CompactionOptions`; what is not given comes from the table's config ("lance.compaction.…").
+            options: See `lance_duck.maintenance.options.CompactionOptions`; what is not given comes from the table's
+                config ("lance.compaction.…").
 
         Raises:
             InvalidInputError: An unknown or bad option.

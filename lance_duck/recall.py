@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.vector.vectors import vectors_of
+from lance_duck.scan.arguments import ScanArguments
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.nearest.options import Nearest, vector_column
 from lance_duck.scan.nearest.route import Route, route
@@ -145,7 +146,7 @@ def recall_report(
     *,
     metric: str | None = None,
     seed: int = 0,
-    **options: Any,
+    **options: Unpack[ScanArguments],
 ) -> RecallReport:
     """Compare searches through the index of a column with the exact search, for each combination of settings.
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import pyarrow as pa
 
-from lance_duck.arguments import checked_call, refuse_unsupported
+from lance_duck.arguments import checked_call, declared_arguments
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
-from lance_duck.progress import FragmentWriteProgress
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.writing.settings import WriteSettings
+from lance_duck.verbs.writing.settings import WriteArguments, WriteSettings
 from lance_duck.verbs.writing.write_table import write_table
-from lance_duck.write.options import BYTES_PER_FILE, ROWS_PER_FILE, WriteProgress
 
 
 @checked_call
@@ -28,29 +23,7 @@ def write_dataset(
     uri: str | os.PathLike[str] | LanceDataset | None = None,
     schema: pa.Schema | None = None,
     mode: str = "create",
-    *,
-    max_rows_per_file: int = ROWS_PER_FILE,
-    max_rows_per_group: int | None = 1024,
-    max_bytes_per_file: int = BYTES_PER_FILE,
-    data_cache_bytes: int | None = None,
-    max_page_bytes: int | None = None,
-    progress: Callable[[WriteProgress], None] | FragmentWriteProgress | bool | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    data_storage_version: str | None = None,
-    use_legacy_format: bool | None = None,
-    enable_v2_manifest_paths: bool = True,
-    enable_stable_row_ids: bool = False,
-    auto_cleanup_options: Mapping[str, int] | None = None,
-    commit_message: str | None = None,
-    transaction_properties: Mapping[str, str] | None = None,
-    initial_bases: Sequence[Any] | None = None,
-    target_bases: Sequence[str] | None = None,
-    target_all_bases: bool | None = None,
-    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
-    external_blob_mode: str = "reference",
-    allow_external_blob_outside_bases: bool = False,
-    blob_pack_file_size_threshold: int | None = None,
-    **refused: Any,
+    **settings: Unpack[WriteArguments],
 ) -> LanceDataset:
     """Write data to a table, and return it at its new version.
 
@@ -89,8 +62,8 @@ def write_dataset(
         allow_external_blob_outside_bases: Let references lead anywhere, not only into base paths of the table that are
             no roots of tables.
         blob_pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
-        refused: Arguments of pylance that are not supported: commit_lock (see the setting "manifest_store"), session,
-            namespace_client, table_id.
+        settings: The arguments from `max_rows_per_file` on, by name. These arguments of pylance are not supported:
+            commit_lock (see the setting "manifest_store"), session, namespace_client, table_id.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "create".
@@ -99,41 +72,11 @@ def write_dataset(
         CommitConflictError: The table was changed meanwhile so that the rows do not fit any more.
         StoreError: The disk or the object store failed. Whatever fails, there is no new version.
     """
-    refuse_unsupported(write_dataset, refused, _REMEDIES)
-    settings = WriteSettings(
-        max_rows_per_file=max_rows_per_file,
-        max_rows_per_group=max_rows_per_group,
-        max_bytes_per_file=max_bytes_per_file,
-        data_cache_bytes=data_cache_bytes,
-        max_page_bytes=max_page_bytes,
-        progress=progress,
-        storage_options=storage_options,
-        data_storage_version=chosen_version(data_storage_version, use_legacy_format),
-        enable_v2_manifest_paths=enable_v2_manifest_paths,
-        enable_stable_row_ids=enable_stable_row_ids,
-        auto_cleanup_options=auto_cleanup_options,
-        commit_message=commit_message,
-        transaction_properties=transaction_properties,
-        initial_bases=initial_bases,
-        target_bases=target_bases,
-        target_all_bases=target_all_bases,
-        base_store_params=base_store_params,
-        external_blob_mode=external_blob_mode,
-        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
-        blob_pack_file_size_threshold=blob_pack_file_size_threshold,
-    )
+    write = WriteSettings.of(declared_arguments(write_dataset, settings, WriteArguments, _REMEDIES))
     target = _target(uri)
-    snapshot = write_table(data_obj, target, schema, mode, settings)
+    snapshot = write_table(data_obj, target, schema, mode, write)
     auto_cleanup(snapshot)
     return LanceDataset(uri.uri if isinstance(uri, LanceDataset) else os.fspath(target), table=TableScan(snapshot))
-
-
-def chosen_version(data_storage_version: str | None, use_legacy_format: bool | None) -> str | None:
-    """Return the version of data files that two arguments ask for."""
-    if use_legacy_format is None:
-        return data_storage_version
-    warnings.warn("use_legacy_format is deprecated; use data_storage_version", DeprecationWarning, stacklevel=4)
-    return "legacy" if use_legacy_format else "stable"
 
 
 _REMEDIES: Final = MappingProxyType(
@@ -149,8 +92,7 @@ _REMEDIES: Final = MappingProxyType(
 def _target(uri: Any) -> Any:
     if uri is None:
         raise InvalidInputError("no place for a table", where="uri", expected="a path, a URI or a LanceDataset")
-    target: Snapshot | Any = uri.handle.snapshot if isinstance(uri, LanceDataset) else uri
-    return target
+    return uri.handle.snapshot if isinstance(uri, LanceDataset) else uri
 
 
 __all__ = ["write_dataset"]

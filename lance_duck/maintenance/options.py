@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
-from lance_duck.arguments import refuse_unknown, unknown_value
+from lance_duck.arguments import has_defaults, refuse_unknown, unknown_value
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 
 CONFIG_PREFIX: Final = "lance.compaction."
@@ -93,6 +93,29 @@ class CompactionOptions:
     def to_json(self) -> dict[str, Any]:
         """Return the settings in types that JSON has."""
         return asdict(self) | {"excluded_fragment_ids": list(self.excluded_fragment_ids)}
+
+
+@has_defaults(CompactionOptions)
+class CompactionArguments(TypedDict, total=False):
+    """Keyword arguments of a compaction, explained by `CompactionOptions`; None stands for not given."""
+
+    target_rows_per_fragment: int | None
+    max_rows_per_group: int | None
+    max_bytes_per_file: int | None
+    materialize_deletions: bool | None
+    materialize_deletions_threshold: float | None
+    num_threads: int | None
+    batch_size: int | None
+    io_buffer_size: int | None
+    defer_index_remap: bool | None
+    compaction_mode: str | None
+    binary_copy_read_batch_bytes: int | None
+    max_source_fragments: int | None
+    max_source_rows: int | None
+    max_source_bytes: int | None
+    excluded_fragment_ids: Iterable[int] | None
+    data_storage_version: str | None
+    remap_indices: bool | None
 
 
 def compaction_options(given: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, Unpack
 
 import pyarrow as pa
 
-from lance_duck.arguments import checked_calls, refuse_unknown
+from lance_duck.arguments import checked_calls, declared_arguments
 from lance_duck.commit import run_again
 from lance_duck.scan.filters import FilterLike
 from lance_duck.verbs.change import check_patience
@@ -17,7 +17,7 @@ from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.merge.builder import MergeInsertBuilder
 from lance_duck.verbs.rows.delete import delete_all, delete_rows
 from lance_duck.verbs.rows.update import update_rows
-from lance_duck.verbs.writing.settings import WriteSettings
+from lance_duck.verbs.writing.settings import WriteArguments, WriteSettings
 from lance_duck.verbs.writing.write_table import write_table
 
 RETRIES: Final = 10
@@ -128,22 +128,23 @@ class RowChanges(TableMethods):
         """
         return MergeInsertBuilder(self, on)
 
-    def insert(self, data: Any, *, mode: str = "append", schema: pa.Schema | None = None, **settings: Any) -> None:
+    def insert(
+        self, data: Any, *, mode: str = "append", schema: pa.Schema | None = None, **settings: Unpack[WriteArguments]
+    ) -> None:
         """Write data to the table.
 
         Args:
             data: Whatever `write_dataset` takes.
             mode: "append" or "overwrite".
             schema: Of data that do not know theirs.
-            settings: The other arguments of `write_dataset`.
+            settings: The other arguments of `write_dataset`, explained there.
 
         Raises:
             InvalidInputError: The data do not fit the table.
             AlreadyExistsError: mode="create".
         """
-        names = [name for name in WriteSettings.__dataclass_fields__ if name != "fragment_id"]
-        refuse_unknown(settings, ["data", "mode", "schema", *names], "insert")
-        self.handle.move_to(write_table(data, self.handle.base, schema, mode, WriteSettings(**settings)))
+        write = WriteSettings.of(declared_arguments(RowChanges.insert, settings, WriteArguments))
+        self.handle.move_to(write_table(data, self.handle.base, schema, mode, write))
 
     def truncate_table(self) -> None:
         """Delete all rows; the schema stays."""

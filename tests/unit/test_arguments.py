@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypedDict, Unpack, get_type_hints
 
 import pyarrow as pa
 import pytest
@@ -31,8 +31,12 @@ from lance_duck.errors import (
     UnsupportedError,
     WrongTypeError,
 )
-from lance_duck.maintenance.options import CompactionOptions
+from lance_duck.fragment import write_fragments
+from lance_duck.maintenance.options import CompactionArguments, CompactionOptions
+from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, SearchArguments, TakeArguments
+from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.options import ScanOptions
+from lance_duck.verbs.writing.settings import WriteArguments, WriteSettings
 
 HASTY = {"fsync": "false"}
 MODULES = (ld, lance_duck.spark, lance_duck.file, lance_duck.fragment, lance_duck.optimize)
@@ -51,7 +55,6 @@ WITHOUT_EFFECT = {
     "dataset": {
         *("block_size", "index_cache_size", "metadata_cache_size_bytes", "index_cache_size_bytes", "read_params"),
     },
-    "write_fragments": {"enable_stable_row_ids"},
 }
 """Parameters that no code reads; their documentation says so, and why."""
 REFUSED = {"LanceDataset.merge_index_metadata", "SparkMerge.analyze_plan", "SparkMerge.execute_uncommitted"}
@@ -198,6 +201,10 @@ def test_every_method_refuses_an_unknown_keyword(name: str, table: ld.LanceDatas
         (lambda t: t.merge_insert("id").write_mode("rewrite_row"), InvalidInputError, "did you mean 'rewrite_rows'"),
         (lambda t: ld.write_dataset(t, t, mode="appnd"), InvalidInputError, "did you mean 'append'"),
         (lambda t: ld.write_dataset(t, t, max_row_per_file=3), WrongTypeError, "did you mean 'max_rows_per_file'"),
+        (lambda t: write_fragments(t, t, max_row_per_file=3), WrongTypeError, "did you mean 'max_rows_per_file'"),
+        (lambda t: write_fragments(t, t, commit_message="x"), WrongTypeError, "unknown argument 'commit_message'"),
+        (lambda t: t.insert(t, max_rows=3), WrongTypeError, "insert: unknown argument 'max_rows'"),
+        (lambda t: ld.write_dataset(t, t, session=object()), UnsupportedError, "session is not supported"),
         (lambda t: ld.dataset(t.uri, versoin=3), WrongTypeError, "did you mean 'version'"),
         (lambda t: ld.dataset(t.uri, session=object()), UnsupportedError, "session is not supported"),
         (lambda t: t.drop_index("nope"), NotFoundError, "no index 'nope'"),
@@ -397,6 +404,86 @@ def test_a_call_that_fails_names_the_wrong_argument(
 ) -> None:
     with pytest.raises(WrongTypeError, match=message):
         example(*args, **options)
+
+
+class Sizes(TypedDict, total=False):
+    """Declares arguments."""
+
+    width: int
+    names: list[str] | None
+
+
+@checked_call
+def sized(count: int, **sizes: Unpack[Sizes]) -> int:
+    """Fails where an argument is of a wrong type, and where the width is zero."""
+    return count // sizes.get("width", 1) + len(sizes.get("names") or [])
+
+
+def test_a_signature_shows_declared_arguments_one_by_one() -> None:
+    assert str(inspect.signature(sized)) == (
+        "(count: 'int', *, width: 'int' = None, names: 'list[str] | None' = None) -> 'int'"
+    )
+    parameters = inspect.signature(ld.write_dataset).parameters
+    assert list(parameters)[:4] == ["data_obj", "uri", "schema", "mode"]
+    assert parameters["max_rows_per_file"].default == WriteSettings().max_rows_per_file
+    assert "prefilter" in inspect.signature(ld.LanceDataset.to_table).parameters
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"width": "1"}, "sized: width: expected int, found '1' of type str"),
+        ({"names": 5}, "sized: names: expected list.str. . None, found 5 of type int"),
+    ],
+)
+def test_a_call_that_fails_names_the_wrong_declared_argument(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(WrongTypeError, match=message):
+        sized(1, **arguments)
+    with pytest.raises(ZeroDivisionError):
+        sized(1, width=0)
+
+
+def keys(*declarations: type) -> set[str]:
+    return {name for declaration in declarations for name in get_type_hints(declaration)}
+
+
+POSITIONAL = {"columns", "filter", "limit", "offset", "nearest", "batch_size"}
+REFUSED_OPTIONS = {
+    *("full_text_query", "index_segments", "row_addr_allowlist", "row_addr_blocklist"),
+    *("scan_stats_callback", "memory_pool", "fragment_scan_options"),
+}
+
+
+def test_declared_arguments_are_the_options_that_there_are() -> None:
+    scan = set(ScanOptions.__dataclass_fields__) - REFUSED_OPTIONS
+    assert keys(ScanArguments) == scan - POSITIONAL
+    assert keys(CountArguments) == scan - {"columns", "filter"}
+    assert keys(TakeArguments) == scan - {"columns"}
+    assert keys(HeadArguments) == scan - {"limit"}
+    assert keys(SearchArguments) == scan - {"nearest"} | NEAREST_ARGUMENTS - {"column", "q", "k"}
+    assert keys(WriteArguments) == set(WriteSettings.__dataclass_fields__) - {"fragment_id"} | {"use_legacy_format"}
+    assert keys(CompactionArguments) == set(CompactionOptions.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "options"),
+    [(CountArguments, ScanOptions), (HeadArguments, ScanOptions), (WriteArguments, WriteSettings)],
+)
+def test_declared_arguments_have_the_types_of_the_options(declaration: type, options: type) -> None:
+    declared, expected = get_type_hints(declaration), get_type_hints(options)
+    assert {name: kind for name, kind in declared.items() if name in expected and kind != expected[name]} == {}
+
+
+def test_arguments_are_passed_by_position_where_pylance_has_one(table: ld.LanceDataset) -> None:
+    nearest = {"column": "v", "q": [0.0, 2.0], "k": 1}
+    assert table.to_table(["id"], None, None, None, nearest)["id"].to_pylist() == [3]
+    assert [batch.num_rows for batch in table.to_batches(["id"], "id > 0", 3, 0, None, 2)] == [2, 1]
+
+
+def test_the_old_name_of_a_format_warns_where_it_is_written(tmp_path: Path) -> None:
+    with pytest.warns(DeprecationWarning, match="use_legacy_format is deprecated") as warned:
+        table = ld.write_dataset(pa.table({"id": [1]}), tmp_path / "t", use_legacy_format=False, storage_options=HASTY)
+    assert (table.data_storage_version, warned[0].filename) == ("2.2", __file__)
 
 
 def test_a_call_that_fails_with_right_arguments_keeps_its_error() -> None:

@@ -8,7 +8,8 @@ prefix notation, see `scan.arrow.filter`) into a predicate tree and never evalua
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,23 +32,33 @@ from lance_duck.scan.predicate.tree import (
 )
 from lance_duck.scan.predicate.types import compared_type, path_type
 
+_S = TypeVar("_S")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
-class ByCaller:
+
+class ByCaller(Generic[_S, _P, _R]):
     """A method that is another one when it is looked up on the class.
 
     `dataset.scanner(...)` is what people call. DuckDB 1.x calls `type(dataset).scanner(dataset, ...)`, and so reaches
     the second function.
     """
 
-    def __init__(self, on_instance: Callable[..., Any], on_class: Callable[..., Any]) -> None:
+    def __init__(self, on_instance: Callable[Concatenate[_S, _P], _R], on_class: Callable[..., Any]) -> None:
         self._on_instance = checked_call(on_instance)
         self._on_class = on_class
         self.__doc__ = on_instance.__doc__
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Callable[..., Any]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[_P, _R]: ...
+
     def __get__(self, instance: object | None, owner: type | None = None) -> Callable[..., Any]:
         if instance is None:
             return self._on_class
-        return cast("Callable[..., Any]", self._on_instance.__get__(instance, owner))
+        return cast("Callable[..., Any]", MethodType(self._on_instance, instance))
 
 
 def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predicate:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from pyspark.sql import SparkSession
 
@@ -15,7 +15,7 @@ from lance_duck.arguments import checked_call
 from lance_duck.errors import InvalidInputError
 from lance_duck.maintenance.compact import Compacted, compact_in_parts
 from lance_duck.maintenance.index_remap import RemapOrder, RemapOutcome
-from lance_duck.maintenance.options import compaction_options
+from lance_duck.maintenance.options import CompactionArguments, compaction_options
 from lance_duck.maintenance.rewrite import RewriteOrder, Rewritten
 from lance_duck.optimize import CompactionMetrics
 from lance_duck.snapshot import Snapshot
@@ -59,7 +59,7 @@ def compact(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
-    **options: Any,
+    **options: Unpack[CompactionArguments],
 ) -> CompactionFigures:
     """Join small fragments with their neighbours, and leave out deleted rows and dropped columns, by tasks of Spark.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, Self, TypedDict, runtime_checkable
 
+from lance_duck.arguments import has_defaults
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.snapshot import Location
@@ -57,6 +59,20 @@ class WriteSettings:
     allow_external_blob_outside_bases: bool = False
     blob_pack_file_size_threshold: int | None = None
 
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """Return the settings that arguments ask for.
+
+        Args:
+            arguments: As `WriteArguments` declares them.
+        """
+        given = dict(arguments)
+        use_legacy_format = given.pop("use_legacy_format", None)
+        if use_legacy_format is not None:
+            warnings.warn("use_legacy_format is deprecated; use data_storage_version", DeprecationWarning, stacklevel=4)
+            given["data_storage_version"] = "legacy" if use_legacy_format else "stable"
+        return cls(**given)
+
     @property
     def properties(self) -> dict[str, str] | None:
         """What the transaction says of itself."""
@@ -91,6 +107,39 @@ class WriteSettings:
             committed_here=True,
             watch=_Watch(self.progress, self.fragment_id) if isinstance(self.progress, FragmentProgress) else None,
         )
+
+
+@has_defaults(WriteSettings)
+class FragmentArguments(TypedDict, total=False):
+    """Keyword arguments of `write_fragments`, explained by `write_dataset`."""
+
+    max_rows_per_file: int
+    max_rows_per_group: int | None
+    max_bytes_per_file: int
+    data_cache_bytes: int | None
+    max_page_bytes: int | None
+    progress: Callable[[WriteProgress], None] | FragmentProgress | bool | None
+    storage_options: Mapping[str, str] | None
+    data_storage_version: str | None
+    use_legacy_format: bool | None
+    enable_stable_row_ids: bool
+    initial_bases: Sequence[Any] | None
+    target_bases: Sequence[str] | None
+    target_all_bases: bool | None
+    base_store_params: Mapping[str, Mapping[str, str]] | None
+    external_blob_mode: str
+    allow_external_blob_outside_bases: bool
+
+
+@has_defaults(WriteSettings)
+class WriteArguments(FragmentArguments, total=False):
+    """Keyword arguments of `write_dataset`, explained there."""
+
+    enable_v2_manifest_paths: bool
+    auto_cleanup_options: Mapping[str, int] | None
+    commit_message: str | None
+    transaction_properties: Mapping[str, str] | None
+    blob_pack_file_size_threshold: int | None
 
 
 def auto_cleanup_config(settings: WriteSettings) -> dict[str, str]:

@@ -1,0 +1,91 @@
+"""Keyword arguments of scans, by name and type, as editors and type checkers read them; `ScanOptions` explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from lance_duck.arguments import has_defaults
+from lance_duck.scan.evaluator.expressions import Parameters
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.options import HasFragment, OrderBy, ScanOptions
+from lance_duck.scan.projection import ColumnsLike
+
+
+@has_defaults(ScanOptions)
+class ScanArguments(TypedDict, total=False):
+    """Arguments of `scanner` beyond those that have a position."""
+
+    parameters: Parameters
+    batch_size_bytes: int | None
+    strict_batch_size: bool | None
+    fragments: Iterable[HasFragment | int] | None
+    with_row_id: bool | None
+    with_row_address: bool | None
+    include_deleted_rows: bool | None
+    order_by: OrderBy | None
+    blob_handling: str | None
+    use_threads: bool
+    batch_readahead: int | None
+    fragment_readahead: int | None
+    io_buffer_size: int | None
+    scan_in_order: bool | None
+    use_stats: bool | None
+    use_scalar_index: bool | None
+    prefilter: bool | None
+    late_materialization: bool | list[str] | None
+    disable_scoring_autoprojection: bool | None
+    cache_metadata: bool | None
+    fast_search: bool | None
+
+
+@has_defaults(ScanOptions)
+class CountArguments(ScanArguments, total=False):
+    """Arguments of `scanner` beyond columns and filter."""
+
+    limit: int | None
+    offset: int | None
+    nearest: Mapping[str, Any] | None
+    batch_size: int | None
+
+
+@has_defaults(ScanOptions)
+class TakeArguments(CountArguments, total=False):
+    """Arguments of `scanner` beyond columns."""
+
+    filter: FilterLike | None
+
+
+@has_defaults(ScanOptions)
+class HeadArguments(ScanArguments, total=False):
+    """Arguments of `scanner` beyond a limit."""
+
+    columns: ColumnsLike | None
+    filter: FilterLike | None
+    offset: int | None
+    nearest: Mapping[str, Any] | None
+    batch_size: int | None
+
+
+@has_defaults(ScanOptions)
+class SearchArguments(ScanArguments, total=False):
+    """Arguments of `scanner` beyond `nearest`, and those of `nearest` beyond column, q and k."""
+
+    columns: ColumnsLike | None
+    filter: FilterLike | None
+    limit: int | None
+    offset: int | None
+    batch_size: int | None
+    metric: str | None
+    distance_type: str | None
+    nprobes: int | None
+    minimum_nprobes: int | None
+    maximum_nprobes: int | None
+    ef: int | None
+    refine_factor: int | None
+    use_index: bool | None
+    exact_distance: bool | None
+    distance_range: Sequence[float | None] | None
+    query_parallelism: int | None
+    approx_mode: str | None
+    search_effort: Any

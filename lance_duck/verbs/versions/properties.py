@@ -1,0 +1,62 @@
+"""What a version of a table is: its columns, settings and sizes."""
+
+from __future__ import annotations
+
+from lance_duck.arguments import checked_calls
+from lance_duck.verbs.handle import TableMethods
+from lance_duck.verbs.public.lance_schema import LanceSchema
+from lance_duck.verbs.statistics import LanceStats
+
+
+@checked_calls
+class VersionProperties(TableMethods):
+    """What the version that the handle of a dataset is on consists of; all of it from the manifest."""
+
+    @property
+    def uri(self) -> str:
+        """Where the table is, as it was given."""
+        return self.handle.uri
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        return self.handle.snapshot.version
+
+    @property
+    def lance_schema(self) -> LanceSchema:
+        """Columns with their field ids."""
+        return LanceSchema(self.handle.snapshot.schema)
+
+    @property
+    def max_field_id(self) -> int:
+        """Highest field id in use."""
+        return max((field.id for field in self.handle.snapshot.schema.walk()), default=-1)
+
+    @property
+    def data_storage_version(self) -> str:
+        """Version of the file format that new data files take."""
+        return self.handle.snapshot.data_storage_version
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their `_rowid` when they move."""
+        return self.handle.snapshot.has_stable_row_ids
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Metadata of the table."""
+        return dict(self.handle.snapshot.metadata)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """Metadata of the schema."""
+        return dict(self.handle.snapshot.schema.metadata)
+
+    def config(self) -> dict[str, str]:
+        """Return the settings of the table."""
+        return dict(self.handle.snapshot.config)
+
+    @property
+    def stats(self) -> LanceStats:
+        """Sizes of what the version consists of, and figures of its indexes."""
+        return LanceStats(self.handle.snapshot)
