@@ -63,7 +63,7 @@ class DeletionFile:
 
     @staticmethod
     def from_json(data: str) -> DeletionFile:
-        """Build it from what `json` gave.
+        """Build a deletion file from what `json` gave.
 
         Raises:
             InvalidInputError: It is no such thing.
@@ -74,7 +74,7 @@ class DeletionFile:
             raise InvalidInputError("not a deletion file", found=str(error)) from error
 
     def path(self, fragment_id: int, base_uri: str | None = None) -> str:
-        """Return where it lies: below `base_uri`, or below the root of the table."""
+        """Return the path of the file below `base_uri`, or below the root of the table."""
         below = _wire_deletion_file(self).path(fragment_id)
         return below if base_uri is None else f"{base_uri.rstrip('/')}/{below}"
 
@@ -193,7 +193,7 @@ def _sequence(stored: bytes | wire.ExternalFile | None, spell: Callable[[str], s
 
 
 def data_file_from(file: DataFile) -> wire.DataFile:
-    """Return the data file of a manifest that is meant."""
+    """Return the data file of a manifest that a `DataFile` describes."""
     version = (file.file_major_version, file.file_minor_version)
     size = file.file_size_bytes or None
     return wire.DataFile(file.path, tuple(file.fields), tuple(file.column_indices), version, size, file.base_id)
