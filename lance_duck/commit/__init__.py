@@ -36,9 +36,10 @@ from lance_duck.commit.operations import (
     UpdateConfig,
     UpdateMap,
 )
-from lance_duck.commit.races import run_again
+from lance_duck.commit.races import REFUSALS, run_again
 
 __all__ = [
+    "REFUSALS",
     "REWRITE_COLUMNS",
     "REWRITE_ROWS",
     "Append",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from lance_duck.errors import RetryableError
+from lance_duck.errors import CommitConflictError, InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Snapshot
+
+REFUSALS: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
+"""Errors of a commit after which there surely is no new version; of any other one nobody knows."""
 
 _T = TypeVar("_T")
 

@@ -17,8 +17,8 @@ from os import cpu_count
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from lance_duck.commit import ReserveFragments, Rewrite, RewriteGroup, commit, run_again
-from lance_duck.errors import CommitConflictError, InvalidInputError, RetryableError, UnsupportedError
+from lance_duck.commit import REFUSALS, ReserveFragments, Rewrite, RewriteGroup, commit, run_again
+from lance_duck.errors import InvalidInputError, RetryableError
 from lance_duck.index.segment_uuids import sweep_parts
 from lance_duck.maintenance.index_remap import Follow, Followed, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
@@ -34,9 +34,6 @@ Progress = Callable[[int, int], Any]
 
 Write = Callable[[Snapshot, Sequence[RewriteOrder]], Sequence[Rewritten]]
 """Writes the groups of a batch, which are of the version."""
-
-_REFUSALS: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
-"""Errors of a commit after which there surely is no new version."""
 
 _RETRIES: Final = 10
 _AHEAD: Final = 2
@@ -171,7 +168,7 @@ class Prepared:
         operation = Rewrite(self.groups, self.followed.rewritten)
         try:
             return commit(self.read, operation, amend=amend_reuse(self.read, self.followed), properties=properties)
-        except _REFUSALS:
+        except REFUSALS:
             self.followed.discard(self.read)
             raise
 
@@ -286,7 +283,7 @@ class _Compaction:
         prepared = prepare(now, landing, self.options, self.follow, self.change)
         try:
             self.done.snapshot = prepared.commit(self.properties)
-        except _REFUSALS:
+        except REFUSALS:
             raise
         except BaseException:
             self._keep(prepared)

@@ -18,6 +18,7 @@ import lance_duck.spark as ls
 from lance_duck.errors import (
     CorruptError,
     IndexExistsError,
+    IndexWarning,
     InvalidInputError,
     NotFoundError,
     NotIndexableError,
@@ -252,3 +253,14 @@ def test_many_new_rows_get_several_segments_and_retraining_all(spark: SparkSessi
     same_rows(uri, twin, "k = 5", "k IS NULL")
     assert nearest(ld.dataset(uri), nprobes=9) == nearest(twin, use_index=False)
     assert orphans(uri) == []
+
+
+def test_an_index_that_has_too_few_vectors_is_left_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    for dataset in (twin := twins(tmp_path)[1], ld.dataset(tmp_path / "spark.lance")):
+        dataset.create_index("v", "IVF_PQ", num_partitions=2, num_sub_vectors=2)
+        dataset.delete("id >= 100")
+    with pytest.warns(IndexWarning, match="too few vectors to train IVF_PQ"):
+        assert ls.optimize_indices(spark, tmp_path / "spark.lance", retrain=True) == []
+    with pytest.warns(IndexWarning, match="too few vectors to train IVF_PQ"):
+        twin.optimize.optimize_indices(retrain=True)
+    assert ld.dataset(tmp_path / "spark.lance").latest_version == twin.latest_version

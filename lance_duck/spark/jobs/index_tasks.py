@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -73,7 +73,7 @@ class SegmentTasks:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        self._trained: dict[str, Shared] = {}
+        self._trained: dict[str, Shared | SkippedIndex] = {}
 
     def runs(self, now: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
         """Cut fragments into runs of neighbours, for one segment each."""
@@ -83,19 +83,26 @@ class SegmentTasks:
         self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]
     ) -> list[IndexMetadata | SkippedIndex]:
         """Carry out orders."""
-        jobs = [(order, None if wish is None else self._parameters(now, wish, order.name)) for order, wish in orders]
+        jobs = [(order, None if wish is None else self._parameters(now, wish, order)) for order, wish in orders]
         words = ", ".join(dict.fromkeys(order.name for order, _ in orders))
         return self.run(partial(_write, self.place), jobs, f"index {words}", self.progress)
 
-    def _parameters(self, now: Snapshot, wish: IndexWish, name: str) -> Shared:
+    def _parameters(self, now: Snapshot, wish: IndexWish, order: SegmentOrder) -> Shared | SkippedIndex:
         """Return the parameters of all segments of an index, trained once where it is one of vectors."""
-        if name not in self._trained:
-            parameters = wish.parameters
-            if wish.kind is VECTOR and now.count_rows():
-                readers = _VectorTasks(self)
-                parameters = trained(now, wish, readers, readers.parts, self.memory)
-            self._trained[name] = self.scratch.share(parameters)
-        return self._trained[name]
+        if order.name not in self._trained:
+            try:
+                self._trained[order.name] = self.scratch.share(self._train(now, wish))
+            except InvalidInputError as error:  # too few vectors to train with
+                if not order.may_skip:
+                    raise
+                self._trained[order.name] = SkippedIndex(str(error))
+        return self._trained[order.name]
+
+    def _train(self, now: Snapshot, wish: IndexWish) -> Mapping[str, Any]:
+        if wish.kind is not VECTOR or not now.count_rows():
+            return wish.parameters
+        readers = _VectorTasks(self)
+        return trained(now, wish, readers, readers.parts, self.memory)
 
     def run(self, work: Any, jobs: Sequence[Any], words: str, progress: Progress | None = None) -> list[Any]:
         """Run jobs for this change."""
@@ -135,9 +142,11 @@ class _VectorTasks:
         return self._tasks.run(partial(work, self._tasks.place), orders, words)
 
 
-def _write(place: TableRef, job: tuple[SegmentOrder, Shared | None]) -> IndexMetadata | SkippedIndex:
-    order, shared = job
-    return order.write(place.pinned(order.version).handle.snapshot, {} if shared is None else shared.value)
+def _write(place: TableRef, job: tuple[SegmentOrder, Shared | SkippedIndex | None]) -> IndexMetadata | SkippedIndex:
+    order, parameters = job
+    if isinstance(parameters, SkippedIndex):
+        return parameters
+    return order.write(place.pinned(order.version).handle.snapshot, {} if parameters is None else parameters.value)
 
 
 def _draw(place: TableRef, order: SampleOrder) -> Drawn:

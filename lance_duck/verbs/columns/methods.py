@@ -8,15 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from lance_duck.arguments import checked_calls
-from lance_duck.commit import commit, run_again
+from lance_duck.commit import REFUSALS, commit, run_again
 from lance_duck.commit.operations import Merge, Operation, Project
 from lance_duck.errors import (
-    CommitConflictError,
     IncompatibleError,
     InvalidInputError,
     ReferencedError,
     RetryableError,
-    UnsupportedError,
 )
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -240,7 +238,7 @@ def commit_files(
     except RetryableError:
         files.lost()
         raise
-    except (CommitConflictError, InvalidInputError, UnsupportedError):
+    except REFUSALS:
         files.discard()
         raise
     files.committed()

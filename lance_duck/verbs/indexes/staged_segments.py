@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final
 from uuid import UUID
 
 import numpy as np
 
-from lance_duck.commit import commit
+from lance_duck.commit import REFUSALS, commit
 from lance_duck.commit.index_coverage import family
 from lance_duck.commit.operations import CreateIndex
 from lance_duck.errors import (
-    CommitConflictError,
     InvalidInputError,
     NotFoundError,
     RetryableError,
-    UnsupportedError,
 )
 from lance_duck.index.build import discard_segment
 from lance_duck.index.segment_uuids import sweep_parts
@@ -29,8 +26,6 @@ from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import IndexMetadata, index_from_proto
 from lance_duck.wire.pb import table_pb2
-
-_KNOWN: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
 
 
 @dataclass(frozen=True)
@@ -115,7 +110,7 @@ class MadeSegments:
     ) -> None:
         if self._change is not None:
             sweep_parts(self._snapshot, self._change, self._made)
-        if error is not None and self._committing and not isinstance(error, _KNOWN):
+        if error is not None and self._committing and not isinstance(error, REFUSALS):
             return
         for made in self._made.values():
             if made.segment.uuid not in self._committed:

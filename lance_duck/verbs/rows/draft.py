@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final
 from uuid import UUID
 
-from lance_duck.errors import CommitConflictError, InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.commit import REFUSALS
+from lance_duck.errors import LanceDuckError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import flags, paths
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.files import discard_fragments
 from lance_duck.write.options import Base
-
-_KNOWN: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
 
 
 class UncommittedFiles:
@@ -61,7 +59,7 @@ class UncommittedFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and self._committing and not isinstance(error, _KNOWN):
+        if error is not None and self._committing and not isinstance(error, REFUSALS):
             return
         if error is not None:
             discard_fragments(self._store, self._fragments, self._bases)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,12 @@ def test_keys_are_equal_as_bytes_where_they_match(kinds: list[str], data: st.Dat
     assert all(numbers[key] == code for key, code in zip(found, codes, strict=True) if key is not None)
 
 
-def test_rows_of_one_fragment_in_two_parts_are_united_and_repeats_told() -> None:
-    one = Offsets.of({1: np.array([1, 5], np.uint32), 2: np.array([7], np.uint32)})
-    two = Offsets.of({1: np.array([3], np.uint32)})
+@pytest.mark.parametrize("pickled", [False, True])
+def test_rows_of_one_fragment_in_two_parts_are_united_and_repeats_told(pickled: bool) -> None:
+    one = Offsets({1: np.array([1, 5], np.uint32), 2: np.array([7], np.uint32)})
+    two = Offsets({1: np.array([3], np.uint32)})
+    if pickled:
+        one, two = pickle.loads(pickle.dumps((one, two)))
     found, repeated = Offsets.united([one, two])
     assert {i: rows.tolist() for i, rows in found.items()} == {1: [1, 3, 5], 2: [7]}
     assert (found.count, repeated) == (4, None)
