@@ -12,9 +12,9 @@ from lance_duck.commit.index_coverage import Ids
 from lance_duck.commit.row_lineage import forget_rows, number_rows
 from lance_duck.errors import IncompatibleError, InvalidInputError
 from lance_duck.wire import flags
+from lance_duck.wire.limits import FRAGMENT_IDS
 from lance_duck.wire.pb import table_pb2
 
-_MOST_FRAGMENTS = 1 << 32
 _MOST_CUT_OUT = 1000
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
 
@@ -127,8 +127,8 @@ class FragmentList:
 
     def note_id(self, fragment_id: int) -> None:
         """Note that an id is given out. Raises InvalidInputError beyond 32 bits."""
-        if fragment_id >= _MOST_FRAGMENTS:
-            raise InvalidInputError("fragment ids are used up", expected=f"< {_MOST_FRAGMENTS}", found=fragment_id)
+        if fragment_id >= FRAGMENT_IDS:
+            raise InvalidInputError("fragment ids are used up", expected=f"< {FRAGMENT_IDS}", found=fragment_id)
         self._manifest.max_fragment_id = max(fragment_id, self._highest)
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.rows import roaring_bytes, roaring_values
+from lance_duck.rows import fragments_in_bitmap, roaring_bytes
 from lance_duck.wire.index import FRAGMENT_REUSE as FRAGMENT_REUSE
 from lance_duck.wire.index import SYSTEM as SYSTEM
 from lance_duck.wire.pb import file_pb2, table_pb2, transaction_pb2
@@ -24,7 +24,6 @@ Segments: TypeAlias = list[table_pb2.IndexMetadata]
 Ids: TypeAlias = NDArray[np.uint32]
 Rewrite: TypeAlias = transaction_pb2.Transaction.Rewrite
 
-_MOST_IDS = 1 << 32
 # The others, zone maps and Bloom filters, know rows by address; so does a B-tree from version 1 on.
 _BY_ROW_ID = (
     "BitmapIndexDetails",
@@ -44,7 +43,7 @@ def covered(segment: table_pb2.IndexMetadata) -> Ids | None:
     """
     if not segment.fragment_bitmap:
         return None
-    return roaring_values(segment.fragment_bitmap, f"fragments of index {segment.name!r}", _MOST_IDS)
+    return fragments_in_bitmap(segment.fragment_bitmap, f"fragments of index {segment.name!r}")
 
 
 def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[int]:

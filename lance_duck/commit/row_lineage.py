@@ -11,10 +11,10 @@ import numpy as np
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import RowIdSequence, VersionSequence, read_row_ids, read_versions, roaring_values, split_addresses
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire.limits import ROW_IDS, ROW_OFFSETS
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 
-_MOST_ROWS = 1 << 32
-_LAST_ROW_ID = (1 << 64) - 1
+_LAST_ROW_ID = ROW_IDS - 1
 
 
 def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int) -> int:
@@ -93,7 +93,7 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
     if fragment.WhichOneof("last_updated_at_version_sequence") != "inline_last_updated_at_versions":
         touch_rows(fragment, version)
         return
-    offsets = roaring_values(bitmap, f"{where}: updated rows", _MOST_ROWS)
+    offsets = roaring_values(bitmap, f"{where}: updated rows", ROW_OFFSETS)
     if len(offsets) and int(offsets[-1]) >= rows:
         raise InvalidInputError("updated row out of range", where=where, expected=f"< {rows}", found=int(offsets[-1]))
     versions = read_versions(fragment.inline_last_updated_at_versions, where, rows).slice(0, rows).copy()

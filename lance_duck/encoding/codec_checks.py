@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Chunks
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.memory import Bytes
 
-MAX_INT32: Final = (1 << 31) - 1
 MAX_VALUES: Final = 1 << 48
 WORDS: Final[dict[int, np.dtype[Any]]] = {
     8: np.dtype("u1"),

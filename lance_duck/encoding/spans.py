@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.store.request import ByteRange, Bytes
 
 
@@ -22,7 +23,7 @@ def join(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, N
     whole = pieces[0].base if pieces else None
     if isinstance(whole, np.ndarray) and _holds(whole, ranges, pieces):
         return whole, np.array([r.offset for r in ranges], dtype=np.int64)
-    data = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint8)
+    data = joined(pieces, np.uint8)
     return data, np.cumsum(sizes) - sizes
 
 

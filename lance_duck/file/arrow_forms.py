@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import is_bytes, is_text
 from lance_duck.errors import InvalidInputError
 from lance_duck.wire.schema import Field
 
@@ -39,23 +40,13 @@ def _has_form(field: Field, stored: pa.DataType, target: pa.DataType) -> bool:
         return _has_form(field, stored.value_type, target)
     if pa.types.is_fixed_size_list(stored) and pa.types.is_fixed_size_list(target):
         return stored.list_size == target.list_size and _has_form(field, stored.value_type, target.value_type)
-    if _is_bytes(target):
-        return _is_bytes(stored) or field.is_json or field.blob_version == 1
-    if _is_text(target):
-        return _is_text(stored) or bool(pa.types.is_decimal(stored))
+    if is_bytes(target):
+        return is_bytes(stored) or field.is_json or field.blob_version == 1
+    if is_text(target):
+        return is_text(stored) or bool(pa.types.is_decimal(stored))
     if pa.types.is_decimal(target):
         return bool(pa.types.is_decimal(stored)) and target.bit_width < stored.bit_width
     if pa.types.is_float32(target):
         is_brain = pa.types.is_fixed_size_binary(stored) and stored.byte_width == 2
         return bool(pa.types.is_float16(stored)) or bool(is_brain)
     return False
-
-
-def _is_text(arrow_type: pa.DataType) -> bool:
-    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(check(arrow_type) for check in checks)
-
-
-def _is_bytes(arrow_type: pa.DataType) -> bool:
-    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    return any(check(arrow_type) for check in checks)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32, storage_type, with_type
 from lance_duck.encoding.arrow.blocks import validity_buffer
 from lance_duck.encoding.layouts.assemble import Structure, item_slots, list_slots
 from lance_duck.encoding.layouts.page import Rows
@@ -21,7 +22,6 @@ from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import Field
 
 Locate = Callable[[int], tuple[LanceFile, int] | None]
-_MAX_OFFSET = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +70,22 @@ class NestedColumn:
         if self._root.leaf is None:
             return None
         values = self._leaves[self._root.leaf].few(rows)
-        return None if values is None else _with_type(values, self._root.arrow_type)
+        return None if values is None else with_type(values, self._root.arrow_type)
 
     def _assemble(self, node: FieldNode, leaves: list[LeafValues], slots: int) -> pa.Array:
         if node.leaf is not None:
             values = leaves[node.leaf].values
             self._expect(len(values), slots)
-            return _with_type(values, node.arrow_type)
+            return with_type(values, node.arrow_type)
         storage = storage_type(node.arrow_type)
         if node.is_valid:
             children = [self._assemble(child, leaves, slots) for child in node.children]
-            return _with_type(pa.Array.from_buffers(storage, slots, [None], children=children), node.arrow_type)
+            return with_type(pa.Array.from_buffers(storage, slots, [None], children=children), node.arrow_type)
         if node.guide is None:
             return pa.nulls(slots, node.arrow_type)
         if pa.types.is_struct(storage) or pa.types.is_fixed_size_list(storage):
-            return _with_type(self._items(node, storage, leaves, slots), node.arrow_type)
-        return _with_type(self._list(node, storage, leaves, slots), node.arrow_type)
+            return with_type(self._items(node, storage, leaves, slots), node.arrow_type)
+        return with_type(self._list(node, storage, leaves, slots), node.arrow_type)
 
     def _items(self, node: FieldNode, storage: pa.DataType, leaves: list[LeafValues], slots: int) -> pa.Array:
         leaf, layer = node.guide or (0, 0)
@@ -112,7 +112,7 @@ class NestedColumn:
     def _offsets(self, offsets: NDArray[np.int32] | NDArray[np.int64], storage: pa.DataType) -> pa.Buffer:
         if pa.types.is_large_list(storage):
             return pa.py_buffer(offsets.astype(np.int64, copy=False))
-        if int(offsets[-1]) > _MAX_OFFSET:
+        if int(offsets[-1]) > MAX_INT32:
             raise InvalidInputError(
                 "too many items for 32-bit offsets",
                 where=self._where,
@@ -131,19 +131,6 @@ class NestedColumn:
             raise CorruptError(
                 "physical columns disagree", where=self._where, expected=f"{expected} slots", found=count
             )
-
-
-def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type that an extension type is stored as; other types are their own."""
-    while isinstance(arrow_type, pa.BaseExtensionType):
-        arrow_type = arrow_type.storage_type
-    return arrow_type
-
-
-def _with_type(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    if isinstance(arrow_type, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(arrow_type, _with_type(values, arrow_type.storage_type))
-    return values
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.store import ByteSource, gather, local_path, open_source, run
-from lance_duck.wire.schema import Schema, schema_from_proto, split_path
+from lance_duck.wire.column_path import split_path
+from lance_duck.wire.schema import Schema, schema_from_proto
 
 BATCH_ROWS: Final = 1024
 _SPAN_BYTES: Final = 1 << 20

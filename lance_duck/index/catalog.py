@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.errors import IndexWarning, LanceDuckError
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.query import Query
@@ -25,6 +26,7 @@ from lance_duck.index.reuse import reuse_of
 from lance_duck.index.rewritten_in_place import without_rewritten
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire.column_path import join_path
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 from lance_duck.wire.schema import Field, Schema
 
@@ -171,7 +173,7 @@ def field_path(schema: Schema, field_id: int) -> str | None:
             return None
         names.append(field.name)
         field_id = field.parent_id
-    return ".".join(map(_quoted, reversed(names))) if names else None
+    return join_path(reversed(names)) if names else None
 
 
 def _catalog(snapshot: Snapshot) -> IndexCatalog:
@@ -300,10 +302,4 @@ def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
 
 
 def _union(pieces: Iterable[FragmentIds]) -> FragmentIds:
-    arrays = list(pieces)
-    return np.unique(np.concatenate(arrays)) if arrays else np.empty(0, np.uint32)
-
-
-def _quoted(name: str) -> str:
-    plain = name and "." not in name and "`" not in name
-    return name if plain else "`" + name.replace("`", "``") + "`"
+    return np.unique(joined(pieces, np.uint32))

@@ -26,13 +26,11 @@ from lance_duck.rows.row_set_bytes import treemap_runs
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
 from lance_duck.wire.index import FRAGMENT_REUSE, IndexMetadata
+from lance_duck.wire.limits import FRAGMENT_IDS, ROW_OFFSETS
 from lance_duck.wire.pb import index_pb2
 
 Addresses = NDArray[np.uint64]
 FragmentIds = NDArray[np.uint32]
-
-_MOST_ROWS = 1 << 32
-_MOST_FRAGMENTS = 1 << 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +163,7 @@ def _moved(version: index_pb2.FragmentReuseIndexDetails.Version, where: str) -> 
 
 def _group(group: index_pb2.FragmentReuseIndexDetails.Group, where: str) -> MovedGroup:
     for f in (*group.old_fragments, *group.new_fragments):
-        if f.id >= _MOST_FRAGMENTS or f.physical_rows > _MOST_ROWS:
+        if f.id >= FRAGMENT_IDS or f.physical_rows > ROW_OFFSETS:
             raise CorruptError("fragment", where=where, found=f"{f.physical_rows} rows of fragment {f.id}")
     first, length = treemap_runs(group.changed_row_addrs, where)
     return MovedGroup(

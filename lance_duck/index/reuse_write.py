@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.index.reuse import FragmentIds, Reuse, ReuseVersion, reuse_entry, reuse_of
-from lance_duck.rows import roaring_bytes, roaring_values
+from lance_duck.rows import fragments_in_bitmap, roaring_bytes
 from lance_duck.rows.address_map import MovedGroup, join_runs, live_runs
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import treemap
@@ -28,7 +28,6 @@ _Digest = index_pb2.FragmentReuseIndexDetails.FragmentDigest
 LARGEST_INLINE: Final = 204_800
 _TYPE_URL: Final = "/lance.table.FragmentReuseIndexDetails"
 _FILE: Final = "details.binpb"
-_MOST_IDS: Final = 1 << 32
 
 
 def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> MovedGroup:
@@ -116,7 +115,7 @@ def needed_versions(
         if segment.name in SYSTEM or not segment.fragment_bitmap:
             continue
         try:
-            ids = roaring_values(segment.fragment_bitmap, f"fragments of index {segment.name!r}", _MOST_IDS)
+            ids = fragments_in_bitmap(segment.fragment_bitmap, f"fragments of index {segment.name!r}")
         except CorruptError:
             continue
         if np.isin(reuse.coverage(ids), present).any():

@@ -10,7 +10,7 @@ from lance_duck.errors import LanceDuckError, UnsupportedError
 from lance_duck.index.registry import kind_of, name_of
 from lance_duck.index.reuse import reuse_of
 from lance_duck.maintenance.options import CompactionOptions
-from lance_duck.rows import roaring_values
+from lance_duck.rows import fragments_in_bitmap
 from lance_duck.rows.address_map import FragmentIds
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import SYSTEM, IndexMetadata
@@ -19,7 +19,6 @@ from lance_duck.wire.index import SYSTEM, IndexMetadata
 # Full text and n-gram indices lose rows then: what they cover stays as it is.
 _DEFERRED: Final = frozenset({"vectorindexdetails"})
 _GRAPHS: Final = "HNSW"
-_MOST_IDS: Final = 1 << 32
 
 
 def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
@@ -55,7 +54,7 @@ def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds
     if segment.fragment_bitmap is None:
         return np.empty(0, np.uint32)
     try:
-        ids = roaring_values(segment.fragment_bitmap, f"fragments of index {segment.name!r}", _MOST_IDS)
+        ids = fragments_in_bitmap(segment.fragment_bitmap, f"fragments of index {segment.name!r}")
         reuse = reuse_of(snapshot)
     except LanceDuckError:
         return np.empty(0, np.uint32)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import is_list
 from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import Answer, Details
@@ -20,7 +21,7 @@ from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.maintenance.problems import Problem, problems_of
 from lance_duck.maintenance.validate_vectors import VectorRows
-from lance_duck.rows import roaring_values
+from lance_duck.rows import fragments_in_bitmap
 from lance_duck.scan.indexes.query import query_of
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.evaluate import evaluate
@@ -48,7 +49,7 @@ def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Prob
             yield Problem(where, f"is over field {field_id}, which does not exist")
     bitmap = metadata.fragment_bitmap
     if bitmap is not None:
-        yield from problems_of(f"{where}: fragments", lambda: roaring_values(bitmap, where, 1 << 32))
+        yield from problems_of(f"{where}: fragments", lambda: fragments_in_bitmap(bitmap, where))
     broken = list(_files(snapshot, metadata, where))
     yield from broken
     if not broken and metadata.name not in SYSTEM:
@@ -100,7 +101,7 @@ def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
     """Refuse a segment that lists fragments without having their rows: readers that believe it lose them."""
     if not needs_reach(snapshot, segment.kind, segment.metadata.version):
         return
-    listed = roaring_values(segment.metadata.fragment_bitmap or b"", "fragments", 1 << 32)
+    listed = fragments_in_bitmap(segment.metadata.fragment_bitmap or b"", "fragments")
     present = np.intersect1d(listed, np.array(snapshot.fragments.ids(), np.uint32))
     lost = np.setdiff1d(present, reached(snapshot, segment.metadata, segment.kind, segment.type, present))
     if len(lost):
@@ -135,7 +136,7 @@ class _Claim:
 def _conditions(column: pa.Array) -> list[Predicate]:
     """Return conditions on some of the values of a column."""
     values = column.drop_null()
-    if _is_list(column.type):
+    if is_list(column.type):
         labels = values.flatten().drop_null()
         return [IsNull(_VALUE), *(HasAny(_VALUE, labels.take(pa.array([i]))) for i in _some(len(labels)))]
     some = [values[i] for i in _some(len(values))]
@@ -157,7 +158,3 @@ def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.
         column = column.storage
     addresses = found.column(1).to_numpy()
     return column, (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)
-
-
-def _is_list(type_: pa.DataType) -> bool:
-    return any(is_kind(type_) for is_kind in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))

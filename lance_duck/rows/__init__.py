@@ -4,7 +4,7 @@ Bytes are read strictly: what contradicts itself is refused before memory is giv
 """
 
 from lance_duck.rows.deletion import DeletionVector, read_deletion_vector
-from lance_duck.rows.roaring import roaring_bytes, roaring_values
+from lance_duck.rows.roaring import fragments_in_bitmap, roaring_bytes, roaring_values
 from lance_duck.rows.row_id_index import RowIdIndex
 from lance_duck.rows.row_ids import RowIdSequence, read_row_ids, row_addresses, split_addresses
 from lance_duck.rows.versions import VersionSequence, read_versions
@@ -14,6 +14,7 @@ __all__ = [
     "RowIdIndex",
     "RowIdSequence",
     "VersionSequence",
+    "fragments_in_bitmap",
     "read_deletion_vector",
     "read_row_ids",
     "read_versions",

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.rows.row_positions import Slots
+from lance_duck.wire.limits import OFFSET_MASK
 
 Addresses = NDArray[np.uint64]
 FragmentIds = NDArray[np.uint32]
 
 _HIGH = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
+_LOW = np.uint64(OFFSET_MASK)
 _GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 _WORTH = 4
 

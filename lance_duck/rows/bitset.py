@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
 
 _BLOCK_BYTES = 64
@@ -66,7 +67,7 @@ class Bitset:
     def rank_of_set(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the place of each number (0 <= number < size), -1 where its bit is not set."""
         pieces = [self._rank_piece(numbers[i : i + _PIECE]) for i in range(0, len(numbers), _PIECE)]
-        return np.concatenate(pieces) if pieces else np.empty(0, np.int64)
+        return joined(pieces, np.int64)
 
     def _select_apart(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         block = np.searchsorted(self._before, places, side="right") - 1

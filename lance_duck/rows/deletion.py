@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.rows.roaring import roaring_bytes, roaring_values
+from lance_duck.wire.limits import ROW_OFFSETS
 
-MAX_ROWS = (1 << 32) - 1
+MAX_ROWS = ROW_OFFSETS - 1
 BITMAP_FROM = 5000
 
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from lance_duck.errors import CorruptError
+from lance_duck.wire.limits import FRAGMENT_IDS
 
 _PLAIN_COOKIE = 12346
 _RUN_COOKIE = 12347
@@ -30,6 +31,11 @@ _BITSET_BYTES = 8192
 
 _U16 = np.dtype("<u2")
 _Values = NDArray[np.uint32]
+
+
+def fragments_in_bitmap(data: bytes, where: str) -> NDArray[np.uint32]:
+    """Return the fragment ids of a bitmap, ascending; errors as of `roaring_values`."""
+    return roaring_values(data, where, FRAGMENT_IDS)
 
 
 def roaring_values(data: bytes, where: str, limit: int) -> _Values:

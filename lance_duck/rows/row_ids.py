@@ -12,6 +12,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
 from lance_duck.rows.segment import Ids, Places, Range, U64Segment, segment_from_proto
 from lance_duck.rows.segment_write import cut_ids, segment_to_proto
@@ -77,7 +78,7 @@ class RowIdSequence:
             pieces.append(segment.slice(max(start - begin, 0), min(stop - begin, segment.count)))
         if len(pieces) == 1:
             return pieces[0]
-        return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
+        return joined(pieces, np.uint64)
 
     def take(self, offsets: NDArray[np.integer]) -> Ids:
         """Return the ids of rows at some offsets, in any order; the caller keeps them inside the fragment."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.wire.limits import OFFSET_MASK
+
 Addresses = NDArray[np.uint64]
 
 _HIGH = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
+_LOW = np.uint64(OFFSET_MASK)
 _SMALL = 1 << 20
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from lance_duck.arrow.join import joined
 from lance_duck.rows.dense_bitmap import dense_parts
 
 _HIGH = np.uint64(32)
@@ -85,7 +86,7 @@ class RowSet:
     def rows(self) -> NDArray[np.uint64]:
         """Return all rows, ascending."""
         pieces = [_values(self._parts[key]).astype(np.uint64) | np.uint64(key << 32) for key in self.fragment_ids]
-        return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)
+        return joined(pieces, np.uint64)
 
     def only(self, fragment_ids: Iterable[int]) -> RowSet:
         """Return the rows of some fragments."""

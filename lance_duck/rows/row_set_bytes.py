@@ -20,11 +20,11 @@ from pyroaring import BitMap
 from lance_duck.errors import CorruptError
 from lance_duck.rows.roaring import check_roaring, roaring_runs
 from lance_duck.rows.row_set import RowSet
+from lance_duck.wire.limits import ROW_OFFSETS
 
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
 _PART: Final = struct.Struct("<II")
-_MAX_ROWS: Final = 1 << 32
 
 
 def read_row_address_map(data: bytes, where: str, rows_of: Callable[[int], int | None] | None = None) -> RowSet:
@@ -129,7 +129,7 @@ def _compact(part: BitMap) -> bytes:
 
 def _whole(key: int, where: str, rows_of: Callable[[int], int | None] | None) -> BitMap:
     rows = None if rows_of is None else rows_of(key)
-    if rows is None or not 0 <= rows <= _MAX_ROWS:
+    if rows is None or not 0 <= rows <= ROW_OFFSETS:
         raise _corrupt(where, f"all rows of fragment {key}, whose number is not known")
     return BitMap(range(rows))
 

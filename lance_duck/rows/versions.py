@@ -11,6 +11,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
 from lance_duck.rows.row_ids import check_length
 from lance_duck.rows.segment import segment_from_proto
@@ -45,8 +46,8 @@ class VersionSequence:
     def concat(cls, sequences: Iterable[VersionSequence]) -> VersionSequence:
         """Return the rows of one sequence after the other; runs of one version are joined."""
         pieces = list(sequences)
-        lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(s._bounds) for s in pieces)])
-        versions = np.concatenate([np.empty(0, np.uint64), *(s._versions for s in pieces)])
+        lengths = joined((np.diff(s._bounds) for s in pieces), np.int64)
+        versions = joined((s._versions for s in pieces), np.uint64)
         lengths, versions = lengths[lengths > 0], versions[lengths > 0]
         if not len(lengths):
             return cls(lengths, versions)

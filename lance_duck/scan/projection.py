@@ -16,7 +16,8 @@ from lance_duck.scan.evaluator.expressions import evaluate_sql
 from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.sql.vet import SqlExpression, parse_sql
-from lance_duck.wire.schema import Field, Schema, split_path
+from lance_duck.wire.column_path import quoted_name, split_path
+from lance_duck.wire.schema import Field, Schema
 
 ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
 
@@ -163,7 +164,7 @@ def reads(
     found = []
     for name, below in wanted.items():
         if name in schema.names:
-            field = schema.by_path(_quoted(name)).pruned(below)
+            field = schema.by_path(quoted_name(name)).pruned(below)
             whole = arrow_types.get(name) if arrow_types else None
             found.append(Read(field, field.to_arrow(scan=True).type if whole is None else _pruned_type(whole, field)))
     return tuple(found)
@@ -199,7 +200,7 @@ def _column(schema: Schema, name: str, path: Path, types: Mapping[str, pa.DataTy
         return Output(pa.field(name, pa.uint64()), path)
     if path[0] not in schema.names:
         raise unknown_column(name, (*schema.names, *HIDDEN), "columns")
-    field, nullable = schema.by_path(_quoted(path[0])), False
+    field, nullable = schema.by_path(quoted_name(path[0])), False
     for part in path[1:]:
         nullable = nullable or field.nullable
         child = next((c for c in field.children if c.name == part), None) if field.logical_type == "struct" else None
@@ -227,10 +228,6 @@ def _expression(schema: Schema, name: str, text: str, types: Mapping[str, pa.Dat
     return Output(pa.field(name, result.schema.field(0).type), None, parsed)
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`" if any(mark in name for mark in ".`") else name
-
-
 def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection:
     """Project like `project`, but named struct fields come as structs of these fields alone."""
     if columns is None or isinstance(columns, Mapping):
@@ -245,7 +242,7 @@ def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection
     outputs = []
     for name, output in wanted.items():
         if name in schema.names:
-            field = schema.by_path(_quoted(name)).pruned(below[name])
+            field = schema.by_path(quoted_name(name)).pruned(below[name])
             output = Output(field.to_arrow(scan=True), (name,), None, tuple((name, *rest) for rest in below[name]))
         outputs.append(output)
     return Projection(tuple(outputs))

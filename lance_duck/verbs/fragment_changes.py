@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arguments import unknown_value
+from lance_duck.arrow.join import joined
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import DeletionVector
 from lance_duck.rows.roaring import roaring_bytes
@@ -132,7 +133,7 @@ def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: Filter
     table = TableScan(snapshot)
     options = ScanOptions(columns=[ROW_ADDRESS], filter=predicate)
     offset_arrays = [batch.column(0).to_numpy() for batch in table.reader(table.plan(options, fragment))]
-    offsets = (np.concatenate([np.empty(0, np.uint64), *offset_arrays]) & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    offsets = (joined(offset_arrays, np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     return delete_offsets(snapshot, fragment, offsets)
 
 

@@ -8,6 +8,7 @@ from typing import overload
 
 from lance_duck.errors import CorruptError
 from lance_duck.wire import paths
+from lance_duck.wire.limits import FRAGMENT_IDS
 from lance_duck.wire.pb import table_pb2
 
 TOMBSTONE = -2
@@ -199,7 +200,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
     deletion = deletion_from_proto(proto.deletion_file, where) if proto.HasField("deletion_file") else None
     if deletion is not None:
         _check_deleted(deletion.num_deleted_rows, proto, where)
-    if max(proto.id, proto.physical_rows) >= 1 << 32:
+    if max(proto.id, proto.physical_rows) >= FRAGMENT_IDS:
         raise CorruptError(
             "fragment out of range", where=where, expected="id and rows < 2^32", found=(proto.id, proto.physical_rows)
         )

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from lance_duck.arguments import unknown_column
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.wire.column_path import split_path
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME, arrow_from_logical
 from lance_duck.wire.pb import file_pb2
 
@@ -273,40 +274,6 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
                 "schema nested too deep", where=f"schema field {proto.name!r}", expected=f"at most {_MAX_DEPTH} levels"
             )
     return Schema(tuple(_field(p, below) for p in below[-1]), text_map(metadata or {}))
-
-
-def split_path(path: str) -> list[str]:
-    """Split a dotted path into names; a name in backticks may hold dots, and two backticks for one.
-
-    Raises:
-        InvalidInputError: A backtick is not closed, or a name is empty.
-    """
-    names: list[str] = []
-    at = 0
-    while at <= len(path):
-        if path[at : at + 1] == "`":
-            name, at = _quoted(path, at + 1)
-        else:
-            end = path.find(".", at)
-            end = len(path) if end < 0 else end
-            name, at = path[at:end], end
-        if not name or path[at : at + 1] not in ("", "."):
-            raise InvalidInputError("bad column path", where=repr(path), expected="names with dots between them")
-        names.append(name)
-        at += 1
-    return names
-
-
-def _quoted(path: str, at: int) -> tuple[str, int]:
-    name = ""
-    while True:
-        end = path.find("`", at)
-        if end < 0:
-            raise InvalidInputError("backtick is not closed", where=repr(path))
-        name += path[at:end]
-        if path[end + 1 : end + 2] != "`":
-            return name, end + 1
-        name, at = name + "`", end + 2
 
 
 def text_map(raw: Mapping[str, bytes]) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import is_text
 from lance_duck.errors import InvalidInputError
 from lance_duck.wire.schema import Field
 from lance_duck.write.plain_casts import (
@@ -29,7 +30,6 @@ from lance_duck.write.plain_casts import (
     cast_values,
     dictionary_cast,
     fits,
-    is_text,
     mismatch,
     with_row,
 )

@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import is_bytes, is_text
 from lance_duck.errors import InvalidInputError
 from lance_duck.wire.schema import Field
 
@@ -21,8 +22,8 @@ def fits(source: pa.DataType, target: pa.DataType) -> bool:
     """Return whether values of a type may become another where each is kept."""
     if is_text(source):
         return is_text(target)
-    if _is_bytes(source) or pa.types.is_fixed_size_binary(source):
-        return _is_bytes(target) or bool(pa.types.is_fixed_size_binary(target))
+    if is_bytes(source) or pa.types.is_fixed_size_binary(source):
+        return is_bytes(target) or bool(pa.types.is_fixed_size_binary(target))
     if pa.types.is_integer(source):
         return any((pa.types.is_integer(target), pa.types.is_floating(target), pa.types.is_decimal(target)))
     if pa.types.is_floating(source):
@@ -91,7 +92,7 @@ def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) 
 def blob_cast(source: pa.DataType, field: Field, where: str) -> Cast:
     """Return the bytes as a blob whose bytes are given."""
     target = field.storage_type
-    if not (_is_bytes(source) or is_text(source)):
+    if not (is_bytes(source) or is_text(source)):
         raise mismatch(source, target, where)
 
     def cast(array: pa.Array) -> pa.Array:
@@ -145,12 +146,3 @@ def _first_failing(array: pa.Array, target: pa.DataType) -> int:
 
 def _narrows(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(pa.types.is_floating(target) and target.bit_width < source.bit_width)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Return whether it is a type of strings."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))

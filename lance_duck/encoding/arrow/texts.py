@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32, has_wide_offsets, is_bytes, is_view
 from lance_duck.encoding.block import Dictionary, VariableWidth
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.kernels.jit import readonly
@@ -14,8 +15,6 @@ from lance_duck.kernels.texts.ascii import is_ascii
 from lance_duck.kernels.texts.expand import SLACK, Offsets, expand_bytes, expand_offsets, expand_views
 from lance_duck.kernels.texts.variable import ascending_within
 from lance_duck.kernels.texts.views import string_views
-
-_MAX_OFFSET = np.iinfo(np.int32).max
 
 
 def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
@@ -26,7 +25,7 @@ def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buf
         InvalidInputError: More bytes than 32-bit offsets can address.
     """
     array = _to_arrow(block, arrow_type, bitmap, where)
-    if not _is_bytes(arrow_type):
+    if not is_bytes(arrow_type):
         check_utf8(array, block, where)
     return array
 
@@ -49,7 +48,7 @@ def _to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer |
     offsets = block.offsets
     if len(offsets) == 0 or offsets[0] < 0 or offsets[-1] > len(block.data):
         raise CorruptError("offsets", where=where, expected=f"within {len(block.data)} bytes")
-    if pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type):
+    if has_wide_offsets(arrow_type):
         places = pa.py_buffer(offsets.astype(np.int64, copy=False))
         return pa.Array.from_buffers(arrow_type, block.count, [bitmap, places, pa.py_buffer(block.data)])
     _check_size(int(offsets[-1]), where)
@@ -76,7 +75,7 @@ def looked_up_texts(
     indices = readonly(block.indices)
     if not is_view(arrow_type):
         return texts_to_arrow(_expand(items, indices, where), arrow_type, bitmap, where)
-    if not _is_bytes(arrow_type):
+    if not is_bytes(arrow_type):
         texts_to_arrow(items, arrow_type, None, where)
     _check_size(int(items.offsets[-1]), where)
     data = items.data[: int(items.offsets[-1])]
@@ -85,18 +84,8 @@ def looked_up_texts(
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(out), pa.py_buffer(data)])
 
 
-def is_view(arrow_type: pa.DataType) -> bool:
-    """Return whether a type is string_view or binary_view."""
-    return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
-
-
-def _is_bytes(arrow_type: pa.DataType) -> bool:
-    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    return any(is_kind(arrow_type) for is_kind in kinds)
-
-
 def _check_size(size: int, where: str) -> None:
-    if size > _MAX_OFFSET:
+    if size > MAX_INT32:
         remedy = "read fewer rows at once"
         raise InvalidInputError("too many bytes for 32-bit offsets", where=where, found=size, remedy=remedy)
 
@@ -114,7 +103,7 @@ def _expand(items: VariableWidth, indices: NDArray[np.unsignedinteger], where: s
         raise CorruptError("offsets of a dictionary", where=where, expected=f"within {len(data)} bytes")
     longest = int(np.diff(ends).max()) if items.count else 0
     size = len(indices) + 1
-    fits = longest * len(indices) <= _MAX_OFFSET
+    fits = longest * len(indices) <= MAX_INT32
     offsets: Offsets = np.empty(size, dtype=np.int32) if fits else np.empty(size, dtype=np.int64)
     expand_offsets(ends, indices, offsets)
     total = int(offsets[-1])

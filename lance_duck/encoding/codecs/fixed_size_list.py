@@ -21,9 +21,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedSizeList, FixedWidth
 from lance_duck.encoding.codec import Chunks, Codec
-from lance_duck.encoding.codec_checks import MAX_INT32, fixed_values, justified, no_form
+from lance_duck.encoding.codec_checks import fixed_values, justified, no_form
 from lance_duck.encoding.codecs.constant import Constant
 from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.compressed import ChunkBuffer

@@ -21,9 +21,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
-from lance_duck.encoding.codec_checks import MAX_INT32, narrow_offsets, no_form, variable_values
+from lance_duck.encoding.codec_checks import narrow_offsets, no_form, variable_values
 from lance_duck.encoding.codecs.fsst_train import SymbolTable
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError

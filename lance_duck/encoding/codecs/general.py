@@ -24,9 +24,11 @@ import pyarrow as pa
 import zstandard
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
-from lance_duck.encoding.codec_checks import MAX_INT32, variable_values, words_at
+from lance_duck.encoding.codec_checks import variable_values, words_at
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
@@ -224,7 +226,7 @@ def _zstd(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> t
     raw_sizes = np.array([len(part) for part in parts], np.int64)
     if len(parts) == 1:
         return parts[0], raw_sizes
-    return np.concatenate(parts) if parts else np.empty(0, np.uint8), raw_sizes
+    return joined(parts, np.uint8), raw_sizes
 
 
 def _zstd_buffer(buffer: Bytes) -> Bytes:

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding import block as blocks
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
-from lance_duck.encoding.codec_checks import MAX_INT32, fixed_values, no_form, variable_values
+from lance_duck.encoding.codec_checks import fixed_values, no_form, variable_values
 from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError

@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, VariableWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.codec_checks import MAX_INT32, justified, no_form, variable_values
+from lance_duck.encoding.codec_checks import justified, no_form, variable_values
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly

@@ -22,12 +22,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.layouts.page import Levels
 from lance_duck.kernels.pages.assemble import Offsets, fold_items, fold_list
 
 Validity = NDArray[np.uint8]
 _NOTHING = np.empty(0, dtype=np.uint8)
-_MAX_OFFSET = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def list_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple
         dtype=np.int64,
     )
     size = len(rep) + 1
-    offsets: Offsets = np.empty(size, dtype=np.int32) if size <= _MAX_OFFSET else np.empty(size, dtype=np.int64)
+    offsets: Offsets = np.empty(size, dtype=np.int32) if size <= MAX_INT32 else np.empty(size, dtype=np.int64)
     levels = _NOTHING if def_ is None else def_
     flags = np.empty(len(levels) + 1, dtype=np.uint8)
     slots, nulls = fold_list(rep, levels, form, offsets, flags)

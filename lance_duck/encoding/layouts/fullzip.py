@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.layouts.layers import Layers
@@ -33,7 +34,6 @@ from lance_duck.store.request import Bytes, Request
 
 Int64s = NDArray[np.int64]
 _MEMORY_PAGE = 4096
-_MAX_OFFSET = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class FullZipReader:
         if layout.is_fixed:
             block = FixedWidth(layout.width * 8, values, slots)
         else:
-            block = VariableWidth(offsets.astype(np.int32) if size <= _MAX_OFFSET else offsets, values)
+            block = VariableWidth(offsets.astype(np.int32) if size <= MAX_INT32 else offsets, values)
         return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
 
     def _split_fixed(self, data: Bytes, count: int) -> Leaf:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
-from lance_duck.encoding.codec_checks import MAX_INT32, WORDS
+from lance_duck.encoding.codec_checks import WORDS
 from lance_duck.encoding.codecs.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.codecs.variable import Variable

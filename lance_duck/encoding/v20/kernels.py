@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.status import BAD_OFFSETS, OK, TOO_SHORT
@@ -146,6 +147,6 @@ def unravel_ends_reference(
         starts.append(run[0])
         stops.append(run[-1])
         at += size
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.empty(0, np.int64), *lengths]))]).astype(np.int64)
-    flags = np.concatenate([np.empty(0, np.bool_), *validity]).astype(np.uint8)
+    offsets = np.concatenate([[0], np.cumsum(joined(lengths, np.int64))]).astype(np.int64)
+    flags = joined(validity, np.bool_).astype(np.uint8)
     return offsets, flags, np.array(starts, np.int64), np.array(stops, np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import has_offsets, has_wide_offsets
 from lance_duck.encoding.arrow.take import take
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.errors import InvalidInputError, UnsupportedError
@@ -56,21 +57,11 @@ def array_to_block(array: pa.Array, where: str) -> Block:
         data = array.buffers()[1]
         bits = _NOTHING if data is None else np.frombuffer(data, dtype=np.uint8)
         return FixedWidth(1, _unpack(bits, array.offset, len(array)), len(array))
-    if is_variable(kind):
+    if has_offsets(kind):
         return _variable(array, where)
     if not _is_plain(kind):
         raise UnsupportedError("values of this type", where=where, found=kind)
     return _fixed(array, kind.bit_width)
-
-
-def is_variable(kind: pa.DataType) -> bool:
-    """Return whether values of the type have offsets: strings and binary, small and large."""
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_large_binary(kind)
-    )
 
 
 def _unpack(bits: Bytes, offset: int, count: int) -> Bytes:
@@ -88,7 +79,7 @@ def _fixed(array: pa.Array, bits: int) -> FixedWidth:
 
 
 def _variable(array: pa.Array, where: str) -> VariableWidth:
-    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    large = has_wide_offsets(array.type)
     word: Any = np.int64 if large else np.int32
     if len(array) == 0:
         return VariableWidth(np.zeros(1, dtype=word), _NOTHING)

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.file.reader import LanceFile
@@ -157,10 +158,7 @@ def as_values(parts: Sequence[Bytes]) -> VariableWidth:
     """Return blobs end to end, as the values of a column."""
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum([len(part) for part in parts], out=offsets[1:])
-    return VariableWidth(offsets, np.concatenate(parts) if parts else _NONE)
-
-
-_NONE: Final[Bytes] = np.empty(0, np.uint8)
+    return VariableWidth(offsets, joined(parts, np.uint8))
 
 
 def _check_kinds(kinds: np.ndarray, where: str) -> None:
@@ -168,3 +166,6 @@ def _check_kinds(kinds: np.ndarray, where: str) -> None:
         raise UnsupportedError("blobs that are managed by the table", where=where)
     if (kinds > MANAGED).any():
         raise CorruptError("kind of a blob", where=where, expected=f"<= {EXTERNAL}", found=int(kinds.max()))
+
+
+_NONE: Final[Bytes] = np.empty(0, np.uint8)

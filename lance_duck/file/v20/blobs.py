@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import storage_type, with_type
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.layouts.blob import read_extents
 from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError
-from lance_duck.file.v20.nodes import LeafNode, storage_type, wrapped
+from lance_duck.file.v20.nodes import LeafNode
 from lance_duck.store.request import ByteSource, Request
 
 DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
@@ -56,4 +57,4 @@ class BlobNode:
         block = yield from read_extents(positions, sizes, self.source, self.where)
         valid = (sizes > 0) | (positions != 1)
         array = block_to_arrow(block, storage_type(self.arrow_type), None if valid.all() else valid, self.where)
-        return wrapped(array, self.arrow_type)
+        return with_type(array, self.arrow_type)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import storage_type
 from lance_duck.encoding.v20.buffers import PageBuffers
 from lance_duck.encoding.v20.registry import parse_encoding
 from lance_duck.encoding.v20.runs import Rows, runs_of_rows
@@ -28,7 +29,7 @@ from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.file.reader import LanceFile
 from lance_duck.file.v20.blobs import DESCRIPTORS, BlobNode
 from lance_duck.file.v20.lists import ListNode, ListPages, TextNode, list_pages
-from lance_duck.file.v20.nodes import LeafNode, MissingNode, StructNode, V20Node, storage_type
+from lance_duck.file.v20.nodes import LeafNode, MissingNode, StructNode, V20Node
 from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
 from lance_duck.wire.schema import Field

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import MAX_INT32, storage_type, with_type
 from lance_duck.encoding.arrow.blocks import block_to_arrow, validity_buffer
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.v20.buffers import PageBuffers, recent_buffers
@@ -18,7 +19,7 @@ from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_enc
 from lance_duck.encoding.v20.runs import RowRuns, merged
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.file.metadata import ColumnMetadata
-from lance_duck.file.v20.nodes import MAX_ROWS, LeafNode, V20Node, located, page_bounds, storage_type, wrapped
+from lance_duck.file.v20.nodes import MAX_ROWS, LeafNode, V20Node, located, page_bounds
 from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request, gather
 
@@ -114,7 +115,7 @@ class ListNode:
         storage = storage_type(self.arrow_type)
         offsets = pa.py_buffer(list_offsets(rows.offsets, storage, self.where))
         array = pa.Array.from_buffers(storage, runs.count, [validity_buffer(rows.validity), offsets], children=[items])
-        return wrapped(array, self.arrow_type)
+        return with_type(array, self.arrow_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ class TextNode:
         items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
         data = np.frombuffer(items.buffers()[1] or b"", np.uint8, len(items), items.offset)
         block = VariableWidth(rows.offsets, data)
-        return wrapped(block_to_arrow(block, storage_type(self.arrow_type), rows.validity, self.where), self.arrow_type)
+        values = block_to_arrow(block, storage_type(self.arrow_type), rows.validity, self.where)
+        return with_type(values, self.arrow_type)
 
 
 def _flags(rows: EndRows) -> Bytes:
@@ -157,7 +159,7 @@ def list_offsets(offsets: Ints, storage: pa.DataType, where: str) -> NDArray[np.
     """
     if pa.types.is_large_list(storage):
         return offsets
-    if int(offsets[-1]) > np.iinfo(np.int32).max:
+    if int(offsets[-1]) > MAX_INT32:
         raise InvalidInputError(
             "too many items for 32-bit offsets", where=where, found=int(offsets[-1]), remedy="read fewer rows at once"
         )

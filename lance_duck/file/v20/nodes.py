@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.types import storage_type, with_type
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
@@ -97,7 +98,7 @@ class LeafNode:
             else block_to_arrow(self._shown(values.block), storage, values.validity, self._where, self._stored_type)
             for values in found
         ]
-        return wrapped(_joined(arrays, storage), self.arrow_type)
+        return with_type(_joined(arrays, storage), self.arrow_type)
 
     def _shown(self, block: Block) -> Block:
         return jsonb_to_text(block, self._where) if self._is_json else block
@@ -162,7 +163,7 @@ class StructNode:
         """Return the structs of what the children give."""
         children = yield from gather([child.read(runs) for child in self.children])
         storage = storage_type(self.arrow_type)
-        return wrapped(pa.Array.from_buffers(storage, runs.count, [None], children=children), self.arrow_type)
+        return with_type(pa.Array.from_buffers(storage, runs.count, [None], children=children), self.arrow_type)
 
 
 def located(request: Request[T], where: str) -> Request[T]:
@@ -173,20 +174,6 @@ def located(request: Request[T], where: str) -> Request[T]:
         if not str(error.where).startswith(where):
             error.where = where if error.where is None else f"{where}: {error.where}"
         raise
-
-
-def storage_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type that an extension type is stored as; other types are their own."""
-    while isinstance(arrow_type, pa.BaseExtensionType):
-        arrow_type = arrow_type.storage_type
-    return arrow_type
-
-
-def wrapped(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """Return the values of a storage type as its extension type."""
-    if isinstance(arrow_type, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(arrow_type, wrapped(values, arrow_type.storage_type))
-    return values
 
 
 def _joined(arrays: list[pa.Array], storage: pa.DataType) -> pa.Array:

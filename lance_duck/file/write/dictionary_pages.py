@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import has_offsets
 from lance_duck.encoding.block import VariableWidth
-from lance_duck.encoding.write.blocks import array_to_block, is_variable
+from lance_duck.encoding.write.blocks import array_to_block
 from lance_duck.encoding.write.codecs.dictionary import expected_distinct, sample_places
 from lance_duck.file.write.pending_rows import values_bytes
 
@@ -17,7 +18,7 @@ def come_again(arrays: list[pa.Array], worth: int) -> bool:
         arrays: Of one type, one after the other.
         worth: Bytes of distinct texts from which on it matters how often they are stored.
     """
-    if not arrays or not is_variable(arrays[0].type):
+    if not arrays or not has_offsets(arrays[0].type):
         return False
     chunked = pa.chunked_array([array for array in arrays if len(array)], arrays[0].type)
     count = len(chunked)

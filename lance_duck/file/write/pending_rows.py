@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.encoding.write.blocks import is_variable
+from lance_duck.arrow.types import has_offsets
 from lance_duck.encoding.write.shred import Outline
 from lance_duck.kernels.memory import Bytes
 
@@ -54,7 +54,7 @@ class PendingRows:
 
     def _fitting(self, room: int, at_least: int) -> tuple[int, int, int]:
         """Return how many rows fit into `room` bytes, `at_least` so many, with their entries and slots."""
-        if self.outline.begins is None and not is_variable(self.values.type):
+        if self.outline.begins is None and not has_offsets(self.values.type):
             each = self.stride * (values_bytes(self.values) / max(1, len(self.values)) + self._marks) + 1 / 8
             rows = min(max(int(room / each), at_least), self.num_rows)
             return rows, rows * self.stride, rows * self.stride
@@ -104,7 +104,7 @@ def values_bytes(values: pa.Array) -> int:
 
 def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
     """Return the bytes of the values before each of these slots."""
-    if is_variable(values.type) and len(values):
+    if has_offsets(values.type) and len(values):
         word = 8 if values.type in (pa.large_string(), pa.large_binary()) else 4
         offsets = np.frombuffer(values.buffers()[1], dtype=f"<i{word}")[values.offset :]
         return offsets[slots].astype(np.int64) - int(offsets[0]) + slots * word

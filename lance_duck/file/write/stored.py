@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import holds_texts, storage_type
 from lance_duck.encoding.arrow.blocks import validity_buffer
 from lance_duck.encoding.arrow.jsonb_encode import encode_jsonb
 from lance_duck.encoding.write.blocks import valid_flags
 from lance_duck.errors import InvalidInputError
-from lance_duck.file.nested import storage_type
 from lance_duck.wire.schema import Field
 
 
@@ -36,20 +36,13 @@ def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     type_ = array.type
-    if field.is_json and is_text(type_):
+    if field.is_json and holds_texts(type_):
         return _jsonb(array, where)
     if pa.types.is_dictionary(type_) and pa.types.is_dictionary(kind):
         return _dictionary(array, kind, where)
     if type_ == kind or _same(plain_type(type_), kind):
         return array
     return _cast(array, kind, where)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Return whether values of the type are texts, or places in a dictionary of them."""
-    if pa.types.is_dictionary(kind):
-        return is_text(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _jsonb(texts: pa.Array, where: str) -> pa.Array:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
 from lance_duck.index.bitmap.build import SpilledRuns, write_entries
 from lance_duck.index.bitmap.entries import moved_rows
@@ -67,7 +68,7 @@ class LabelListIndex(BitmapSegment):
         if isinstance(query, ContainsAll):
             rows = self._all(places)
         else:
-            rows = self.file.rows(np.unique(np.concatenate([np.empty(0, np.int64), *places])))
+            rows = self.file.rows(np.unique(joined(places, np.int64)))
         return Answer.exactly(rows) if self.is_exact else Answer.at_most(rows)
 
     def _places(self, query: Query) -> list[Places]:

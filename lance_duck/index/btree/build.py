@@ -13,6 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.join import joined_arrays
 from lance_duck.errors import InternalError, UnsupportedError
 from lance_duck.index.btree.keys import BTreeKeys, key_maker
 from lance_duck.index.btree.merge import SourceTree, merge_sources
@@ -103,8 +104,8 @@ class _Portion:
 
     def write(self, tree: TreeWriter, make: Callable[[pa.Array], BTreeKeys]) -> None:
         """Write them in order."""
-        values = pa.concat_arrays([pa.nulls(0, self._type), *(batch.column(VALUE) for batch in self._batches)])
-        rows = pa.concat_arrays([pa.nulls(0, pa.uint64()), *(batch.column(ROW) for batch in self._batches)])
+        values = joined_arrays((batch.column(VALUE) for batch in self._batches), self._type)
+        rows = joined_arrays((batch.column(ROW) for batch in self._batches), pa.uint64())
         self._batches.clear()
         write_sorted(tree, values, rows.to_numpy(), make)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined, joined_arrays
 from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
 from lance_duck.index.btree.keys import BTreeKeys
@@ -102,8 +103,8 @@ class BTreeEntries:
         """Read values and rows of entries from one place to another; they are not kept."""
         values, ids = (self._requests(name, start, stop) for name in (VALUES, IDS))
         arrays = run(gather([*values, *ids]))
-        pair = (pa.concat_arrays([pa.nulls(0, self._type), *arrays[: len(values)]]), arrays[len(values) :])
-        return pair[0], np.concatenate([np.empty(0, np.uint64), *(self._checked_ids(array) for array in pair[1])])
+        pair = (joined_arrays(arrays[: len(values)], self._type), arrays[len(values) :])
+        return pair[0], joined((self._checked_ids(array) for array in pair[1]), np.uint64)
 
     def fill(self) -> None:
         """Read pages from the first on, as many as are kept."""

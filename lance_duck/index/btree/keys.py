@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import has_wide_offsets
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.keys.search import descent, find_bytes
@@ -232,7 +233,7 @@ def _decimal_maker(width: int) -> Callable[[pa.Array], BTreeKeys]:
 
 
 def _byte_keys(values: pa.Array) -> ByteKeys:
-    large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    large = has_wide_offsets(values.type)
     dtype = np.dtype(np.int64 if large else np.int32)
     if not len(values):
         return ByteKeys(readonly(np.zeros(1, dtype)), readonly(np.empty(0, np.uint8)))

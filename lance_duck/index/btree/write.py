@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined_arrays
 from lance_duck.errors import CorruptError
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.layout import DATA, LOOKUP, PAGE_ROWS, data_schema, lookup_metadata, lookup_schema
@@ -88,7 +89,7 @@ class TreeWriter:
         starts = np.arange(0, self._rows, page)
         counts = np.clip(self._nulls - starts, 0, np.minimum(page, self._rows - starts)).astype(np.uint32)
         numbers = np.arange(len(starts), dtype=np.uint32)
-        ends = [pa.concat_arrays([pa.nulls(0, self._type), *each]) for each in (self._mins, self._maxs)]
+        ends = [joined_arrays(each, self._type) for each in (self._mins, self._maxs)]
         with self._segment.create(LOOKUP, schema) as file:
             file.write(pa.record_batch([*ends, pa.array(counts), pa.array(numbers)], schema=schema))
             self._segment.add(LOOKUP, file)

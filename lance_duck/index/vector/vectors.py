@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import storage_type
 from lance_duck.errors import InvalidInputError
 
 _BFLOAT16: Final = 2
@@ -41,13 +42,13 @@ def is_vector(type_: pa.DataType) -> bool:
     """Return whether a storage type is one of vectors: a fixed size list of floats, bfloat16 or unsigned bytes."""
     if not pa.types.is_fixed_size_list(type_) or type_.list_size < 1:
         return False
-    inner = _storage(type_.value_type)
+    inner = storage_type(type_.value_type)
     return bool(pa.types.is_floating(inner) or inner == pa.uint8() or inner == pa.binary(_BFLOAT16))
 
 
 def is_bytes(type_: pa.DataType) -> bool:
     """Return whether a type of vectors is one of unsigned bytes, which only have a Hamming distance."""
-    return bool(is_vector(type_) and _storage(type_.value_type) == pa.uint8())
+    return bool(is_vector(type_) and storage_type(type_.value_type) == pa.uint8())
 
 
 def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = None, *, metric: str = "l2") -> Vectors:
@@ -63,16 +64,14 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
     Raises:
         InvalidInputError: It is no column of vectors.
     """
-    storage_type = _storage(array.type if type_ is None else type_)
-    if not is_vector(storage_type):
-        raise InvalidInputError(
-            "a column of vectors", expected="fixed_size_list of floats or uint8", found=storage_type
-        )
+    storage = storage_type(array.type if type_ is None else type_)
+    if not is_vector(storage):
+        raise InvalidInputError("a column of vectors", expected="fixed_size_list of floats or uint8", found=storage)
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
-    values, present = matrix_of(array, storage_type.list_size)
+    values, present = matrix_of(array, storage.list_size)
     usable = np.ones(len(array), np.bool_) if present is None else present
     if values.dtype == np.float32:
         usable &= usable_rows(values, metric)
@@ -124,7 +123,3 @@ def _numbers(items: pa.Array) -> NDArray[Any]:
         return bfloat16_to_float32(raw)
     with np.errstate(over="ignore"):
         return raw.view(f"f{width}").astype(np.float32, copy=False)
-
-
-def _storage(type_: pa.DataType) -> pa.DataType:
-    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_

@@ -6,14 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import has_offsets, has_wide_offsets
 from lance_duck.encoding.bloom import Hashes, hash_values
-from lance_duck.index.zones.ordering import is_nan, is_text
+from lance_duck.index.zones.ordering import is_nan
 
 
 def has_hash(type_: pa.DataType) -> bool:
     """Return whether a hash is defined for values of a storage type."""
     kinds = (pa.types.is_integer, pa.types.is_date, pa.types.is_time, pa.types.is_timestamp)
-    return is_text(type_) or type_ in (pa.float32(), pa.float64()) or any(is_kind(type_) for is_kind in kinds)
+    return has_offsets(type_) or type_ in (pa.float32(), pa.float64()) or any(is_kind(type_) for is_kind in kinds)
 
 
 def hashes_of(values: pa.Array) -> Hashes:
@@ -25,8 +26,8 @@ def hashes_of(values: pa.Array) -> Hashes:
     count = len(values)
     if not count:
         return np.empty(0, np.uint64)
-    if is_text(values.type):
-        wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    if has_offsets(values.type):
+        wide = has_wide_offsets(values.type)
         _, places, data = values.buffers()
         offsets = np.frombuffer(places, "<i8" if wide else "<i4")[values.offset : values.offset + count + 1]
         return hash_values(np.frombuffer(data or b"", np.uint8), offsets.astype(np.int64, copy=False))

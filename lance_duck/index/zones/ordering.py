@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import has_offsets
+
 Values = NDArray[Any]
 
 _INT64_LIKE = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
@@ -21,17 +23,11 @@ def is_comparable(type_: pa.DataType) -> bool:
         pa.types.is_boolean(type_)
         or pa.types.is_integer(type_)
         or pa.types.is_floating(type_)
-        or is_text(type_)
+        or has_offsets(type_)
         or pa.types.is_decimal(type_)
         or (pa.types.is_fixed_size_binary(type_) and type_.byte_width > 0)
         or any(is_like(type_) for is_like in (*_INT64_LIKE, *_INT32_LIKE))
     )
-
-
-def is_text(type_: pa.DataType) -> bool:
-    """Return whether values are texts or bytes of any length."""
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(is_kind(type_) for is_kind in kinds)
 
 
 def comparable(array: pa.Array) -> Values:
@@ -41,7 +37,7 @@ def comparable(array: pa.Array) -> Values:
         array: Of a type that is comparable. What stands for a null means nothing.
     """
     type_ = array.type
-    if is_text(type_):
+    if has_offsets(type_):
         items = np.empty(len(array), object)
         items[:] = pc.fill_null(array.cast(pa.large_binary()), b"").to_pylist()
         return items

@@ -22,13 +22,14 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.types import has_offsets
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, IndexKind, MergeInput
 from lance_duck.index.query import Query
 from lance_duck.index.zones.bounds import answered_by_bounds, read_bounds, zone_masks
 from lance_duck.index.zones.index import ZonedIndex, check_parameters, null_counts, row_number, whole_number
-from lance_duck.index.zones.ordering import is_comparable, is_text
+from lance_duck.index.zones.ordering import is_comparable
 from lance_duck.index.zones.statistics import ZoneStatistics, collect, moved_zones
 from lance_duck.index.zones.zones import COLUMNS, NULL_BITMAP, Ints, Mask, read_nulls, read_zones
 from lance_duck.rows.row_set import RowSet
@@ -101,7 +102,7 @@ class ZoneMapKind:
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
         """Return whether bounds say something about it."""
-        return self.supports(type_) and answered_by_bounds(query, is_text(type_))
+        return self.supports(type_) and answered_by_bounds(query, has_offsets(type_))
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> ZoneMapIndex:
         """Open a segment."""

@@ -24,6 +24,7 @@ from lance_duck.index.files import SegmentFile
 from lance_duck.index.kind import ROW, VALUE, Rows
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_row_address_map
+from lance_duck.wire.limits import OFFSET_MASK, ROW_OFFSETS
 
 COLUMNS: Final = ("fragment_id", "zone_start", "zone_length")
 NULL_BITMAP: Final = "null_bitmap"
@@ -32,8 +33,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _HIGH = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
-_MAX_ROWS = 1 << 32
+_LOW = np.uint64(OFFSET_MASK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +118,9 @@ def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
     if any(column.null_count for column in columns):
         raise CorruptError("null in the extent of a zone", where=file.path)
     fragment, start, length = (column.to_numpy() for column in columns)
-    limit = np.uint64(_MAX_ROWS)
+    limit = np.uint64(ROW_OFFSETS)
     if ((fragment >= limit) | (start >= limit) | (length > limit) | (length == 0) | (start + length > limit)).any():
-        raise CorruptError("extent of a zone", where=file.path, expected=f"1 … {_MAX_ROWS} rows of a fragment")
+        raise CorruptError("extent of a zone", where=file.path, expected=f"1 … {ROW_OFFSETS} rows of a fragment")
     first = fragment << _HIGH | start
     order = np.argsort(first, kind="stable")
     return Zones(first[order], length[order].astype(np.int64)), order

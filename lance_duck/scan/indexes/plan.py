@@ -11,9 +11,10 @@ import pyarrow as pa
 from lance_duck.index.catalog import ColumnIndex, IndexCatalog
 from lance_duck.index.query import Among, Between, ContainsAny, Query
 from lance_duck.scan.indexes.query import intersection, is_empty, query_of, union
-from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, Not, Opaque, Or, Path, Predicate
+from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, Not, Opaque, Or, Predicate
 from lance_duck.scan.predicate.types import worded
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS, ROW_ID
+from lance_duck.wire.column_path import join_path
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,6 @@ def reasons(plan: IndexPlan) -> Iterator[str]:
             yield from reasons(part)
 
 
-def dotted(path: Path) -> str:
-    """Return a path as schemas and indexes spell it, names in backticks where they need them."""
-    return ".".join("`" + name.replace("`", "``") + "`" if any(m in name for m in ".`") else name for name in path)
-
-
 class _Planner:
     def __init__(self, catalog: IndexCatalog) -> None:
         self._catalog = catalog
@@ -138,7 +134,7 @@ class _Planner:
         (path,) = predicate.paths()
         if path[0] in HIDDEN and path[0] not in self._catalog.schema.names:
             return _by_name(predicate, path[0], true)
-        return self._leaf(predicate, dotted(path), true)
+        return self._leaf(predicate, join_path(path), true)
 
     def _leaf(self, predicate: Predicate, path: str, true: bool) -> IndexPlan:
         indexes = self._catalog.over(path)

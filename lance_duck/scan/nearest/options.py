@@ -14,6 +14,7 @@ from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnEr
 from lance_duck.index.catalog import field_path
 from lance_duck.index.vector.metric import METRICS
 from lance_duck.scan.nearest.queries import Queries, query_vectors
+from lance_duck.wire.column_path import quoted_name
 from lance_duck.wire.schema import Field, Schema
 
 DEFAULT_K: Final = 10
@@ -137,7 +138,7 @@ def vector_column(schema: Schema, name: Any) -> VectorColumn:
     if not isinstance(name, str):
         raise WrongTypeError("column", where="nearest", expected="a name", found=type(name).__name__)
     try:
-        field = schema.by_path(name if name not in schema.names else _quoted(name))
+        field = schema.by_path(name if name not in schema.names else quoted_name(name))
         path = field_path(schema, field.id)
     except LanceDuckError as error:
         raise UnknownColumnError(
@@ -160,7 +161,7 @@ def only_vector_column(schema: Schema) -> str:
     Raises:
         InvalidInputError: It has none, or several.
     """
-    found = [_quoted(field.name) for field in schema.fields if _vectors(field) is not None]
+    found = [quoted_name(field.name) for field in schema.fields if _vectors(field) is not None]
     if len(found) != 1:
         names = ", ".join(found) or "none"
         raise InvalidInputError("column", where="search", expected="one column of vectors", found=names)
@@ -254,7 +255,3 @@ def _whole(given: Mapping[str, Any], name: str, least: int, message: str) -> int
     if value.__index__() < least:
         raise InvalidInputError(f"{message} but got {value}", where="nearest")
     return int(value.__index__())
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`" if any(mark in name for mark in ".`") else name

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import is_view
 from lance_duck.scan.predicate.tree import Path
 
 _VIEW_BYTES = 16
@@ -14,14 +15,14 @@ _VIEW_BYTES = 16
 
 def keep(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
     """Return values where the mask is true; the mask has no nulls."""
-    if _is_view(array.type):
+    if is_view(array.type):
         return pick(array, nonzero(mask))
     return array.filter(mask)
 
 
 def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
     """Return values at the places, which lie inside the array; views share their bytes with the array."""
-    if not _is_view(array.type):
+    if not is_view(array.type):
         return array.take(pa.array(places))
     buffers = array.buffers()
     views = np.frombuffer(buffers[1], np.uint8)[array.offset * _VIEW_BYTES :]
@@ -70,7 +71,3 @@ def row_width(type_: pa.DataType) -> int:
     if pa.types.is_primitive(type_) or pa.types.is_fixed_size_binary(type_) or pa.types.is_decimal(type_):
         return max(1, int(type_.bit_width) // 8)
     return 32
-
-
-def _is_view(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(type_) or pa.types.is_binary_view(type_))

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import is_binary, is_list, is_text
 from lance_duck.errors import WrongTypeError
 from lance_duck.wire.logical import BFLOAT16, EXTENSION_NAME
 
@@ -59,11 +60,6 @@ def is_bfloat16(field: pa.Field) -> bool:
     if isinstance(kind, pa.BaseExtensionType):
         name, kind = kind.extension_name, kind.storage_type
     return name == BFLOAT16 and bool(pa.types.is_fixed_size_binary(kind) and kind.byte_width == 2)
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Return whether a type is one of lists, of any kind."""
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _after(first: Cast, source: pa.DataType, target: pa.DataType, where: str) -> Cast:
@@ -173,21 +169,12 @@ def _may_become(kind: pa.DataType, target: pa.DataType) -> bool:
         return (kind.tz is None) == (target.tz is None)
     if is_.is_floating(kind) and is_.is_floating(target):
         return bool(kind.bit_width <= target.bit_width)
-    kinds = (is_.is_integer, is_.is_date, is_.is_time, is_.is_duration, is_.is_decimal, _is_text, _is_bytes)
+    kinds = (is_.is_integer, is_.is_date, is_.is_time, is_.is_duration, is_.is_decimal, is_text, is_binary)
     if any(holds(kind) and holds(target) for holds in kinds):
         return True
     if is_.is_integer(kind):
         return bool(is_.is_decimal(target) or is_.is_float64(target))
     return bool(is_.is_time(kind) and is_.is_int64(target)) or bool(is_.is_null(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    plain = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    return bool(plain or pa.types.is_fixed_size_binary(kind))
 
 
 def _mismatch(kind: pa.DataType, target: pa.DataType, where: str) -> WrongTypeError:

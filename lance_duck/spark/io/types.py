@@ -25,9 +25,10 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from lance_duck.arguments import unknown_column
+from lance_duck.arrow.types import is_binary, is_list, is_text
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.projection import HIDDEN
-from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16, is_list
+from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16
 
 VECTOR_SIZE: Final = "arrow.fixed-size-list.size"
 """Of a field of Spark: its arrays are vectors of this length."""
@@ -45,8 +46,8 @@ _PLAIN: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[], st.DataTyp
     (pa.types.is_uint64, lambda: st.DecimalType(20, 0)),
     (lambda kind: pa.types.is_float16(kind) or pa.types.is_float32(kind), st.FloatType),
     (pa.types.is_float64, st.DoubleType),
-    (lambda kind: _is_text(kind), st.StringType),
-    (lambda kind: _is_bytes(kind), st.BinaryType),
+    (is_text, st.StringType),
+    (is_binary, st.BinaryType),
     (pa.types.is_date, st.DateType),
     (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, st.TimestampType),
     (pa.types.is_timestamp, st.TimestampNTZType),
@@ -209,12 +210,3 @@ def _spark_type(field: pa.Field, where: str) -> st.DataType:
     if converter is None:
         raise UnsupportedError(f"{where!r} is {kind}")
     return converter()
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    plain = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind)
-    return bool(plain or pa.types.is_fixed_size_binary(kind))

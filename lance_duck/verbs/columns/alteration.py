@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_duck.arrow.types import is_list
 from lance_duck.errors import InvalidInputError
 from lance_duck.verbs.columns.schema_change import check_column_name, replace_fields
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME
@@ -163,7 +164,7 @@ def can_cast(old: pa.DataType, new: pa.DataType) -> bool:
         return can_cast(old.value_type, new)
     if pt.is_dictionary(new):
         return can_cast(old, new.value_type)
-    if _is_list(old) and _is_list(new):
+    if is_list(old) and is_list(new):
         sizes = {t.list_size for t in (old, new) if pt.is_fixed_size_list(t)}
         same_kind = pt.is_fixed_size_list(old) == pt.is_fixed_size_list(new)
         return same_kind and len(sizes) < 2 and can_cast(old.value_type, new.value_type)
@@ -182,10 +183,6 @@ def _kind(kind: pa.DataType) -> str | None:
         "moment": lambda t: pt.is_date(t) or pt.is_timestamp(t),
     }
     return next((name for name, holds in kinds.items() if holds(kind)), None)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
 
 
 def _refuse_changes_below(field: Field, targets: Mapping[int, Alteration]) -> None:

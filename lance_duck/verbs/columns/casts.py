@@ -14,6 +14,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.columns.alteration import Altered
 from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, with_file
 from lance_duck.verbs.columns.schema_change import only, path_of
+from lance_duck.wire.column_path import quoted_name
 from lance_duck.wire.schema import Field, Schema
 
 
@@ -22,8 +23,8 @@ def cast_columns(snapshot: Snapshot, altered: Altered) -> tuple[ColumnFiles, Cal
     schema = only(altered.schema, set(altered.casts.values()))
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
     sources = _sources(snapshot.schema, altered)
-    rows = LiveRows(TableScan(snapshot), [_quoted(sources[field.name]) for field in schema.fields])
-    before = [snapshot.schema.by_path(_quoted(sources[field.name])) for field in schema.fields]
+    rows = LiveRows(TableScan(snapshot), [quoted_name(sources[field.name]) for field in schema.fields])
+    before = [snapshot.schema.by_path(quoted_name(sources[field.name])) for field in schema.fields]
 
     def make() -> Operation:
         fragments = []
@@ -41,7 +42,7 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
     table = TableScan(snapshot)
     for field_id in field_ids:
         steps = path_of(snapshot.schema, field_id)
-        rows = LiveRows(table, [_quoted(steps[0].name)])
+        rows = LiveRows(table, [quoted_name(steps[0].name)])
         for fragment in snapshot.fragments:
             for batch in rows.of(fragment):
                 if _has_nulls(batch.column(0), steps):
@@ -108,7 +109,3 @@ def _has_nulls(array: pa.Array, steps: Sequence[Field]) -> bool:
         else:
             break
     return bool(array.null_count)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
-from lance_duck.wire.schema import Field, Schema, split_path
+from lance_duck.wire.column_path import split_path
+from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import schema_from_arrow
 
 _LISTS = ("list", "large_list", "list.struct", "large_list.struct")

@@ -19,11 +19,10 @@ from lance_duck.index.reuse import reuse_of
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.storage.details import shown_details
-from lance_duck.rows import roaring_values
+from lance_duck.rows import fragments_in_bitmap
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
-_MOST_FRAGMENTS: Final = 1 << 32
 _DETAILS: Final = "IndexDetails"
 _UNKNOWN: Final = "Unknown"
 _NONE: Final = "N/A"
@@ -208,7 +207,7 @@ def fragment_ids(segment: IndexMetadata) -> set[int]:
     if segment.fragment_bitmap is None:
         return set()
     where = f"fragments of index {segment.name!r}"
-    return set(roaring_values(segment.fragment_bitmap, where, _MOST_FRAGMENTS).tolist())
+    return set(fragments_in_bitmap(segment.fragment_bitmap, where).tolist())
 
 
 def _by_name(snapshot: Snapshot) -> dict[str, list[IndexMetadata]]:

@@ -17,8 +17,9 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire.column_path import split_path
 from lance_duck.wire.fragment import Fragment
-from lance_duck.wire.schema import Field, Schema, split_path
+from lance_duck.wire.schema import Field, Schema
 
 _BATCH_BYTES: Final = 16 << 20
 

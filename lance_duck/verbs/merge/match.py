@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.scan.indexes.indexed_columns import indexed_columns
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import Path
@@ -115,11 +116,11 @@ class _Matcher:
             self._take(batch)
         pieces = self._matches
         return Matches(
-            _joined(pieces.updated, np.uint64),
-            _joined(pieces.sources, np.int64),
-            _joined(pieces.row_ids, np.uint64),
-            _joined(pieces.created_at, np.uint64),
-            _joined(pieces.deleted, np.uint64),
+            joined(pieces.updated, np.uint64),
+            joined(pieces.sources, np.int64),
+            joined(pieces.row_ids, np.uint64),
+            joined(pieces.created_at, np.uint64),
+            joined(pieces.deleted, np.uint64),
             self._inserted(),
         )
 
@@ -197,7 +198,3 @@ class _Matcher:
         uses_rows = self._plan.insert or self._plan.matched != NOTHING
         if uses_rows and len(self._keys.repeated):
             raise repeated_key(self._source.key_text(int(self._keys.repeated[0])))
-
-
-def _joined(pieces: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
-    return np.concatenate(pieces) if pieces else np.empty(0, dtype)

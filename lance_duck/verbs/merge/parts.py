@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
@@ -135,11 +136,11 @@ def write_part(
     draft.note_fragments(written)
     fragments = tuple(written)
     if snapshot.has_stable_row_ids:
-        fragments = moved_rows(written, _joined(part.row_ids), _joined(part.created_at))
+        fragments = moved_rows(written, joined(part.row_ids, np.uint64), joined(part.created_at, np.uint64))
     return MergePart(
         fragments,
-        Offsets(offsets_by_fragment(_joined(part.updated))),
-        Offsets(offsets_by_fragment(_joined(part.deleted))),
+        Offsets(offsets_by_fragment(joined(part.updated, np.uint64))),
+        Offsets(offsets_by_fragment(joined(part.deleted, np.uint64))),
         part.inserted,
         part.inserted_keys(),
     )
@@ -270,7 +271,3 @@ def _last(pairs: Pairs) -> tuple[int | None, bytes | None]:
 def _key_text(plan: MergePlan, pairs: Pairs, row: int) -> str:
     source = pairs.source
     return ", ".join(f"{name} = {source.column(name)[row].as_py()!r}" for name in plan.on)
-
-
-def _joined(pieces: list[Addresses]) -> Addresses:
-    return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.wire.schema import Field, Schema, split_path
+from lance_duck.wire.column_path import split_path
+from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import clustering_key, is_primary_key, key_position, primary_key, schema_from_arrow
 
 

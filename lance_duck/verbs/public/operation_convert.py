@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from lance_duck import commit as op
 from lance_duck.commit.operations import KeyExistenceFilter
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.rows import roaring_bytes, roaring_values
+from lance_duck.rows import fragments_in_bitmap, roaring_bytes
 from lance_duck.verbs.public.bases import DatasetBasePath
 from lance_duck.verbs.public.fragment_metadata import (
     FragmentMetadata,
@@ -33,7 +33,6 @@ from lance_duck.wire.pb import table_pb2
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import schema_from_arrow
 
-_MOST_FRAGMENTS = 1 << 32
 _FORMS = LanceOperation
 
 
@@ -179,7 +178,7 @@ def shown_index(index: IndexMetadata) -> Index:
     """Return a segment as users see it. Raises CorruptError."""
     bitmap = index.fragment_bitmap
     where = f"fragments of index {index.name!r}"
-    ids = None if bitmap is None else set(roaring_values(bitmap, where, _MOST_FRAGMENTS).tolist())
+    ids = None if bitmap is None else set(fragments_in_bitmap(bitmap, where).tolist())
     return Index(
         str(index.uuid),
         index.name,

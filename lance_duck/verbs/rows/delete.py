@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from lance_duck.arrow.join import joined
 from lance_duck.commit import commit
 from lance_duck.commit.operations import Delete
 from lance_duck.errors import InvalidInputError
@@ -53,7 +54,7 @@ def write_delete(
     if predicate is None:
         raise InvalidInputError("no predicate", where="delete", expected="SQL text or a pyarrow expression")
     batches = find_rows(snapshot, predicate, [ROW_ADDRESS], fragments)
-    addresses = np.concatenate([np.empty(0, np.uint64), *(batch.column(0).to_numpy() for batch in batches)])
+    addresses = joined((batch.column(0).to_numpy() for batch in batches), np.uint64)
     return delete_addresses(snapshot, addresses, draft)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.commit import commit
 from lance_duck.commit.operations import Update
 from lance_duck.errors import UnsupportedError
@@ -102,9 +103,9 @@ def write_update(
     rows = _Rows(snapshot, assignments, where, fragments)
     written = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
     draft.note_fragments(written)
-    deleted = delete_addresses(snapshot, _joined(rows.addresses), draft)
+    deleted = delete_addresses(snapshot, joined(rows.addresses, np.uint64), draft)
     if snapshot.has_stable_row_ids:
-        return Updated(moved_rows(written, _joined(rows.ids), _joined(rows.created)), deleted)
+        return Updated(moved_rows(written, joined(rows.ids, np.uint64), joined(rows.created, np.uint64)), deleted)
     return Updated(tuple(written), deleted)
 
 
@@ -179,7 +180,3 @@ def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:
     if column.field("uri").null_count < len(column):
         raise UnsupportedError("blob in an external file, which an update does not read", where=f"column {name!r}")
     return column.field("data")
-
-
-def _joined(pieces: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    return np.concatenate(pieces) if pieces else np.empty(0, np.uint64)

@@ -7,7 +7,7 @@ import pytest
 
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.wire.pb import file_pb2
-from lance_duck.wire.schema import Schema, schema_from_proto, split_path
+from lance_duck.wire.schema import Schema, schema_from_proto
 
 
 def field(name: str, logical_type: str, id: int, parent_id: int = -1, **more: Any) -> file_pb2.Field:  # noqa: A002
@@ -136,13 +136,6 @@ def test_fields_are_found_by_id_and_by_path() -> None:
             schema.by_path(path)
     with pytest.raises(InvalidInputError):
         schema.by_id(15)
-
-
-def test_backticks_hold_names_with_dots() -> None:
-    assert split_path("`a.b`.c.`d``e`") == ["a.b", "c", "d`e"]
-    for path in ("", "a..b", "`a", "`a`b", "a."):
-        with pytest.raises(InvalidInputError):
-            split_path(path)
 
 
 @pytest.mark.parametrize(

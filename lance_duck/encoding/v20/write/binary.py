@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import has_wide_offsets
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.v20.write.buffers import BuffersOut, flat, no_nulls, uint64s, valid_bytes, value_bytes
@@ -105,7 +106,7 @@ def encode_values(
 
 def _values(array: pa.Array) -> VariableWidth:
     _, offsets, data = array.buffers()
-    is_large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    is_large = has_wide_offsets(array.type)
     raw = _NONE if data is None else np.frombuffer(data, np.uint8)
     if offsets is None or len(array) == 0:
         return VariableWidth(np.zeros(1, np.int32), raw)

@@ -1,0 +1,1 @@
+"""Arrow alone: kinds of types, and arrays put together. Nothing here knows Lance; imports only errors."""

@@ -1,0 +1,75 @@
+"""Kinds of Arrow types. Extension types are of none of them: ask about their `storage_type`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import types
+
+MAX_INT32: Final = (1 << 31) - 1
+"""The largest offset of string, binary and list, and the largest size of a fixed_size_list."""
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Return whether a type is string, large_string or string_view."""
+    return bool(types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_))
+
+
+def is_bytes(type_: pa.DataType) -> bool:
+    """Return whether a type is binary, large_binary or binary_view, bytes of any length."""
+    return bool(types.is_binary(type_) or types.is_large_binary(type_) or types.is_binary_view(type_))
+
+
+def is_binary(type_: pa.DataType) -> bool:
+    """Return whether a type is one of bytes, of any length or of a fixed one."""
+    return is_bytes(type_) or bool(types.is_fixed_size_binary(type_))
+
+
+def is_view(type_: pa.DataType) -> bool:
+    """Return whether a type is string_view or binary_view."""
+    return bool(types.is_string_view(type_) or types.is_binary_view(type_))
+
+
+def has_offsets(type_: pa.DataType) -> bool:
+    """Return whether a type is one of texts or bytes of any length, laid out by offsets: no view."""
+    return bool(types.is_string(type_) or types.is_binary(type_) or has_wide_offsets(type_))
+
+
+def has_wide_offsets(type_: pa.DataType) -> bool:
+    """Return whether a type is large_string or large_binary, with offsets of 64 bits."""
+    return bool(types.is_large_string(type_) or types.is_large_binary(type_))
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Return whether a type is list, large_list or fixed_size_list."""
+    return bool(types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_))
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Return whether a type is one of integers or floats."""
+    return bool(types.is_integer(type_) or types.is_floating(type_))
+
+
+def is_zoned(type_: pa.DataType) -> bool:
+    """Return whether a type is timestamp with a time zone."""
+    return bool(types.is_timestamp(type_) and type_.tz is not None)
+
+
+def holds_texts(type_: pa.DataType) -> bool:
+    """Return whether values of a type are texts, or places in a dictionary of texts."""
+    return holds_texts(type_.value_type) if types.is_dictionary(type_) else is_text(type_)
+
+
+def storage_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type that an extension type is stored as; other types are their own."""
+    while isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    return type_
+
+
+def with_type(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Return values of a storage type as the extension type that is stored so."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, with_type(values, type_.storage_type))
+    return values

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from lance_duck.arrow import types
+
+TYPES = {
+    "string": pa.string(),
+    "large_string": pa.large_string(),
+    "string_view": pa.string_view(),
+    "binary": pa.binary(),
+    "large_binary": pa.large_binary(),
+    "binary_view": pa.binary_view(),
+    "fixed_size_binary": pa.binary(3),
+    "list": pa.list_(pa.int8()),
+    "large_list": pa.large_list(pa.int8()),
+    "fixed_size_list": pa.list_(pa.int8(), 2),
+    "map": pa.map_(pa.string(), pa.int8()),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "float16": pa.float16(),
+    "decimal": pa.decimal128(5, 2),
+    "bool": pa.bool_(),
+    "timestamp": pa.timestamp("us"),
+    "timestamp, UTC": pa.timestamp("us", "UTC"),
+    "dictionary of strings": pa.dictionary(pa.int8(), pa.string()),
+    "dictionary of numbers": pa.dictionary(pa.int8(), pa.int64()),
+    "extension": pa.uuid(),
+}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "names"),
+    [
+        (types.is_text, {"string", "large_string", "string_view"}),
+        (types.is_bytes, {"binary", "large_binary", "binary_view"}),
+        (types.is_binary, {"binary", "large_binary", "binary_view", "fixed_size_binary"}),
+        (types.is_view, {"string_view", "binary_view"}),
+        (types.has_offsets, {"string", "large_string", "binary", "large_binary"}),
+        (types.has_wide_offsets, {"large_string", "large_binary"}),
+        (types.is_list, {"list", "large_list", "fixed_size_list"}),
+        (types.is_number, {"int64", "uint8", "float16"}),
+        (types.is_zoned, {"timestamp, UTC"}),
+        (types.holds_texts, {"string", "large_string", "string_view", "dictionary of strings"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_each_predicate_is_true_of_its_types_alone(predicate: Callable[[pa.DataType], bool], names: set[str]) -> None:
+    assert {name for name, type_ in TYPES.items() if predicate(type_)} == names
+
+
+def test_values_of_an_extension_type_are_those_of_its_storage_type() -> None:
+    storage = pa.array([bytes(16), None], pa.binary(16))
+    array = types.with_type(storage, pa.uuid())
+    assert array.type == pa.uuid()
+    assert array.storage.equals(storage)
+    assert types.storage_type(pa.uuid()) == pa.binary(16)
+    assert types.with_type(storage, pa.binary(16)) is storage
+    assert types.storage_type(pa.int8()) == pa.int8()
