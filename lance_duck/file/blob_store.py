@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lance_duck.cache import LruCache
+from lance_duck.file.costs import KEPT_BLOB_FILES
 from lance_duck.store import ByteSource, Store
 from lance_duck.wire import paths
-
-_KEPT_OPEN = 4
 
 External = Callable[[int, str], ByteSource]
 """Opens an external file, from the id of its base path (0: none) and its name below it or its URI."""
@@ -34,8 +33,8 @@ class BlobStore:
         self._data_file = data_file
         self._is_dataset_root = is_dataset_root
         self._open_external = open_external
-        self._sidecars: LruCache[ByteSource] = LruCache(_KEPT_OPEN)
-        self._externals: LruCache[ByteSource] = LruCache(_KEPT_OPEN)
+        self._sidecars: LruCache[ByteSource] = LruCache(KEPT_BLOB_FILES)
+        self._externals: LruCache[ByteSource] = LruCache(KEPT_BLOB_FILES)
 
     def sidecar(self, blob_id: int) -> ByteSource:
         """Open a sidecar.

@@ -32,13 +32,13 @@ from google.protobuf.message import DecodeError
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
+from lance_duck.file.costs import TAIL_BYTES
 from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
 from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
 from lance_duck.wire.pb import file_pb2
 
 FOOTER = struct.Struct("<QQQIIHH4s")
 MAGIC = b"LANC"
-TAIL_SIZE = 64 * 1024
 VERSIONS = {(0, 3): (2, 0), (2, 0): (2, 0), (2, 1): (2, 1), (2, 2): (2, 2)}
 _LEGACY_VERSIONS = {(0, 0): "0.1", (0, 1): "0.1", (0, 2): "0.1"}
 
@@ -128,7 +128,7 @@ def open_file(source: ByteSource) -> Request[LanceFile]:
         raise CorruptError(
             "file is too short", where=source.path, expected=f">= {FOOTER.size} bytes", found=source.size
         )
-    tail_start = max(0, source.size - TAIL_SIZE)
+    tail_start = max(0, source.size - TAIL_BYTES)
     (tail,) = yield [ByteRange(source, tail_start, source.size - tail_start)]
     footer = parse_footer(tail[-FOOTER.size :].tobytes(), source)
     if footer.columns < tail_start:

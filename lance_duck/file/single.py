@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +14,13 @@ from lance_duck.arguments import checked_calls
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.column import open_column
+from lance_duck.file.costs import BATCH_ROWS, SPAN_BYTES
 from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file, file_statistics
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.store import ByteSource, gather, local_path, open_source, run
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.schema import Schema, schema_from_proto
-
-BATCH_ROWS: Final = 1024
-_SPAN_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,7 @@ class LanceFileReader:
             batch = self._batch(slice(start, min(start + span, stop)))
             yield from (batch.slice(at, step) for at in range(0, batch.num_rows, step))
             start += batch.num_rows
-            if batch.nbytes < _SPAN_BYTES:
+            if batch.nbytes < SPAN_BYTES:
                 span *= 2
 
     def _batch(self, rows: Rows) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
+from lance_duck.rows.costs import LISTED_SHARE
 from lance_duck.rows.row_positions import Slots
 from lance_duck.wire.limits import OFFSET_MASK
 
@@ -19,7 +20,6 @@ FragmentIds = NDArray[np.uint32]
 _HIGH = np.uint64(32)
 _LOW = np.uint64(OFFSET_MASK)
 _GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
-_WORTH = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class AddressMap:
         Rows of other fragments stay where they are; what is said of the address of a row that is gone means nothing.
         """
         # Many rows are looked up in a list of all of them; what it takes is no more than what was asked takes.
-        if len(addresses) * _WORTH >= self._slots.total:
+        if len(addresses) * LISTED_SHARE >= self._slots.total:
             return self._follow_many(addresses)
         is_moved = np.isin(addresses >> _HIGH, self._old)
         if not len(self._first):

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
+from lance_duck.rows.costs import BITSET_PIECE
 
 _BLOCK_BYTES = 64
 _BLOCK_BITS = _BLOCK_BYTES * 8
-_PIECE = 4096
 
 
 class Bitset:
@@ -62,11 +62,13 @@ class Bitset:
         low, high = int(places.min()), int(places.max())
         if high - low <= 64 * len(places):
             return self.select_range(low, high + 1)[places - low]
-        return np.concatenate([self._select_apart(places[i : i + _PIECE]) for i in range(0, len(places), _PIECE)])
+        return np.concatenate(
+            [self._select_apart(places[i : i + BITSET_PIECE]) for i in range(0, len(places), BITSET_PIECE)]
+        )
 
     def rank_of_set(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the place of each number (0 <= number < size), -1 where its bit is not set."""
-        pieces = [self._rank_piece(numbers[i : i + _PIECE]) for i in range(0, len(numbers), _PIECE)]
+        pieces = [self._rank_piece(numbers[i : i + BITSET_PIECE]) for i in range(0, len(numbers), BITSET_PIECE)]
         return joined(pieces, np.int64)
 
     def _select_apart(self, places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -13,11 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
+from lance_duck.rows.costs import BITMAP_FILE_ROWS
 from lance_duck.rows.roaring import roaring_bytes, roaring_values
 from lance_duck.wire.limits import ROW_OFFSETS
 
 MAX_ROWS = ROW_OFFSETS - 1
-BITMAP_FROM = 5000
 
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
@@ -93,7 +93,7 @@ class DeletionVector:
     @property
     def suffix(self) -> str:
         """Kind of file to keep it in: "arrow", or "bin" from 5000 rows on."""
-        return "arrow" if self.count < BITMAP_FROM else "bin"
+        return "arrow" if self.count < BITMAP_FILE_ROWS else "bin"
 
     def to_bytes(self) -> bytes:
         """Serialize as a file of the kind `suffix`."""

@@ -13,8 +13,8 @@ from pyroaring import BitMap
 
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.keys.bits import bounds_of_names, set_bits
+from lance_duck.rows.costs import BIT_NAMES
 
-_MANY: Final = 1 << 14
 _COOKIE: Final = 12346
 _ARRAY_MAX: Final = 4096
 _CONTAINER_WORDS: Final = 1024
@@ -22,7 +22,7 @@ _CONTAINER_WORDS: Final = 1024
 
 def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
     """Lower halves of names by their upper half; None for names so few, or so far apart, that bits would not pay."""
-    if len(names) < _MANY:
+    if len(names) < BIT_NAMES:
         return None
     names = readonly(names)
     bounds = np.empty(3, np.uint64)

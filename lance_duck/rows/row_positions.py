@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.rows.costs import TABLE_IDS
 from lance_duck.wire.limits import OFFSET_MASK
 
 Addresses = NDArray[np.uint64]
 
 _HIGH = np.uint64(32)
 _LOW = np.uint64(OFFSET_MASK)
-_SMALL = 1 << 20
 
 
 class Slots:
@@ -33,7 +33,7 @@ class Slots:
         self._ids = fragment_ids.astype(np.uint64)
         self._starts = np.append(self.starts, 0)
         self._sizes = np.append(sizes, 0).astype(np.int64)
-        self._table = self._of_each_id() if len(self._ids) and int(self._ids[-1]) < _SMALL else None
+        self._table = self._of_each_id() if len(self._ids) and int(self._ids[-1]) < TABLE_IDS else None
 
     def find(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Return, for each row, its position, whether it has one, and whether its fragment is one of these.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
+from lance_duck.rows.costs import SEGMENT_CUTS, WIDE_GAP
 from lance_duck.rows.segment import ArraySegment, Ids, Range, U64Segment
 from lance_duck.wire.pb import rowids_pb2
-
-_WIDE_GAP: Final = 1024
-_MOST_CUTS: Final = 256
 
 
 def cut_ids(ids: Ids) -> list[U64Segment]:
@@ -20,11 +16,11 @@ def cut_ids(ids: Ids) -> list[U64Segment]:
     if int(ids[-1]) - int(ids[0]) == len(ids) - 1 and _ascends(ids):
         return [Range(int(ids[0]), len(ids))]
     down = np.flatnonzero(ids[1:] <= ids[:-1]) + 1
-    if len(down) > _MOST_CUTS:
+    if len(down) > SEGMENT_CUTS:
         return [ArraySegment(ids, ascending=False)]
-    far = np.flatnonzero(ids[1:] - ids[:-1] > np.uint64(_WIDE_GAP)) + 1
+    far = np.flatnonzero(ids[1:] - ids[:-1] > np.uint64(WIDE_GAP)) + 1
     cuts = np.union1d(down, far)
-    if len(cuts) > _MOST_CUTS:
+    if len(cuts) > SEGMENT_CUTS:
         cuts = down
     return [_of_ascending(piece) for piece in np.split(ids, cuts)]
 

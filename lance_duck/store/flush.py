@@ -11,12 +11,10 @@ import itertools
 import os
 import threading
 from collections.abc import Sequence
-from typing import Final
 
 from lance_duck.forks import Lock
+from lance_duck.store.costs import FLUSHES_AT_ONCE, SAFE_DIRECTORIES
 
-_MOST_KNOWN: Final = 65_536
-_MOST_AT_ONCE: Final = 16
 _CAN_FLUSH_DIRECTORIES = os.name == "posix"
 
 
@@ -43,7 +41,7 @@ class Unflushed:
         named = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
         _flush_all(files, {*noted, *map(os.path.dirname, named)})
         with self._lock:  # only now: another thread that commits meanwhile must find them, too
-            if len(self._safe) > _MOST_KNOWN:
+            if len(self._safe) > SAFE_DIRECTORIES:
                 self._safe.clear()
             self._safe.update(named)
             for directory, ticket in noted.items():
@@ -74,7 +72,7 @@ def _flush_all(files: Sequence[str], directories: set[str]) -> None:
         except BaseException as error:
             failed.append(error)
 
-    shares = [share for at in range(_MOST_AT_ONCE) if (share := work[at::_MOST_AT_ONCE])]
+    shares = [share for at in range(FLUSHES_AT_ONCE) if (share := work[at::FLUSHES_AT_ONCE])]
     threads = [threading.Thread(target=run, args=(share,)) for share in shares[1:]]
     for thread in threads:
         thread.start()

@@ -13,14 +13,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, StoreError
 from lance_duck.store.base import temporary_name
+from lance_duck.store.costs import BUFFER_BYTES
 from lance_duck.store.flush import unflushed
 from lance_duck.store.sink import Buffer, Sink
-
-BUFFERED: Final = 1 << 20
 
 _TRIES = 1000
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -125,7 +124,7 @@ def put_if_absent(
 def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
     """Write what is left of an open file to a place. Raises StoreError."""
     with LocalSink(place, fsync=fsync) as sink:
-        shutil.copyfileobj(source, _Writer(sink), BUFFERED)
+        shutil.copyfileobj(source, _Writer(sink), BUFFER_BYTES)
 
 
 def delete(place: str, root: str, *, fsync: bool = True) -> None:
@@ -173,7 +172,7 @@ def _begin(place: str) -> tuple[str, BinaryIO]:
     for _ in range(_TRIES):
         temporary = temporary_name(place)
         try:
-            return temporary, open(temporary, "xb", buffering=BUFFERED)
+            return temporary, open(temporary, "xb", buffering=BUFFER_BYTES)
         except FileNotFoundError:  # the directory: not there yet, or deleted this moment because it was empty
             _make_directories(os.path.dirname(place))
         except FileExistsError:

@@ -25,6 +25,7 @@ import numpy as np
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.forks import Lock
 from lance_duck.store.base import check_range
+from lance_duck.store.costs import OPEN_FILES, RESIDENT_BYTES
 from lance_duck.store.request import Bytes, ByteSource
 
 try:
@@ -32,9 +33,7 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-RESIDENT_BUDGET = 64 << 20
 
-_MOST_FILES = 65_536
 _CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap.mmap, "madvise")
 _CAN_PLAN = hasattr(mmap, "MADV_RANDOM") and hasattr(mmap, "MADV_WILLNEED")
 _EMPTY = np.empty(0, np.uint8)
@@ -137,7 +136,7 @@ class Residency:
             self.total -= self._touched.pop(self._dead.popleft(), (None, 0))[1]
 
 
-residency = Residency(RESIDENT_BUDGET)
+residency = Residency(RESIDENT_BYTES)
 
 
 def look(source: ByteSource, offset: int, size: int, touched: int) -> Bytes:
@@ -183,7 +182,7 @@ def _raise_file_limit() -> bool:
     if resource is None:
         return False
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = min(hard, _MOST_FILES) if hard != resource.RLIM_INFINITY else _MOST_FILES
+    limit = min(hard, OPEN_FILES) if hard != resource.RLIM_INFINITY else OPEN_FILES
     if soft >= limit:
         return False
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

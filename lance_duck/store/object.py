@@ -1,7 +1,7 @@
 """Objects of S3, Google Cloud Storage, Azure, web servers, and the memory of this process.
 
-Ranges less than `COALESCE` bytes apart become one request, and requests run at once; the library retries what a service
-refuses for a moment. Tables under one bucket and the same options share one client.
+Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run at once; the library retries what a
+service refuses for a moment. Tables under one bucket and the same options share one client.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import obstore
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
+from lance_duck.store.costs import COALESCED_GAP
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.object_sink import ObjectSink
 from lance_duck.store.request import Bytes
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
 
-COALESCE = 256 << 10
 MOST_IN_ONE_DELETE = 1000
 LARGEST_COPY = 4 << 30
 
@@ -52,7 +52,9 @@ class ObjectFile:
 
     def _fetch(self, starts: list[int], lengths: list[int]) -> list[Bytes]:
         def fetch() -> list[Any]:
-            return list(obstore.get_ranges(self._client, self._key, starts=starts, lengths=lengths, coalesce=COALESCE))
+            return list(
+                obstore.get_ranges(self._client, self._key, starts=starts, lengths=lengths, coalesce=COALESCED_GAP)
+            )
 
         try:
             pieces = [np.frombuffer(data, np.uint8) for data in call(self.path, fetch)]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import obstore
 
 from lance_duck.store.client import call
+from lance_duck.store.costs import PART_BYTES, PARTS_AT_ONCE
 from lance_duck.store.sink import Sink
-
-PART: Final = 10 << 20  # services allow 10,000 parts: 97 GiB
-PARTS_AT_ONCE: Final = 4
 
 
 class ObjectSink(Sink):
@@ -25,12 +23,12 @@ class ObjectSink(Sink):
     def __init__(self, client: Any, key: str, path: str) -> None:
         super().__init__(path)
         self._upload = call(
-            path, lambda: obstore.open_writer(client, key, buffer_size=PART, max_concurrency=PARTS_AT_ONCE)
+            path, lambda: obstore.open_writer(client, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE)
         )
 
     def _write(self, data: memoryview) -> None:
-        for at in range(0, len(data), PART):  # the library takes in what it is given before it waits for room
-            piece = data[at : at + PART]
+        for at in range(0, len(data), PART_BYTES):  # the library takes in what it is given before it waits for room
+            piece = data[at : at + PART_BYTES]
             call(self.path, lambda piece=piece: self._upload.write(piece))  # type: ignore[misc]
 
     def _close(self) -> None:

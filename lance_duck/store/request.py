@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.forks import Lock
+from lance_duck.store.costs import REQUESTS_AT_ONCE
 
 Bytes = NDArray[np.uint8]
 T = TypeVar("T")
-
-MOST_AT_ONCE: Final = 16
 
 
 class ByteSource(Protocol):
@@ -130,7 +129,7 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
             pieces[i] = data
 
     if len(groups) > 1 and any(ranges[places[0]].source.remote for places in groups):
-        with ThreadPoolExecutor(min(len(groups), MOST_AT_ONCE), thread_name_prefix="lance_duck-fetch") as pool:
+        with ThreadPoolExecutor(min(len(groups), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-fetch") as pool:
             for _ in pool.map(read, groups):
                 pass
     else:

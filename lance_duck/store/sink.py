@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from lance_duck.errors import InternalError
+from lance_duck.store.costs import COPY_BYTES
 from lance_duck.store.request import ByteSource
 
 Buffer: TypeAlias = Any  # whatever memoryview() takes: bytes, numpy arrays, pyarrow buffers; contiguous
-
-COPIED_AT_ONCE: Final = 8 << 20
 
 
 class Sink(ABC):
@@ -84,6 +83,6 @@ class Sink(ABC):
 def copy_bytes(source: ByteSource, sink: Sink) -> None:
     """Write all of a source to a sink and close it; the sink is aborted on failure."""
     with sink:
-        for at in range(0, source.size, COPIED_AT_ONCE):
-            for piece in source.read([(at, min(COPIED_AT_ONCE, source.size - at))]):
+        for at in range(0, source.size, COPY_BYTES):
+            for piece in source.read([(at, min(COPY_BYTES, source.size - at))]):
                 sink.write(piece)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.blobs.places import BlobPlace
+from lance_duck.file.costs import BLOB_BUFFER_BYTES
 from lance_duck.store.request import ByteRange
-
-BUFFER_SIZE: Final = 512 * 1024
-"""Bytes that a reader who goes on reading gets ahead."""
 
 
 @checked_calls
@@ -31,7 +29,7 @@ class BlobFile(io.BufferedIOBase):
         NotFoundError: Likewise, when its file is missing.
     """
 
-    def __init__(self, place: BlobPlace, buffer_size: int = BUFFER_SIZE) -> None:
+    def __init__(self, place: BlobPlace, buffer_size: int = BLOB_BUFFER_BYTES) -> None:
         super().__init__()
         self._place = place
         self._buffer_size = check_buffer_size(buffer_size)

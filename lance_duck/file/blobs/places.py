@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.join import joined
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.file.costs import OPEN_BLOB_FILES
 from lance_duck.file.reader import LanceFile
 from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import ByteRange, ByteSource, Request
@@ -34,8 +35,6 @@ PACKED: Final = 1
 DEDICATED: Final = 2
 EXTERNAL: Final = 3
 MANAGED: Final = 4
-
-_MOST_OPEN: Final = 64
 
 
 class BlobLocation(Protocol):
@@ -141,7 +140,7 @@ def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
     while at < len(places):
         extents: list[ByteRange | None] = []
         opened: set[int] = set()
-        while at < len(places) and len(opened) < _MOST_OPEN:
+        while at < len(places) and len(opened) < OPEN_BLOB_FILES:
             place = places[at]
             extents.append(None if place is None else place.extent())
             if (extent := extents[-1]) is not None:

@@ -16,6 +16,7 @@ from lance_duck.encoding.arrow.blocks import validity_buffer
 from lance_duck.encoding.write.blocks import valid_flags
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.blobs.places import DEDICATED, EXTERNAL, INLINE, PACKED
+from lance_duck.file.costs import BLOB_COPY_BYTES
 from lance_duck.file.write.blob_options import BlobOptions, Thresholds
 from lance_duck.file.write.contract import Space
 from lance_duck.kernels.memory import Bytes
@@ -24,7 +25,6 @@ from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN, Field
 
 Places = NDArray[np.uint64]
 
-_CHUNK: Final = 8 << 20
 _NUM_MEMBERS: Final = 4
 _NONE: Final = np.empty(0, np.uint8)
 
@@ -233,8 +233,8 @@ class BlobWriter:
             columns.positions[row], columns.sizes[row] = self._space.append(data) if size else 0, size
             return
         sink = self._begin(size, row, columns)
-        for start in range(position, position + size, _CHUNK):
-            sink.write(source.read([(start, min(_CHUNK, position + size - start))])[0])
+        for start in range(position, position + size, BLOB_COPY_BYTES):
+            sink.write(source.read([(start, min(BLOB_COPY_BYTES, position + size - start))])[0])
         self._end(sink)
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.encoding.write.shred import Outline, unfold_fixed, unfold_items, unfold_list
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, Space, num_bytes
+from lance_duck.file.costs import PAGE_BYTES, SLICE_BYTES
+from lance_duck.file.write.contract import ColumnWriter, Pages, Space, num_bytes
 from lance_duck.file.write.leaf import Layer, LeafWriter
 from lance_duck.wire.schema import Field
-
-SLICE_BYTES: Final = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)

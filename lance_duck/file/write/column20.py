@@ -15,9 +15,10 @@ from lance_duck.encoding.v20.write.binary import Compression
 from lance_duck.encoding.v20.write.buffers import BuffersOut, valid_bytes
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import UnsupportedError
+from lance_duck.file.costs import PAGE_BYTES
 from lance_duck.file.physical import is_whole
 from lance_duck.file.write.blobs import PlainBlobWriter
-from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, Space
+from lance_duck.file.write.contract import ColumnWriter, Pages, Space
 from lance_duck.file.write.paging import Paging
 from lance_duck.wire.pb import encodings20_pb2 as pb
 from lance_duck.wire.schema import BLOB_V1_SCAN, Field

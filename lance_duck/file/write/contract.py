@@ -9,18 +9,9 @@ import pyarrow as pa
 
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InvalidInputError
+from lance_duck.file.costs import MAX_PAGE_BYTES, PAGE_BYTES
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.store import Buffer, Sink
-
-PAGE_BYTES = 8 << 20
-"""Bytes of values after which a page is cut, unless asked otherwise."""
-
-MAX_PAGE_BYTES = 32 << 20
-"""Most bytes of values of a page, unless asked otherwise."""
-
-GROWN_PAGE_BYTES = 64 << 20
-"""Most bytes of texts of a page, when pages are not asked to be smaller and a dictionary of them pays the longer, the
-more there are: long ones that come again far apart."""
 
 Deferred = Callable[[], Sequence[EncodedPage]]
 """Encodes rows that are already set apart, in any thread: one page, or a few."""

@@ -19,8 +19,9 @@ from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.encoding.write.shred import Outline, unfold_items
 from lance_duck.errors import UnsupportedError
+from lance_duck.file.costs import GROWN_PAGE_BYTES, PAGE_BYTES
 from lance_duck.file.write.blobs import open_blobs
-from lance_duck.file.write.contract import GROWN_PAGE_BYTES, PAGE_BYTES, Deferred, Space
+from lance_duck.file.write.contract import Deferred, Space
 from lance_duck.file.write.dictionary_pages import come_again
 from lance_duck.file.write.pending_rows import PendingRows, join
 from lance_duck.file.write.stored import stored_array, stored_type

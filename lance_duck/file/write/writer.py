@@ -20,9 +20,10 @@ import pyarrow as pa
 
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
+from lance_duck.file.costs import BYTES_AHEAD, PAGE_BYTES, ROUND_BYTES
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.write.blob_options import BlobOptions
-from lance_duck.file.write.contract import PAGE_BYTES, ColumnWriter, Pages, num_bytes
+from lance_duck.file.write.contract import ColumnWriter, Pages, num_bytes
 from lance_duck.file.write.encoder_pool import Encoded, Lane, Lanes, all_done
 from lance_duck.file.write.open_column import open_column_writer
 from lance_duck.file.write.tail import ColumnTail, Contents, write_tail
@@ -33,8 +34,6 @@ from lance_duck.wire.schema import Schema
 ALIGNMENT: Final = 64
 VERSIONS: Final = MappingProxyType({"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2)})
 
-_ROUND_BYTES: Final = 4 << 20
-_BYTES_AHEAD: Final = 32 << 20
 _ZEROS: Final = bytes(ALIGNMENT)
 _PROCESSORS: Final = cpu_count() or 1
 
@@ -149,11 +148,11 @@ class FileWriter:
         self._num_rows += batch.num_rows
         size = num_bytes(batch)
         self._new_bytes += size
-        rows = max(1, batch.num_rows * _ROUND_BYTES // max(size, _ROUND_BYTES))
+        rows = max(1, batch.num_rows * ROUND_BYTES // max(size, ROUND_BYTES))
         for start in range(0, batch.num_rows, rows):
             self._pending.append(batch.slice(start, rows))
             self._pending_bytes += size * min(rows, batch.num_rows - start) // batch.num_rows
-            if self._pending_bytes >= _ROUND_BYTES:
+            if self._pending_bytes >= ROUND_BYTES:
                 self._encode()
 
     def add_schema_metadata(self, key: str, value: str) -> None:
@@ -206,7 +205,7 @@ class FileWriter:
         batches, size = self._pending, self._pending_bytes
         self._pending, self._pending_bytes = [], 0
         works = [partial(_feed, c.writer, [b.column(i) for b in batches], last) for i, c in enumerate(self._columns)]
-        if self._threads < 2 or (self._lanes is None and size < _ROUND_BYTES):
+        if self._threads < 2 or (self._lanes is None and size < ROUND_BYTES):
             for column, work in zip(self._columns, works, strict=True):
                 for index, page in work():
                     self._put(column, index, (page,) if isinstance(page, EncodedPage) else page())
@@ -214,7 +213,7 @@ class FileWriter:
         lanes = self._lanes = self._lanes or Lanes(self._threads)
         encoded = [lanes.submit(c.lane, work) for c, work in zip(self._columns, works, strict=True)]
         self._rounds.append(_Round(size, encoded))
-        while sum(r.size for r in self._rounds) > _BYTES_AHEAD or (self._rounds and all_done(self._rounds[0].encoded)):
+        while sum(r.size for r in self._rounds) > BYTES_AHEAD or (self._rounds and all_done(self._rounds[0].encoded)):
             self._collect()
 
     def _collect(self) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from lance_duck.arguments import checked_calls
-from lance_duck.file.blobs.file import BUFFER_SIZE, BlobFile
+from lance_duck.file.blobs.file import BlobFile
+from lance_duck.file.costs import BLOB_BUFFER_BYTES
 from lance_duck.scan.blobs import reads
 from lance_duck.scan.table_scan import TableScan
 
@@ -32,7 +33,7 @@ class BlobReads:
         addresses: Any = None,
         indices: Any = None,
         *,
-        buffer_size: int = BUFFER_SIZE,
+        buffer_size: int = BLOB_BUFFER_BYTES,
     ) -> list[BlobFile | None]:
         """Return blobs of rows as files that are read when asked, in the order asked for; None for nulls.
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.file.blobs.file import BUFFER_SIZE, BlobFile, check_buffer_size, check_part
+from lance_duck.file.blobs.file import BlobFile, check_buffer_size, check_part
 from lance_duck.file.blobs.places import BlobPlace, blob_places, read_places
+from lance_duck.file.costs import BLOB_BUFFER_BYTES
 from lance_duck.file.reader import LanceFile
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, project
@@ -42,7 +43,9 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> Chose
     return given[0]
 
 
-def take_blobs(table: TableScan, column: str, chosen: Chosen, buffer_size: int = BUFFER_SIZE) -> list[BlobFile | None]:
+def take_blobs(
+    table: TableScan, column: str, chosen: Chosen, buffer_size: int = BLOB_BUFFER_BYTES
+) -> list[BlobFile | None]:
     """Return blobs of rows as files, in the order asked for; None for nulls.
 
     Raises:

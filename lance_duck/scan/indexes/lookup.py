@@ -17,7 +17,7 @@ from lance_duck.scan.indexes.named_rows import has_order, rows_named
 from lance_duck.scan.indexes.plan import AllOf, AnyOf, ByName, IndexLeaf, IndexPlan, Open
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
-from lance_duck.store.request import MOST_AT_ONCE
+from lance_duck.store.costs import REQUESTS_AT_ONCE
 
 FEW_ROWS: Final = 256
 """So few rows are looked at rather than asked of further indexes."""
@@ -157,7 +157,7 @@ class IndexRows:
             for segment, mine in pairs:
                 yield self._segment(segment, leaf, mine, answered)
             return
-        with ThreadPoolExecutor(min(len(pairs), MOST_AT_ONCE), thread_name_prefix="lance_duck-index") as pool:
+        with ThreadPoolExecutor(min(len(pairs), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-index") as pool:
             yield from pool.map(lambda pair: self._segment(pair[0], leaf, pair[1], answered), pairs)
 
     def _segment(self, segment: Segment, leaf: IndexLeaf, mine: frozenset[int], answered: Answered) -> RowBounds:

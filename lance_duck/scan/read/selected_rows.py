@@ -21,7 +21,8 @@ from lance_duck.scan.read.assemble import assemble
 from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
 from lance_duck.scan.read.morsel import read_rows
 from lance_duck.store import local_path
-from lance_duck.store.request import MOST_AT_ONCE, gather, run
+from lance_duck.store.costs import REQUESTS_AT_ONCE
+from lance_duck.store.request import gather, run
 
 _FEW: Final = 64
 
@@ -94,7 +95,7 @@ def _prepared(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[Share]:
     """Return the shares with living rows only; where a file costs a round trip to open, many are opened at once."""
     if len(shares) > 1 and local_path(uri) is None:
         wanted = (*plan.first_reads, *plan.later_reads)
-        with ThreadPoolExecutor(min(len(shares), MOST_AT_ONCE), thread_name_prefix="lance_duck-open") as pool:
+        with ThreadPoolExecutor(min(len(shares), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-open") as pool:
             list(pool.map(lambda share: (share.reader.deletions, share.reader.open(wanted)), shares))
     return [living for share in shares if len((living := share.living()).offsets)]
 

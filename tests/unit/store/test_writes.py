@@ -27,7 +27,7 @@ from lance_duck.errors import (
 )
 from lance_duck.store import Store, copy_bytes, is_temporary, local_write, open_store
 from lance_duck.store.base import temporary_name
-from lance_duck.store.object_sink import PART
+from lance_duck.store.costs import PART_BYTES
 
 
 @pytest.fixture(params=["local", "unflushed", "memory", "s3"])
@@ -72,7 +72,7 @@ def test_an_empty_file_can_be_written(store: Store) -> None:
 
 
 def test_a_file_in_several_parts_arrives_whole(store: Store) -> None:
-    data = np.random.default_rng(0).integers(0, 256, 2 * PART + 7, np.uint8)
+    data = np.random.default_rng(0).integers(0, 256, 2 * PART_BYTES + 7, np.uint8)
     with store.create("big") as sink:
         sink.write(data[:5])
         sink.write(data[5:])
@@ -81,7 +81,7 @@ def test_a_file_in_several_parts_arrives_whole(store: Store) -> None:
     assert store.get("copies/big") == data.tobytes()
 
 
-@pytest.mark.parametrize("size", [10, PART + 1])
+@pytest.mark.parametrize("size", [10, PART_BYTES + 1])
 def test_an_aborted_file_leaves_nothing(store: Store, size: int) -> None:
     store.put("a", b"old")
     sink = store.create("a")

@@ -18,7 +18,8 @@ from lance_duck.arrow.types import has_wide_offsets
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.v20.write.buffers import BuffersOut, flat, no_nulls, uint64s, valid_bytes, value_bytes
-from lance_duck.encoding.write.codecs.texts import LEAST_BYTES, text_bytes, text_codec
+from lance_duck.encoding.write.codecs.texts import text_bytes, text_codec
+from lance_duck.encoding.write.costs import DICTIONARY_VALUES, SYMBOL_BYTES
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings20_pb2 as pb
@@ -27,7 +28,6 @@ MOST_ITEMS: Final = 255
 """Distinct texts of a dictionary, whose indices have 8 bits."""
 
 _SAMPLE: Final = 4096
-_FEWEST: Final = 100
 _CODECS: Final = {"zstd": ("zstd", "<u8"), "lz4": ("lz4_raw", "<u4")}
 _FSST: Final = EncodingOptions(compression="fsst")
 _NONE: Final = np.empty(0, np.uint8)
@@ -87,7 +87,7 @@ def encode_values(
         compression: Of the bytes.
     """
     if compression.scheme == "fsst":
-        codec = text_codec(block, _FSST) if text_bytes(block) >= LEAST_BYTES else None
+        codec = text_codec(block, _FSST) if text_bytes(block) >= SYMBOL_BYTES else None
         if isinstance(codec, Fsst):
             codes = encode_values(codec.replace(block), valid, buffers, Compression())
             table = codec.to_proto().fsst.symbol_table
@@ -116,7 +116,7 @@ def _values(array: pa.Array) -> VariableWidth:
 
 def _few_distinct(array: pa.Array) -> pa.DictionaryArray | None:
     """Return the array as a dictionary, when it has few enough distinct values for that to be smaller."""
-    if len(array) < _FEWEST or pc.count_distinct(array.slice(0, _SAMPLE)).as_py() > MOST_ITEMS:
+    if len(array) < DICTIONARY_VALUES or pc.count_distinct(array.slice(0, _SAMPLE)).as_py() > MOST_ITEMS:
         return None
     dictionary = pc.dictionary_encode(array)
     if not 0 < len(dictionary.dictionary) <= MOST_ITEMS or len(dictionary.dictionary) * 2 > len(array):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,11 @@ from lance_duck.encoding.codecs.variable import Variable
 from lance_duck.encoding.compressed import DictionaryBuffer, MiniBlockValues
 from lance_duck.encoding.write.codecs.dictionary import find_dictionary
 from lance_duck.encoding.write.codecs.fixed_shapes import list_codec, struct_codec, value_bits, value_codec
-from lance_duck.encoding.write.codecs.general import SPLIT_BITS, codec_to_compress, compressed, is_compressed
+from lance_duck.encoding.write.codecs.general import codec_to_compress, compressed, is_compressed
 from lance_duck.encoding.write.codecs.levels import compress_levels
-from lance_duck.encoding.write.codecs.numbers import MAX_VALUES, even_counts, look_at, pick_numbers, plain_values
+from lance_duck.encoding.write.codecs.numbers import even_counts, look_at, pick_numbers, plain_values
 from lance_duck.encoding.write.codecs.texts import text_bytes, text_codec, text_counts, text_share
+from lance_duck.encoding.write.costs import CHUNK_VALUES, DICTIONARY_TEXTS, SPLIT_BITS, WORTH
 from lance_duck.encoding.write.options import CHUNK_BYTES, EncodingOptions
 from lance_duck.errors import UnsupportedError
 from lance_duck.kernels.memory import Bytes
@@ -30,10 +31,6 @@ from lance_duck.kernels.numbers.bitpacking import BLOCK
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 __all__ = ["as_dictionary", "compress_block", "compress_levels", "compress_mini_block", "compress_values"]
-
-FEW: Final = 0.3
-"""Part of the size of texts below which a dictionary is smaller than any symbols make them."""
-WORTH: Final = 0.95
 
 
 def as_dictionary(block: Block, choice: EncodingOptions) -> Block:
@@ -51,7 +48,7 @@ def as_dictionary(block: Block, choice: EncodingOptions) -> Block:
     return block
 
 
-def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int = MAX_VALUES) -> MiniBlockValues:
+def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int = CHUNK_VALUES) -> MiniBlockValues:
     """Cut values into chunks, and compresses them.
 
     Args:
@@ -126,7 +123,7 @@ def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dicti
     if result is None:
         return None
     dictionary, size = result
-    if size > FEW * plain:
+    if size > DICTIONARY_TEXTS * plain:
         coded = text_share(texts, choice) * text_bytes(texts) + offsets
         return dictionary if size <= coded * choice.dict_size_ratio else None
     return dictionary

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import exp, log2
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow.take import slice_block, take
 from lance_duck.encoding.block import Block, Dictionary, FixedWidth, VariableWidth
+from lance_duck.encoding.write.costs import (
+    DICTIONARY_DIVISOR,
+    DICTIONARY_ITEMS,
+    DICTIONARY_NEW,
+    DICTIONARY_PIECES,
+    DICTIONARY_SAMPLE,
+    DICTIONARY_SHRUNK,
+    DICTIONARY_SURE,
+    DICTIONARY_VALUES,
+)
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.texts.dictionary_encode import number_fixed, number_variable
-
-LEAST_VALUES: Final = 100
-MOST_ITEMS: Final = 1 << 16
-DIVISOR: Final = 2
-PIECES: Final = 64
-SAMPLE: Final = PIECES * PIECES
-SURE: Final = 1.25
-"""How many times more distinct values there may be than a sample lets expect."""
-NEW: Final = 0.97
-"""Part of a sample's values that are distinct from which on a dictionary is not tried."""
-SHRUNK: Final = 0.4
-"""Part of their size that compressed items may take, as long as nobody has tried."""
 
 
 def find_dictionary(
@@ -48,14 +46,14 @@ def find_dictionary(
     Returns:
         Them, and about how many bytes they take; None unless that is less, by the ratio that the choice asks for.
     """
-    most = min(block.count // max(1, choice.dict_divisor or DIVISOR), MOST_ITEMS)
-    if block.count < LEAST_VALUES or most < 1:
+    most = min(block.count // max(1, choice.dict_divisor or DICTIONARY_DIVISOR), DICTIONARY_ITEMS)
+    if block.count < DICTIONARY_VALUES or most < 1:
         return None
     budget = otherwise * choice.dict_size_ratio
     distinct = _estimate(block)
-    if distinct is None or distinct * SURE > most:
+    if distinct is None or distinct * DICTIONARY_SURE > most:
         return None
-    hoped = SHRUNK if compress is not None else 1.0
+    hoped = DICTIONARY_SHRUNK if compress is not None else 1.0
     if _places_bytes(block.count, distinct, runs) + distinct * _item_bytes(block) * hoped > budget:
         return None
     dictionary = _number(block, most)
@@ -77,11 +75,11 @@ def expected_distinct(sample: VariableWidth) -> float | None:
 
 def sample_places(count: int) -> NDArray[np.int64] | None:
     """Return the places of a sample of so many values, pieces from all over; None if the sample is all."""
-    if count <= SAMPLE:
+    if count <= DICTIONARY_SAMPLE:
         return None
-    bounds = np.linspace(0, count, PIECES + 1).astype(np.int64)
-    starts = np.random.default_rng(0).integers(bounds[:-1], bounds[1:] - PIECES + 1)
-    return (starts[:, None] + np.arange(PIECES)).reshape(-1)
+    bounds = np.linspace(0, count, DICTIONARY_PIECES + 1).astype(np.int64)
+    starts = np.random.default_rng(0).integers(bounds[:-1], bounds[1:] - DICTIONARY_PIECES + 1)
+    return (starts[:, None] + np.arange(DICTIONARY_PIECES)).reshape(-1)
 
 
 def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
@@ -117,14 +115,14 @@ def _estimate(block: FixedWidth | VariableWidth) -> float | None:
     places = sample_places(block.count)
     if places is None:
         return 1.0
-    dictionary = _number(take(block, places), SAMPLE)
+    dictionary = _number(take(block, places), DICTIONARY_SAMPLE)
     assert dictionary is not None
-    return _distinct(len(dictionary[1]), SAMPLE)
+    return _distinct(len(dictionary[1]), DICTIONARY_SAMPLE)
 
 
 def _distinct(sample_distinct: int, sample: int) -> float | None:
     """Estimate the number of distinct values from those in a sample; None if nearly all differ."""
-    if sample_distinct > sample * NEW:
+    if sample_distinct > sample * DICTIONARY_NEW:
         return None
     low, high = float(sample_distinct), float(sample_distinct) * 64
     while high - low > 1:

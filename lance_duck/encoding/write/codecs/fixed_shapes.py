@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from lance_duck.encoding.block import Block, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
@@ -15,15 +13,9 @@ from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.general import General
 from lance_duck.encoding.codecs.variable import Variable
 from lance_duck.encoding.write.codecs.texts import text_bytes, text_codec
+from lance_duck.encoding.write.costs import ALONE_BYTES, ALONE_TRIED, ALONE_TRIED_BYTES, WORTH
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.errors import UnsupportedError
-
-LARGE_VALUE: Final = 32 * 1024
-"""Bytes of the longest value beyond which each is compressed by itself."""
-TRIED: Final = 16
-"""Values of which the beginnings tell whether compression helps."""
-TRIED_BYTES: Final = 8 * 1024
-WORTH: Final = 0.95
 
 
 def value_codec(block: Block, choice: EncodingOptions) -> Codec:
@@ -101,7 +93,7 @@ def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
     if choice.compression in ("zstd", "lz4"):
         # Nulls have no bytes, and pylance takes that for a broken LZ4 block.
         return General("zstd", plain, choice.level)
-    if choice.compression is None and values.count and int(np.diff(values.offsets).max()) > LARGE_VALUE:
+    if choice.compression is None and values.count and int(np.diff(values.offsets).max()) > ALONE_BYTES:
         zstd = General("zstd", plain, choice.level)
         sample = _beginnings(values)
         shrinks = len(zstd.encode_values(sample).data) < WORTH * text_bytes(sample)
@@ -111,8 +103,8 @@ def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
 
 def _beginnings(values: VariableWidth) -> VariableWidth:
     """Return the first bytes of some values, from all over the block."""
-    positions = np.unique(np.linspace(0, values.count - 1, TRIED).astype(np.int64))
+    positions = np.unique(np.linspace(0, values.count - 1, ALONE_TRIED).astype(np.int64))
     starts, ends = values.offsets[positions].tolist(), values.offsets[positions + 1].tolist()
-    parts = [values.data[a : min(b, a + TRIED_BYTES)] for a, b in zip(starts, ends, strict=True)]
+    parts = [values.data[a : min(b, a + ALONE_TRIED_BYTES)] for a, b in zip(starts, ends, strict=True)]
     offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return VariableWidth(offsets, np.concatenate(parts))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,15 +13,8 @@ from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.general import General
 from lance_duck.encoding.compressed import ChunkBuffer, MiniBlockValues
 from lance_duck.encoding.write.codecs.numbers import even_counts, plain_values
+from lance_duck.encoding.write.costs import COMPRESSED_BYTES, SPLIT_PIECE, SPLIT_PIECES
 from lance_duck.encoding.write.options import EncodingOptions
-
-LEAST_COMPRESSED: Final = 4096
-"""Bytes of a page from which on general compression is tried."""
-SPLIT_BITS: Final = (32, 64)
-"""Bits of numbers whose bytes may be set apart before general compression."""
-PIECES: Final = 3
-PIECE: Final = 4096
-"""Values of a piece of a sample."""
 
 Picked = tuple[Codec, NDArray[np.int64]]
 """A codec, and the values of each chunk."""
@@ -58,7 +49,7 @@ def compressed(
     """Return the buffers, with general compression when the field asks for it and it makes them smaller."""
     plain = MiniBlockValues(codec.to_proto(), counts, buffers)
     size = len(buffers[0][0])
-    if not is_compressed(choice) or size < LEAST_COMPRESSED:
+    if not is_compressed(choice) or size < COMPRESSED_BYTES:
         return plain
     assert choice.compression is not None
     general = General(choice.compression, codec, choice.level if choice.compression == "zstd" else None)
@@ -68,8 +59,8 @@ def compressed(
 
 def _pieces(block: FixedWidth) -> list[FixedWidth]:
     """Return the values from all over the block."""
-    if block.count <= PIECES * PIECE:
+    if block.count <= SPLIT_PIECES * SPLIT_PIECE:
         return [block]
-    starts = np.linspace(0, block.count - PIECE, PIECES).astype(np.int64).tolist()
-    parts = [slice_block(block, start, start + PIECE) for start in starts]
+    starts = np.linspace(0, block.count - SPLIT_PIECE, SPLIT_PIECES).astype(np.int64).tolist()
+    parts = [slice_block(block, start, start + SPLIT_PIECE) for start in starts]
     return [part for part in parts if isinstance(part, FixedWidth)]

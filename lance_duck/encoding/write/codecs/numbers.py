@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +13,10 @@ from lance_duck.encoding.codec_checks import WORDS, words_of
 from lance_duck.encoding.codecs.bitpacking import InlineBitpacking
 from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.rle import MAX_RUN, Rle
+from lance_duck.encoding.write.costs import CHUNK_VALUES, WORTH
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.numbers.bitpacking import BLOCK
 from lance_duck.kernels.numbers.number_stats import look
-
-MAX_VALUES: Final = 4096
-"""Values of a chunk."""
-WORTH: Final = 0.95
-"""Part of the plain size that packed values may have: less is not worth the unpacking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ def pick_numbers(
     if stats is None or choice.compression == "none":
         return plain
     if _in_runs(stats, choice):
-        most = MAX_VALUES if block.bits <= choice.grammar.max_runs_bits else MAX_VALUES // 2
+        most = CHUNK_VALUES if block.bits <= choice.grammar.max_runs_bits else CHUNK_VALUES // 2
         return Rle(block.bits), even_counts(block.count, min(max_values, most))
     if max_values >= BLOCK and stats.packed < stats.plain * WORTH:
         return InlineBitpacking(block.bits), even_counts(block.count, BLOCK)
@@ -103,7 +98,7 @@ def even_counts(count: int, size: int) -> NDArray[np.int64]:
 def plain_values(bits: int, chunk_bytes: int) -> int:
     """Return the values of a chunk at so many bits each: a power of two that keeps to the chunk size."""
     fitting = max(2, (2 * chunk_bytes - 1) * 8 // bits)
-    return min(MAX_VALUES, 1 << (fitting.bit_length() - 1))
+    return min(CHUNK_VALUES, 1 << (fitting.bit_length() - 1))
 
 
 def _in_runs(stats: Look, choice: EncodingOptions) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,16 +9,10 @@ from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.codecs.fsst_train import SAMPLE, sample_values, train_on
 from lance_duck.encoding.codecs.variable import Variable
+from lance_duck.encoding.write.costs import SYMBOL_BYTES, SYMBOL_LENGTH, WORTH
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.texts.variable_encode import cut_variable
-
-LEAST_BYTES: Final = 32 * 1024
-"""Bytes of values from which on a symbol table is worth its own."""
-LEAST_LENGTH: Final = 5
-"""Bytes of the longest value, likewise."""
-WORTH: Final = 0.95
-"""Part of the plain size that values as codes may have."""
 
 
 def text_codec(values: VariableWidth, choice: EncodingOptions) -> Variable | Fsst:
@@ -28,9 +20,9 @@ def text_codec(values: VariableWidth, choice: EncodingOptions) -> Variable | Fss
     plain = Variable(values.offsets.itemsize * 8)
     size = text_bytes(values)
     is_fsst_set = choice.compression == "fsst"
-    if not is_fsst_set and (choice.compression or not choice.is_text or size < LEAST_BYTES):
+    if not is_fsst_set and (choice.compression or not choice.is_text or size < SYMBOL_BYTES):
         return plain
-    if not size or (not is_fsst_set and int(np.diff(values.offsets).max()) < LEAST_LENGTH):
+    if not size or (not is_fsst_set and int(np.diff(values.offsets).max()) < SYMBOL_LENGTH):
         return plain
     codec = Fsst.of_symbols(train_on(values), plain)
     saved = 1 - _share(codec, values)

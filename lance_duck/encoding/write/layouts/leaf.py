@@ -13,6 +13,7 @@ from lance_duck.encoding.arrow.take import look_up, slice_block
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.layouts.page import Levels
 from lance_duck.encoding.write.codecs.compress import as_dictionary
+from lance_duck.encoding.write.costs import ZIPPED_BYTES
 from lance_duck.encoding.write.layouts.constant import constant_value, encode_all_null, encode_constant
 from lance_duck.encoding.write.layouts.fullzip import encode_full_zip
 from lance_duck.encoding.write.layouts.levels import LeafShape, page_levels
@@ -21,8 +22,6 @@ from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.memory import Bytes
 
-LARGE_VALUE: Final = 256
-"""Bytes of an average value from which on values are zipped with their levels."""
 _FEW_LEVELS: Final = 0x7FFF
 
 
@@ -119,7 +118,7 @@ def _is_large(block: Block, choice: EncodingOptions) -> bool:
         return False
     if choice.structural in ("miniblock", "fullzip"):
         return choice.structural == "fullzip"
-    return value_bits(block) >= 8 * LARGE_VALUE
+    return value_bits(block) >= 8 * ZIPPED_BYTES
 
 
 def value_bits(block: Block) -> int:

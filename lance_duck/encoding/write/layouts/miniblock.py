@@ -11,6 +11,7 @@ from lance_duck.encoding.block import Block
 from lance_duck.encoding.compressed import ChunkBuffer, MiniBlockValues
 from lance_duck.encoding.layouts.page import Levels
 from lance_duck.encoding.write.codecs.compress import compress_levels, compress_mini_block
+from lance_duck.encoding.write.costs import MINIBLOCK_VALUES
 from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, describe
 from lance_duck.encoding.write.layouts.rep_index import rep_index
 from lance_duck.encoding.write.options import EncodingOptions
@@ -23,7 +24,6 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 Int64s = NDArray[np.int64]
 MAX_LEVELS = 0xFFFF
 _MAX_SECTION = 0xFFFF
-_FEWEST_VALUES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def encode_mini_block(block: Block, levels: PageLevels, choice: EncodingOptions,
     most = _most_levels(ends)
     if most > MAX_LEVELS:
         fewer = int(values.counts.max()) * MAX_LEVELS // most // 2
-        if fewer < _FEWEST_VALUES:
+        if fewer < MINIBLOCK_VALUES:
             return None
         values = compress_mini_block(block, choice, 1 << (fewer.bit_length() - 1))
         ends = _level_ends(levels, values.counts)

@@ -11,9 +11,10 @@ from unit.file.memory_file import MemorySink, MemorySource
 from lance_duck.encoding.layouts.page import EncodingDescription
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InvalidInputError, StoreError, UnsupportedError
+from lance_duck.file.costs import MAX_PAGE_BYTES, PAGE_BYTES
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.file.write import writer as module
-from lance_duck.file.write.contract import MAX_PAGE_BYTES, PAGE_BYTES, page_bytes
+from lance_duck.file.write.contract import page_bytes
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.store.request import run
 from lance_duck.wire.schema import schema_from_proto
