@@ -15,7 +15,7 @@ from lance_duck.wire import flags
 from lance_duck.wire.limits import FRAGMENT_IDS
 from lance_duck.wire.pb import table_pb2
 
-_MOST_CUT_OUT = 1000
+_MOST_CUT_OUT = 1000  # fragments that are cut out one by one: each moves all that come after it
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
 
 

@@ -13,8 +13,8 @@ from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 
-_FEW = 1 << 16
-_WORTH = 4
+_FEW = 1 << 16  # stable row ids, from which on those of other fragments are left out before they are looked up
+_LISTED_SHARE = 4  # one row asked for, for so many rows, from which on a list of all says which are deleted
 
 
 def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
@@ -76,7 +76,7 @@ class Follower:
     ) -> NDArray[np.bool_]:
         """Return whether rows are not deleted, where they are covered."""
         self._asked += len(addresses)
-        if self._living is None and self._asked * _WORTH >= self._slots.total:
+        if self._living is None and self._asked * _LISTED_SHARE >= self._slots.total:
             self._living = self._all_living()
         if self._living is not None:  # many rows are looked up in a list of all of them
             return self._living[place]

@@ -20,9 +20,9 @@ from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest, read_manifest
 from lance_duck.wire.paths import ManifestName
 
-_PAGE = 1000
-_READERS = 16
-_TABLES_NAMED = 3
+_PAGE = 1000  # names that a listing brings at once, as services give them
+_READERS = 16  # threads that read manifests side by side
+_TABLES_NAMED = 3  # in a message
 
 
 def latest_version(store: Store) -> ManifestName:

@@ -472,7 +472,7 @@ def test_neighbours_are_right_along_a_life(
         # neighbours, and no index was ever outgrown.
         monkeypatch.setattr(search, "ALWAYS_COMPARED_ROWS", 0)
         monkeypatch.setattr(search, "COMPARED_SHARE", 10**9)
-        monkeypatch.setattr(graph_partition, "_WALK", 0)
+        monkeypatch.setattr(graph_partition, "WALK", 0)
         monkeypatch.setattr(build, "JOINED", 64)
         monkeypatch.setattr(imbalance, "LARGE", 40)
         monkeypatch.setattr(imbalance, "UNEVEN", 2)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import StoreError
 from lance_duck.file.write.contract import num_bytes
+from lance_duck.index.bitmap.costs import RUN_BYTES
 from lance_duck.index.bitmap.entries import BitmapEntries, cut, merged
 from lance_duck.index.bitmap.file import BITMAPS, FILE, KEYS
 from lance_duck.index.bitmap.values import entries_of
@@ -27,7 +28,6 @@ from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions
 
 _STATISTICS: Final = "lance:index_stats"
-_RUN_BYTES: Final = 256 << 20  # its bitmaps fit into one array then, whatever the values
 
 
 class SpilledRuns:
@@ -41,7 +41,7 @@ class SpilledRuns:
     def __init__(self, type_: pa.DataType, options: BuildOptions) -> None:
         self._type = type_
         self._limit = max(options.memory_limit // 4, 1)
-        self._run = min(self._limit, _RUN_BYTES)
+        self._run = min(self._limit, RUN_BYTES)
         self._progress = options.progress
         self._files = ExitStack()
         self._values: list[pa.Array] = []

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.index.bitmap.costs import ENTRIES_AT_ONCE, ENTRIES_BLOCK_BYTES
 from lance_duck.index.bitmap.keys import sortable, written_order
 from lance_duck.index.bitmap.row_maps import Names, grouped, map_bytes, maps_of
 from lance_duck.rows.row_maps import read_array_maps
@@ -23,8 +24,6 @@ from lance_duck.rows.row_set_bytes import read_row_address_map
 Follow = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
 
 _PIECE: Final = 1 << 22
-_BLOCK: Final = 1 << 14
-_BLOCK_BYTES: Final = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,8 @@ def cut(entries: BitmapEntries) -> Iterator[BitmapEntries]:
     _, begins = map_bytes(entries.maps)
     start = 0
     while start < len(entries):
-        full = int(np.searchsorted(begins, begins[start] + _BLOCK_BYTES, "right")) - 1
-        stop = max(start + 1, min(full, start + _BLOCK, len(entries)))
+        full = int(np.searchsorted(begins, begins[start] + ENTRIES_BLOCK_BYTES, "right")) - 1
+        stop = max(start + 1, min(full, start + ENTRIES_AT_ONCE, len(entries)))
         yield BitmapEntries(entries.keys[start:stop], entries.maps[start:stop])
         start = stop
 

@@ -17,6 +17,15 @@ import pyarrow as pa
 
 from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
+from lance_duck.index.bitmap.costs import (
+    BITMAP_BLOCK_BYTES,
+    BITMAP_BYTES,
+    BITMAPS_AT_ONCE,
+    COUNTED_BITMAPS,
+    FIRST_BITMAPS,
+    ROW_SET_BYTES,
+    SMALL_BITMAP,
+)
 from lance_duck.index.bitmap.entries import BitmapEntries
 from lance_duck.index.bitmap.keys import BitmapKeys, Places, written_order
 from lance_duck.index.bitmap.row_maps import map_bytes
@@ -28,14 +37,6 @@ from lance_duck.rows.row_set_bytes import read_row_address_map
 FILE: Final = "bitmap_page_lookup.lance"
 KEYS: Final = "keys"
 BITMAPS: Final = "bitmaps"
-
-_KEPT_BYTES: Final = 64 << 20
-_ROW_SET_BYTES: Final = 256  # what a set of rows has besides its values, about
-_FIRST_ROWS: Final = 64
-_FEW: Final = 4096
-_MOST_ROWS: Final = 1 << 18
-_BLOCK_BYTES: Final = 16 << 20
-_SMALL: Final = 512  # bytes of a bitmap, on average, below which many are read at once and none is kept
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class BitmapFile:
         self.metadata = self._file.metadata
         self.path = self._file.path
         self.keys = BitmapKeys(self._file.read([KEYS])[0])
-        self._row_sets: SizedCache[tuple[RowSet, int]] = SizedCache(_KEPT_BYTES, lambda entry: entry[1])
+        self._row_sets: SizedCache[tuple[RowSet, int]] = SizedCache(BITMAP_BYTES, lambda entry: entry[1])
         self._present: Present | None = None
 
     def rows(self, places: Places) -> RowSet:
@@ -123,7 +124,7 @@ class BitmapFile:
 
     def known(self, places: Places) -> int | None:
         """Return the number of rows of some keys at most, without reading anything; None where it is not known."""
-        if len(places) <= _FEW:
+        if len(places) <= COUNTED_BITMAPS:
             cached, missing = self._look(places)
             if not len(missing):
                 return sum(map(len, cached))
@@ -170,7 +171,7 @@ class BitmapFile:
 
     def _read(self, places: Places, *, sort: bool = False) -> Iterator[_BitmapBatch]:
         """Read bitmaps in that order, as many at once as are a block."""
-        start, step = 0, _FIRST_ROWS
+        start, step = 0, FIRST_BITMAPS
         while start < len(places):
             block = places[start : start + step]
             if sort:
@@ -181,19 +182,19 @@ class BitmapFile:
             part = _BitmapBatch(block, maps, self.path)
             yield part
             start += step
-            step = max(1, min(_MOST_ROWS, 4 * step, len(block) * _BLOCK_BYTES // max(part.size, 1)))
+            step = max(1, min(BITMAPS_AT_ONCE, 4 * step, len(block) * BITMAP_BLOCK_BYTES // max(part.size, 1)))
 
     def _each(self, part: _BitmapBatch) -> list[RowSet]:
         bitmaps = []
         for place, data in zip(part.places.tolist(), part.maps, strict=True):
             rows = read_row_address_map(data.as_py(), self.path)
-            self._row_sets.put(place, (rows, len(data.as_py()) + _ROW_SET_BYTES))
+            self._row_sets.put(place, (rows, len(data.as_py()) + ROW_SET_BYTES))
             bitmaps.append(rows)
         return bitmaps
 
     def _sets(self, part: _BitmapBatch) -> tuple[list[RowSet], int]:
         """Return the rows of bitmaps, in sets of one or more of them, and their number with repetitions."""
-        if len(part) == 1 or part.size >= _SMALL * len(part):
+        if len(part) == 1 or part.size >= SMALL_BITMAP * len(part):
             sets = self._each(part)
             return sets, sum(map(len, sets))
         good, _, rows = read_array_maps(*map_bytes(part.maps))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from lance_duck.index.bitmap.costs import BINARY_SEARCH_KEYS
 from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
 
 Places: TypeAlias = NDArray[np.int64]
-
-_MANY: Final = 256
 
 
 def can_be_key(type_: pa.DataType) -> bool:
@@ -125,7 +124,7 @@ class BitmapKeys:
         return slice(start, max(start, stop))
 
     def _among(self, values: NDArray[Any] | pa.Array) -> NDArray[np.intp]:
-        if isinstance(self._values, pa.Array) and len(values) > _MANY:
+        if isinstance(self._values, pa.Array) and len(values) > BINARY_SEARCH_KEYS:
             return np.flatnonzero(pc.is_in(self._values, value_set=values).to_numpy(zero_copy_only=False))
         low, high = self._bounds(values)
         is_present = low < high

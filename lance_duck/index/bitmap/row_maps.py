@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.index.bitmap.costs import MAP_ROWS_AT_ONCE, MAPS_AT_ONCE
 from lance_duck.rows.row_maps import LARGEST, array_maps
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import row_address_map
@@ -16,8 +17,6 @@ from lance_duck.rows.row_set_bytes import row_address_map
 Names = NDArray[np.uint64]
 
 RADIX: Final = 1 << 16
-_AT_ONCE: Final = 1 << 14
-_ROWS_AT_ONCE: Final = 1 << 18
 
 
 def grouped(group: NDArray[Any], rows: Names, groups: int) -> tuple[NDArray[np.int64], Names]:
@@ -72,8 +71,8 @@ def _small_maps(counts: NDArray[np.int64], rows: Names) -> Iterator[pa.Array]:
     end = np.cumsum(counts)
     start = done = 0
     while start < len(counts):
-        few = int(np.searchsorted(end, done + _ROWS_AT_ONCE, "right"))
-        stop = max(start + 1, min(start + _AT_ONCE, few))
+        few = int(np.searchsorted(end, done + MAP_ROWS_AT_ONCE, "right"))
+        stop = max(start + 1, min(start + MAPS_AT_ONCE, few))
         yield _binary(*array_maps(counts[start:stop], rows[done : int(end[stop - 1])]))
         start, done = stop, int(end[stop - 1])
 

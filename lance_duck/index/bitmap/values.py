@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from lance_duck.index.bitmap.costs import VALUES_SAMPLE
 from lance_duck.index.bitmap.entries import BitmapEntries
 from lance_duck.index.bitmap.keys import is_number, sortable, written_order
 from lance_duck.index.bitmap.row_maps import RADIX, Names, grouped, maps_of
-
-_SAMPLE: Final = 1 << 16
 
 
 def entries_of(values: pa.ChunkedArray, rows: Names) -> BitmapEntries:
@@ -28,7 +27,7 @@ def entries_of(values: pa.ChunkedArray, rows: Names) -> BitmapEntries:
 
 def _sorts_well(values: pa.ChunkedArray) -> bool:
     """Return whether sorting is faster than looking up each value: they are numbers, and most come once."""
-    sample = values.slice(0, _SAMPLE)
+    sample = values.slice(0, VALUES_SAMPLE)
     return is_number(values.type) and not values.null_count and len(sample.unique()) > len(sample) // 2
 
 

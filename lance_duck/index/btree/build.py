@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryDirectory
-from typing import Final
 
 import pyarrow as pa
 
 from lance_duck.arrow.join import joined_arrays
 from lance_duck.errors import InternalError, UnsupportedError
+from lance_duck.index.btree.costs import ARRAY_BYTES, SOURCE_TREE_BYTES
 from lance_duck.index.btree.keys import BTreeKeys, key_maker
 from lance_duck.index.btree.merge import SourceTree, merge_sources
 from lance_duck.index.btree.open import open_tree
-from lance_duck.index.btree.sort import row_bytes, write_sorted
-from lance_duck.index.btree.write import TreeWriter
+from lance_duck.index.btree.write import TreeWriter, row_bytes, write_sorted
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
 from lance_duck.store import Store, open_store
-
-_MOST_BYTES: Final = 1 << 30  # of values in an array with 32-bit offsets
-_KEPT_BYTES: Final = 1 << 20
 
 
 def write_tree(
@@ -121,7 +117,7 @@ def _portions(
     for batch in rows:
         more = batch.column(VALUE).nbytes
         full = row_bytes(size + more, count + batch.num_rows) * (count + batch.num_rows) > limit
-        if batches and (full or size + more > _MOST_BYTES):
+        if batches and (full or size + more > ARRAY_BYTES):
             yield _Portion(batches, type_, False)
             batches, size, count = [], 0, 0
         batches.append(batch)
@@ -135,4 +131,4 @@ def _spill(portion: _Portion, type_: pa.DataType, folder: Store, make: Callable[
         with TreeWriter(writer, type_, make) as tree:
             portion.write(tree, make)
             tree.finish()
-        return SourceTree(open_tree(SegmentReader(folder, writer.directory), type_, _KEPT_BYTES))
+        return SourceTree(open_tree(SegmentReader(folder, writer.directory), type_, SOURCE_TREE_BYTES))

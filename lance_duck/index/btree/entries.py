@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.join import joined, joined_arrays
 from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
+from lance_duck.index.btree.costs import PAGES_AT_ONCE, TREE_BYTES
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.layout import IDS, VALUES
 from lance_duck.index.btree.lookup import Lookup
@@ -20,9 +20,6 @@ from lance_duck.index.files import SegmentFile
 from lance_duck.store import Request, gather, run
 
 Rows = NDArray[np.uint64]
-
-KEPT_BYTES: Final = 256 << 20
-_AT_ONCE: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ class BTreeEntries:
         lookup: Lookup,
         type_: pa.DataType,
         make: Callable[[pa.Array], BTreeKeys],
-        limit: int = KEPT_BYTES,
+        limit: int = TREE_BYTES,
     ) -> None:
         self._files = files
         self._firsts = [0]
@@ -109,8 +106,8 @@ class BTreeEntries:
     def fill(self) -> None:
         """Read pages from the first on, as many as are kept."""
         pages = list(range(self._lookup.num_pages))
-        for at in range(0, len(pages), _AT_ONCE):
-            self.pages(pages[at : at + _AT_ONCE])
+        for at in range(0, len(pages), PAGES_AT_ONCE):
+            self.pages(pages[at : at + PAGES_AT_ONCE])
             if self.nbytes * 2 > self._limit:
                 break
 

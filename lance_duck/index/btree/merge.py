@@ -10,17 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
+from lance_duck.index.btree.costs import MERGE_SAMPLE_PAGES
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.order import order_of
 from lance_duck.index.btree.reader import BTreeIndex
-from lance_duck.index.btree.sort import row_bytes, write_sorted
-from lance_duck.index.btree.write import TreeWriter
+from lance_duck.index.btree.write import TreeWriter, row_bytes, write_sorted
 from lance_duck.index.kind import Rows
 
 Int64s = NDArray[np.int64]
 Follow = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
-
-_SAMPLED_PAGES = 8
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ def _steps(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
 def _row_bytes(index: BTreeIndex) -> int:
     """Return the bytes in memory for each entry that is sorted, judged by some pages."""
     lookup = index.lookup
-    pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, _SAMPLED_PAGES).astype(np.int64))
+    pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, MERGE_SAMPLE_PAGES).astype(np.int64))
     spans = [lookup.span(page) for page in pages.tolist() if lookup.first < lookup.num_pages]
     sizes = [index.entries.read(start, stop)[0].nbytes for _, start, stop in spans]
     count = sum(stop - start for _, start, stop in spans)

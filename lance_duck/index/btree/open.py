@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_duck.errors import UnsupportedError
-from lance_duck.index.btree.entries import KEPT_BYTES, BTreeEntries
+from lance_duck.index.btree.costs import TREE_BYTES
+from lance_duck.index.btree.entries import BTreeEntries
 from lance_duck.index.btree.keys import key_maker
 from lance_duck.index.btree.layout import LOOKUP, layout_of
 from lance_duck.index.btree.lookup import Lookup
@@ -13,7 +14,7 @@ from lance_duck.index.btree.reader import BTreeIndex
 from lance_duck.index.files import SegmentReader
 
 
-def open_tree(files: SegmentReader, type_: pa.DataType, cache_bytes: int = KEPT_BYTES) -> BTreeIndex:
+def open_tree(files: SegmentReader, type_: pa.DataType, cache_bytes: int = TREE_BYTES) -> BTreeIndex:
     """Open a B-tree; reads page_lookup.lance.
 
     Args:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.index.btree.costs import SORT_PASSES, SORT_SAMPLE
 from lance_duck.index.btree.keys import BTreeKeys, ByteKeys, FixedKeys
 from lance_duck.kernels.keys.search import head_words
 from lance_duck.kernels.status import check
@@ -26,8 +27,6 @@ Words = NDArray[np.uint64]
 _BITS: Final = 64
 _WORD: Final = 8
 _WORD_MASK: Final = (1 << 64) - 1
-_PASSES: Final = 6
-_SAMPLE: Final = 4096
 
 
 def order_of(keys: BTreeKeys) -> Places:
@@ -103,7 +102,7 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
         return few
     head = _common_prefix(keys)
     steps = -(-(int(np.diff(keys.offsets).max()) - head) // _WORD)
-    if steps > _PASSES:
+    if steps > SORT_PASSES:
         return _order_of_array(keys.array())
 
     def words(step: int, places: Places) -> Words:
@@ -146,7 +145,7 @@ def _order_of_repeated(keys: ByteKeys) -> Places | None:
     """Return the order where there are few distinct keys; None where there seem to be many."""
     count = len(keys)
     array = keys.array()
-    if count < _SAMPLE or len(pc.unique(array.take(np.arange(0, count, count // _SAMPLE)))) > _SAMPLE // 4:
+    if count < SORT_SAMPLE or len(pc.unique(array.take(np.arange(0, count, count // SORT_SAMPLE)))) > SORT_SAMPLE // 4:
         return None
     coded = array.dictionary_encode()
     if len(coded.dictionary) > count // 4:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.layouts.page_rows import expand_ranges
 from lance_duck.index.btree.bounds import End, KeyBounds, ends_of, groups_of
+from lance_duck.index.btree.costs import NAMES_AT_ONCE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
 from lance_duck.index.btree.entries import BTreeEntries, Rows
 from lance_duck.index.btree.entry_ranges import EntryRanges, by_page, one_span, united
 from lance_duck.index.btree.key_ranges import Spans, spans_of
@@ -23,10 +24,6 @@ from lance_duck.rows.row_set import RowSet
 
 Int64s = NDArray[np.int64]
 
-_AT_ONCE: Final = 256
-_NAMES_AT_ONCE: Final = 1 << 20
-_NARROW: Final = 3
-_VAGUE: Final = 8
 _NO_PLACES: Final = np.empty(0, np.int64)
 _NO_ROWS: Final = np.empty(0, np.uint64)
 
@@ -53,7 +50,7 @@ class BTreeIndex:
     def estimate(self, query: Query) -> int | None:
         """See `ScalarIndex`; None for many values that may lie anywhere in many pages."""
         most = self._places(query, vague=True).count
-        return None if isinstance(query, Among) and most > self.lookup.num_rows // _VAGUE else most
+        return None if isinstance(query, Among) and most > self.lookup.num_rows // VAGUE_SHARE else most
 
     @property
     def num_entries(self) -> int:
@@ -66,8 +63,8 @@ class BTreeIndex:
 
     def names(self) -> Iterator[Rows]:
         """See `Naming`; reads the pages of rows, and keeps none."""
-        for start in range(0, self.lookup.num_rows, _NAMES_AT_ONCE):
-            yield from self.entries.ids([(start, min(start + _NAMES_AT_ONCE, self.lookup.num_rows))])
+        for start in range(0, self.lookup.num_rows, NAMES_AT_ONCE):
+            yield from self.entries.ids([(start, min(start + NAMES_AT_ONCE, self.lookup.num_rows))])
 
     def statistics(self) -> dict[str, Any]:
         """See `ScalarIndex`."""
@@ -132,7 +129,7 @@ class BTreeIndex:
 
     def _rows(self, places: EntryRanges) -> Rows:
         """Return rows of entries: from the pages that have few of them, and alone where there are many side by side."""
-        wide = places.stops - places.starts > _NARROW * self.lookup.page_rows
+        wide = places.stops - places.starts > WIDE_PAGES * self.lookup.page_rows
         rows: list[Rows] = []
         if wide.any():
             rows += self.entries.ids(zip(places.starts[wide].tolist(), places.stops[wide].tolist(), strict=True))
@@ -161,4 +158,4 @@ def _joined(pairs: list[tuple[KeyBounds | End, KeyBounds | End]]) -> tuple[Int64
 
 def _portions(pages: list[int]) -> Iterator[list[int]]:
     """Return the pages that are looked into together."""
-    return (pages[at : at + _AT_ONCE] for at in range(0, len(pages), _AT_ONCE))
+    return (pages[at : at + PAGES_AT_ONCE] for at in range(0, len(pages), PAGES_AT_ONCE))

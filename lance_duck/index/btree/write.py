@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined_arrays
 from lance_duck.errors import CorruptError
-from lance_duck.index.btree.keys import BTreeKeys
+from lance_duck.index.btree.costs import SORT_COPIES, SORT_WORD_BYTES, TREE_PAGE_BYTES, TREE_SLICE_PAGES
+from lance_duck.index.btree.keys import BTreeKeys, FixedKeys
 from lance_duck.index.btree.layout import DATA, LOOKUP, PAGE_ROWS, data_schema, lookup_metadata, lookup_schema
+from lance_duck.index.btree.order import order_of
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import Rows
 
-_SLICE_ROWS: Final = 64 * PAGE_ROWS
-_PAGE_BYTES: Final = 4 << 20
+_SLICE_ROWS: Final = TREE_SLICE_PAGES * PAGE_ROWS
 
 
 class TreeWriter:
@@ -43,7 +44,7 @@ class TreeWriter:
         self._make = make
         self._page_rows = page_rows
         self._schema = data_schema(type_)
-        self._file = writer.create(DATA, self._schema, page_bytes=_PAGE_BYTES)
+        self._file = writer.create(DATA, self._schema, page_bytes=TREE_PAGE_BYTES)
         self._rows = self._nulls = 0
         self._mins: list[pa.Array] = []
         self._maxs: list[pa.Array] = []
@@ -110,3 +111,27 @@ class TreeWriter:
         first = values.slice(0, 1)
         if first.null_count or not self._make(pa.concat_arrays([self._last, first])).is_ascending():
             raise CorruptError("entries of a B-tree are not in order", where=self._segment.directory)
+
+
+def row_bytes(size: int, count: int) -> int:
+    """Return the bytes that it takes to sort an entry, where `count` values have `size` bytes."""
+    return SORT_WORD_BYTES + SORT_COPIES * -(-size // max(1, count))
+
+
+def write_sorted(tree: TreeWriter, values: pa.Array, rows: Rows, make: Callable[[pa.Array], BTreeKeys]) -> None:
+    """Write entries in order: nulls first, equal values by their rows.
+
+    Args:
+        tree: Takes them.
+        values: May be null.
+        rows: As many.
+        make: Makes keys of values.
+    """
+    if not (rows[1:] >= rows[:-1]).all():
+        order = order_of(FixedKeys(rows))
+        values, rows = values.take(order), rows[order]
+    if values.null_count:
+        null = values.is_null().to_numpy(zero_copy_only=False)
+        tree.write_nulls(rows[null])
+        values, rows = values.drop_null(), rows[~null]
+    tree.write_sorted(values, rows, order_of(make(values)))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
+from lance_duck.index.vector.costs import BLOCK_BYTES, JOINED, PARTITIONS_TOGETHER, SMALL_GRAPH
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, build_graph, points
 from lance_duck.index.vector.graph.join import LEAST_M, MOST_M, join_graph
 from lance_duck.index.vector.graph.rows import GraphRows, graph_rows
@@ -31,12 +32,7 @@ from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.index.vector.write import Stored, write_segment
 
 VERSION: Final = 1
-JOINED: Final = 1 << 13
-"""Graphs of so many vectors are made of near neighbours."""
 
-_BLOCK_BYTES: Final = 16 << 20
-_SMALL: Final = 1 << 14  # vectors of a graph that one thread builds while others build others
-_TOGETHER: Final = 8
 _BEFORE_GRAPHS: Final = 0.1  # of the work, as it is told
 
 
@@ -136,7 +132,7 @@ def encode(
     """Assign vectors to partitions, and encode them, unless graphs need the vectors first."""
     done = 0
     for names, vectors in batches:
-        step = max(1, _BLOCK_BYTES // max(vectors.itemsize * model.dim, 1))
+        step = max(1, BLOCK_BYTES // max(vectors.itemsize * model.dim, 1))
         for first in range(0, len(names), step):
             block = of_metric(vectors[first : first + step], model.metric)
             partitions, _ = model.assign(block)
@@ -155,10 +151,10 @@ def stored(model: Model, runs: SortedRuns) -> Iterator[Stored | None]:
             rows = runs.take(partition)
             yield None if rows is None else Stored(*rows)
         return
-    for first in range(0, count, _TOGETHER):
-        partitions = range(first, min(first + _TOGETHER, count))
+    for first in range(0, count, PARTITIONS_TOGETHER):
+        partitions = range(first, min(first + PARTITIONS_TOGETHER, count))
         pieces = [runs.take(partition) for partition in partitions]
-        small = [i for i, piece in enumerate(pieces) if piece is not None and len(piece[0]) < _SMALL]
+        small = [i for i, piece in enumerate(pieces) if piece is not None and len(piece[0]) < SMALL_GRAPH]
         tasks = [partial(_with_graph, model, first + i, pieces[i]) for i in small]
         graphs = dict(zip(small, side_by_side(lambda task: task(), tasks), strict=True))
         for i, piece in enumerate(pieces):

@@ -22,6 +22,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, MergeInput
 from lance_duck.index.vector.build import VERSION, encode, keep, new_graph, new_runs, stored
+from lance_duck.index.vector.costs import LOST_SHARE
 from lance_duck.index.vector.graph.cut import cut
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, points
 from lance_duck.index.vector.graph.rows import GraphRows, graph_rows, read_graph
@@ -37,7 +38,6 @@ from lance_duck.index.vector.write import TENSORS, Stored, write_segment
 
 _ITEMS: Final = MappingProxyType({number: name for name, number in TENSORS.items()})
 _KEPT: Final = ("num_partitions", "target_partition_size", "sample_rate", "max_iters")
-_MOST_GONE: Final = 0.2  # of a partition; a graph that loses more is built anew
 
 
 def merge(
@@ -161,7 +161,7 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
     places = np.full(len(codes), partition)
     decoded = model.decode(codes, places)
     num_deleted = len(lives) - int(np.count_nonzero(lives))
-    if num_deleted > _MOST_GONE * len(lives):
+    if num_deleted > LOST_SHARE * len(lives):
         return new_graph(model, decoded[lives])
     vectors, metric = points(decoded, model.metric)
     where = f"{files.index.path}: partition {partition}"

@@ -18,7 +18,7 @@ from lance_duck.rows.row_set import RowSet
 HAS_NULL = "has_null"
 DATA = "bloom_filter_data"
 
-_BATCH_BYTES = 8 << 20
+_BATCH_BYTES = 8 << 20  # of filters that are written at once
 
 SCHEMA = pa.schema(
     [

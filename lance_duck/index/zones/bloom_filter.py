@@ -51,8 +51,8 @@ _ITEMS_KEY = "bloomfilter_item"
 _PROBABILITY_KEY = "bloomfilter_probability"
 _DEFAULT_ITEMS = 8192
 _DEFAULT_PROBABILITY = 0.00057
-_READ_BYTES = 16 << 20
-_KEPT_BYTES = 256 << 20
+_READ_BYTES = 16 << 20  # of filters that are looked into at once
+_KEPT_BYTES = 256 << 20  # of filters that are kept: all of them, or where they are more, none
 
 
 class BloomFilterIndex(ZonedIndex):

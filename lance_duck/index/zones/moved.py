@@ -12,8 +12,8 @@ from lance_duck.index.zones.zones import Ints, Mask, Zones
 from lance_duck.rows.row_set import RowSet
 
 _HIGH = np.uint64(32)
-_PROBES = 64
-_ROWS_AT_ONCE = 1 << 22
+_PROBES = 64  # rows of a zone that are followed before all are: most zones move as a whole
+_ROWS_AT_ONCE = 1 << 22  # followed at once: 32 MiB of addresses
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from lance_duck.index.zones.ordering import is_nan
 from lance_duck.index.zones.zones import Ints, Mask, Zones, cut_batches
 from lance_duck.rows.row_set import RowSet
 
-_PIECES = 1 << 14
-_LONG = 512
+_PIECES = 1 << 14  # zones whose bounds wait to be put together
+_LONG = 512  # values of a zone, on average, from which on the bounds of each zone are found by itself
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from lance_duck.errors import InternalError
 from lance_duck.index.kind import VALUE
 from lance_duck.index.vector.build import number_type
+from lance_duck.index.vector.costs import TRAINING_ROUNDS
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.storage.spill import Rows, Spill, VectorSpill
 from lance_duck.index.vector.training.index_spec import VectorWish
 from lance_duck.index.vector.training.lloyd import Sums, is_settled, moved, some_of
 from lance_duck.index.vector.training.model import Model
-from lance_duck.index.vector.training.train import ROUNDS, SEED, apart, numbers_between, of_metric, train
+from lance_duck.index.vector.training.train import SEED, apart, numbers_between, of_metric, train
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -241,7 +242,7 @@ class _Training:
         usable = of_metric(np.concatenate([d.values[d.usable] for d in drawn]), self.wish.metric)
         centroids = some_of(usable, min(count, len(usable)), SEED) if len(usable) else usable
         before: float | None = None
-        for _ in range(min(self.wish.max_iters, ROUNDS) if len(centroids) else 0):
+        for _ in range(min(self.wish.max_iters, TRAINING_ROUNDS) if len(centroids) else 0):
             centroids, loss = moved(self.places.sums(centroids, self.wish.metric), centroids)
             if is_settled(before, loss):
                 break

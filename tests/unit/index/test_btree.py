@@ -93,7 +93,7 @@ def test_an_estimate_reads_no_page_and_is_never_too_low(segments: Segments) -> N
 
 
 def test_many_pages_are_looked_into_in_portions(segments: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_module, "_AT_ONCE", 3)
+    monkeypatch.setattr(reader_module, "PAGES_AT_ONCE", 3)
     index = segments.build(pa.array([f"k{i:03}" for i in range(100)]), **small(2))
     wanted = pa.array([f"k{i:03}" for i in range(0, 100, 3)] + ["none", "k000"])
     assert list(index.search(Among(wanted)).sure) == list(range(0, 100, 3))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.forks import Lock
+from lance_duck.index.vector.costs import BLAS_QUERIES, DECODE_BYTES, FILTERED_EF, WALK, WALK_TOGETHER
 from lance_duck.index.vector.graph.hnsw import Graph, index_of
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.sq import faiss_bounds
@@ -23,11 +24,6 @@ Distances = NDArray[np.float32]
 Places = NDArray[np.int64]
 
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
-_AT_ONCE: Final = 64 << 20  # bytes of vectors that are decoded at once
-_BLAS_QUERIES: Final = 20  # from so many queries on faiss multiplies matrices: fast, and less precise
-_FILTERED: Final = 64  # what a filter leaves may lie far from the query: a narrow walk does not come there
-_WALK: Final = 10  # looking at so many vectors takes as long as each candidate of a walk
-_WALK_TOGETHER: Final = 40  # and so many where matrices are multiplied
 
 
 class GraphPartition:
@@ -93,8 +89,8 @@ class GraphPartition:
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         if count == self.num_vectors:
             allowed = None
-        width = max(ef, k, 0 if allowed is None else _FILTERED) * self.num_vectors // count
-        if count <= width * (_WALK if len(queries) < _BLAS_QUERIES else _WALK_TOGETHER):
+        width = max(ef, k, 0 if allowed is None else FILTERED_EF) * self.num_vectors // count
+        if count <= width * (WALK if len(queries) < BLAS_QUERIES else WALK_TOGETHER):
             return self._look_at_all(queries, k, allowed)
         distances, places = self._walk(queries, k, allowed, width)
         if places[:, -1].min() < 0:
@@ -122,7 +118,7 @@ class GraphPartition:
     ) -> tuple[Distances, Places]:
         """Return the nearest of all vectors that may be found; exact by the codes."""
         ids = np.arange(self.num_vectors) if allowed is None else np.flatnonzero(allowed)
-        step = max(_AT_ONCE // (4 * self.storage.d), 1)
+        step = max(DECODE_BYTES // (4 * self.storage.d), 1)
         best: list[tuple[Distances, Places]] = []
         for first in range(0, len(ids), step):
             some = ids[first : first + step]
@@ -148,7 +144,7 @@ class GraphPartition:
     ) -> tuple[Distances, Places]:
         metric = faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2
         distances, places = faiss.knn(queries, vectors, k, metric=metric)
-        if not self._is_dot and len(queries) >= _BLAS_QUERIES:
+        if not self._is_dot and len(queries) >= BLAS_QUERIES:
             _FAISS.fvec_L2sqr_by_idx(
                 faiss.swig_ptr(distances),
                 faiss.swig_ptr(queries),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any
 from weakref import WeakValueDictionary
 
 import faiss
@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 
 from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.vector.costs import KEPT_BYTES, LEAST_EF
 from lance_duck.index.vector.graph.hnsw import Graph
 from lance_duck.index.vector.graph.rows import graphs_of, read_graph
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Places
-from lance_duck.index.vector.search.lists import LIMIT
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.pq import has_residual
 from lance_duck.index.vector.threads import safe_after_fork
-
-LEAST_EF: Final = 64
 
 
 class GraphIndex:
@@ -47,7 +45,7 @@ class GraphIndex:
         UnsupportedError: The metric is hamming.
     """
 
-    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
+    def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
         if files.metric == "hamming" or files.graph_partitions is None:
             raise UnsupportedError("graphs of bits", where=files.index.path, expected="l2, cosine, dot")
         self.files = files

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.costs import KEPT_BYTES
 from lance_duck.index.vector.graph.rows import graphs_of
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries
 from lance_duck.index.vector.search.figures import figures
-from lance_duck.index.vector.search.lists import LIMIT
 from lance_duck.index.vector.storage.files import VectorFiles
 
 
@@ -43,7 +43,7 @@ class HammingIndex:
     metric = "hamming"
     is_exact = True
 
-    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
+    def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
         self.files = files
         self.graphs = graphs_of(files)
         self.dim = files.dim

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, KEPT_BYTES
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries
 from lance_duck.index.vector.search.figures import figures
-from lance_duck.index.vector.search.lists import LIMIT, Lists
+from lance_duck.index.vector.search.lists import Lists
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.threads import safe_after_fork
 
 _Distances = NDArray[np.float32]
 _Places = NDArray[np.int64]
-
-_MOST_AT_ONCE: Final = 1 << 22
-_MANY: Final = 32
-"""So many queries are searched for partition by partition: one finds in the processor's cache what another has read."""
 
 
 class IvfIndex:
@@ -40,7 +37,7 @@ class IvfIndex:
         limit: Bytes of lists that are kept.
     """
 
-    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
+    def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
         self.files = files
         self.metric = files.metric
         self.dim = files.dim
@@ -122,7 +119,7 @@ class IvfIndex:
         width = min(max(probe.nprobes, 1), most)
         selector = None if allowed is None else self._selector(allowed)
         coarse, partitions = self._nearest_partitions(vectors, width)
-        if len(vectors) < _MANY:
+        if len(vectors) < BATCH_QUERIES:
             distances, positions = self._scan(vectors, k, coarse, partitions, selector, probe)
         else:
             order = np.argsort(partitions[:, 0], kind="stable")
@@ -157,7 +154,7 @@ class IvfIndex:
     ) -> None:
         """Search for some queries in as many partitions as hold k rows that may be found."""
         counts = self.files.partitions.lengths if allowed is None else self._allowed_in_partitions(allowed)
-        step = max(_MOST_AT_ONCE // most, 1)
+        step = max(CENTROIDS_AT_ONCE // most, 1)
         for some in (short[i : i + step] for i in range(0, len(short), step)):
             mine = np.ascontiguousarray(vectors[some])
             coarse, partitions = self._nearest_partitions(mine, most)

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.forks import Lock
+from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES, TABLE_PARTITIONS
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.flat import flat_bytes, flat_lists
 from lance_duck.index.vector.storage.pq import make_tables, product_lists, table_bytes
 from lance_duck.index.vector.storage.sq import scalar_lists
 
-LIMIT: Final = 2 << 30
-_READ_AT_ONCE: Final = 64 << 20
 _ID_BYTES: Final = 8
-_WORTH_TABLES: Final = 64
 _MAKERS: Final = {"FLAT": flat_lists, "SQ": scalar_lists, "PQ": product_lists}
 
 
@@ -70,7 +68,7 @@ class Lists:
         limit: Bytes of lists that are kept, but for what one search needs.
     """
 
-    def __init__(self, files: VectorFiles, limit: int = LIMIT) -> None:
+    def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
         self.files = files
         self.metric = faiss.METRIC_INNER_PRODUCT if files.metric == "dot" else faiss.METRIC_L2
         self.quantizer: Any = faiss.IndexFlat(files.dim, self.metric)
@@ -95,9 +93,9 @@ class Lists:
         Raises:
             CorruptError: The file is broken.
         """
-        if self._searched < _WORTH_TABLES and self._tables:
+        if self._searched < TABLE_PARTITIONS and self._tables:
             self._searched += len(partitions)
-            if self._searched >= _WORTH_TABLES:
+            if self._searched >= TABLE_PARTITIONS:
                 self._make_tables()
         loaded = self._loaded
         if self._may_overflow:
@@ -136,9 +134,9 @@ class Lists:
     def _groups(self, missing: Sequence[int]) -> list[list[int]]:
         """Return the partitions to be read at once."""
         groups: list[list[int]] = []
-        size = _READ_AT_ONCE
+        size = LOAD_BYTES
         for partition in missing:
-            if size >= _READ_AT_ONCE:
+            if size >= LOAD_BYTES:
                 groups.append([])
                 size = 0
             groups[-1].append(partition)

@@ -11,13 +11,12 @@ codes and codebooks are the same, by rows.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import faiss
 
+from lance_duck.index.vector.costs import TABLE_BYTES
 from lance_duck.index.vector.storage.files import VectorFiles
-
-_TABLE_BYTES: Final = 1 << 26
 
 
 def product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
@@ -34,7 +33,7 @@ def table_bytes(files: VectorFiles) -> int:
     """Return the bytes of the tables that make searches faster; 0 where there are none, or too large ones."""
     parts, entries, _ = files.codebook.shape
     size = 4 * files.num_partitions * parts * entries
-    return size if has_residual(files.metric) and size <= _TABLE_BYTES else 0
+    return size if has_residual(files.metric) and size <= TABLE_BYTES else 0
 
 
 def make_tables(index: Any) -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lance_duck.errors import LanceDuckError
+from lance_duck.index.vector.costs import CROWDED, GROWN, LARGE, UNEVEN
 from lance_duck.index.vector.storage.details import parameters_of, trained_rows
 from lance_duck.index.vector.training.index_spec import VectorWish
-
-GROWN: Final = 2  # times the vectors that it was trained with: below that more training changes little
-UNEVEN: Final = 8  # times the mean: to look into such a partition takes that much longer
-LARGE: Final = 8192  # vectors that a partition may have however many others have
-CROWDED: Final = 2  # times as many partitions would suit the vectors
 
 
 def is_outgrown(opened: Sequence[Any], details: bytes) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.costs import THREADED_PRODUCTS, TRAINING_ROUNDS
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.storage.pq import has_residual
 from lance_duck.index.vector.storage.spill import Rows
@@ -21,13 +22,10 @@ from lance_duck.index.vector.training.model import Model, nearest_centroids, qua
 SEED: Final = 1234
 """Of the sample that centroids are trained with; that of codebooks has the next one."""
 
-ROUNDS: Final = 20
-"""Of training; more change hardly anything."""
 
 _CODES_OF_4_BITS: Final = 16
 _LEAST_RANGE: Final = 1e-6
 _LONGEST: Final = 1e18
-_SMALL: Final = 1 << 30  # products of numbers in a round: threads would wait for each other longer
 
 
 class Trainable(Protocol):
@@ -149,7 +147,7 @@ def _clusters(sample: NDArray[np.float32], count: int, index: Any, wish: VectorW
         return np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
     clustering: Any = faiss.Clustering(short.shape[1], count)
     _settle(clustering, wish, len(short))
-    if short.size * count < _SMALL:
+    if short.size * count < THREADED_PRODUCTS:
         side_by_side(lambda _: clustering.train(short, index), range(1))
     else:
         clustering.train(short, index)
@@ -191,7 +189,7 @@ def _codebook(sample: NDArray[np.float32], model: Model, wish: VectorWish) -> ND
 
 
 def _settle(parameters: Any, wish: VectorWish, num_vectors: int) -> None:
-    parameters.niter = min(wish.max_iters, ROUNDS)
+    parameters.niter = min(wish.max_iters, TRAINING_ROUNDS)
     parameters.seed = SEED
     parameters.min_points_per_centroid = 1
     parameters.max_points_per_centroid = max(num_vectors, 1)

@@ -57,8 +57,8 @@ def recall(found: np.ndarray, truth: np.ndarray) -> float:
 
 def always_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where looking at all vectors would be faster."""
-    monkeypatch.setattr(graph_partition, "_WALK", 0)
-    monkeypatch.setattr(graph_partition, "_WALK_TOGETHER", 0)
+    monkeypatch.setattr(graph_partition, "WALK", 0)
+    monkeypatch.setattr(graph_partition, "WALK_TOGETHER", 0)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -1,0 +1,87 @@
+"""The thresholds by which vector indexes are built, searched and kept: each with its unit and its reason.
+
+A threshold changes speed, memory and the recall of an approximate search, never what an exact one finds.
+`benchmarks/vectors.py` measures speed and recall of what they give together; none was measured by itself. Parameters of
+the algorithms that build graphs stand beside these.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Memory
+
+KEPT_BYTES: Final = 2 << 30
+"""Bytes of partitions that an open index keeps: those of 20 million vectors of 96 codes, with their rows."""
+
+LOAD_BYTES: Final = 64 << 20
+"""Bytes of partitions that are read at once, so that one of them is decoded while the next ones are fetched."""
+
+DECODE_BYTES: Final = 64 << 20
+"""Bytes of vectors that are decoded at once where all of a partition are looked at."""
+
+BLOCK_BYTES: Final = 16 << 20
+"""Bytes of vectors that are assigned to partitions at once."""
+
+TABLE_BYTES: Final = 1 << 26
+"""Bytes of tables of distances between centroids and codes beyond which none are made: they leave the caches then."""
+
+CENTROIDS_AT_ONCE: Final = 1 << 22
+"""Pairs of a query and a centroid that are compared at once: 48 MiB of distances and places."""
+
+# Searching
+
+TABLE_PARTITIONS: Final = 64
+"""Partitions that were searched, from which on tables are worth their making."""
+
+BATCH_QUERIES: Final = 32
+"""Queries from which on they are searched partition by partition: one finds in the processor's cache what another has
+read."""
+
+LEAST_EF: Final = 64
+"""Candidates of a walk over a graph, at least: with fewer the recall falls steeply."""
+
+FILTERED_EF: Final = 64
+"""Candidates of a walk with a filter, at least: what it leaves may lie far from the query, where a narrow walk does not
+come."""
+
+BLAS_QUERIES: Final = 20
+"""Queries from which on faiss multiplies matrices, which is fast and less precise. Its own constant."""
+
+WALK: Final = 10
+WALK_TOGETHER: Final = 40
+"""Vectors that are looked at in the time of one candidate of a walk, and from `BLAS_QUERIES` on."""
+
+# Building
+
+JOINED: Final = 1 << 13
+"""Vectors of a partition from which on its graph is made of near neighbours instead of one vector after the other."""
+
+SMALL_GRAPH: Final = 1 << 14
+"""Vectors of a graph below which one thread builds it while others build others; larger ones take all threads."""
+
+PARTITIONS_TOGETHER: Final = 8
+"""Partitions whose vectors are in memory while their graphs are built."""
+
+THREADED_PRODUCTS: Final = 1 << 30
+"""Products of numbers in a round of training from which on several threads take part: they wait for each other."""
+
+TRAINING_ROUNDS: Final = 20
+"""Rounds of training at most; more change hardly anything."""
+
+# Rebuilding
+
+LOST_SHARE: Final = 0.2
+"""Part of the vectors of a partition beyond which its graph is built anew when they are gone."""
+
+GROWN: Final = 2
+"""Times the vectors that an index was trained with, from which on it may be trained anew."""
+
+UNEVEN: Final = 8
+"""Times the mean size of partitions from which on one is too large: to look into it takes that much longer."""
+
+LARGE: Final = 8192
+"""Vectors that a partition may have however many others have."""
+
+CROWDED: Final = 2
+"""Times as many partitions that would suit the vectors, from which on an index is trained anew."""
