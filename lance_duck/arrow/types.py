@@ -51,9 +51,14 @@ def is_number(type_: pa.DataType) -> bool:
     return bool(types.is_integer(type_) or types.is_floating(type_))
 
 
-def is_zoned(type_: pa.DataType) -> bool:
+def is_instant(type_: pa.DataType) -> bool:
     """Return whether a type is timestamp with a time zone."""
     return bool(types.is_timestamp(type_) and type_.tz is not None)
+
+
+def is_naive(type_: pa.DataType) -> bool:
+    """Return whether a type is timestamp without a time zone."""
+    return bool(types.is_timestamp(type_) and type_.tz is None)
 
 
 def holds_texts(type_: pa.DataType) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import is_text
 from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, expression_tree
 from lance_duck.scan.predicate.leaves import implied_by_like
 from lance_duck.scan.predicate.tree import (
@@ -27,7 +28,7 @@ from lance_duck.scan.predicate.tree import (
     all_of,
     any_of,
 )
-from lance_duck.scan.predicate.types import exact, is_text, path_type, value_type
+from lance_duck.scan.predicate.types import exact, path_type, value_type
 
 _UNKNOWN: Final = Opaque("a condition of pyarrow", ())
 

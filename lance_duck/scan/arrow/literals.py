@@ -23,8 +23,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import is_instant
 from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, numbered_tree
-from lance_duck.scan.predicate.types import is_instant, path_type, value_type
+from lance_duck.scan.predicate.types import path_type, value_type
 
 _DIGITS: Final = Context(prec=400)
 """Enough for a decimal256 of any scale to be computed with exactly."""

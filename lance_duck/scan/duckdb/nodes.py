@@ -14,18 +14,10 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import is_instant, is_naive, is_number, is_text
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.predicate.tree import Compare, In, IsNull, Not, Op, Path, Predicate, all_of, any_of
-from lance_duck.scan.predicate.types import (
-    InexactError,
-    compared_type,
-    exact,
-    is_instant,
-    is_naive,
-    is_number,
-    is_text,
-    path_type,
-)
+from lance_duck.scan.predicate.types import InexactError, compared_type, exact, path_type
 
 
 def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate | None:

@@ -11,10 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import is_list
 from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, Null, Query
 from lance_duck.scan.predicate import tree
 from lance_duck.scan.predicate.evaluate import evaluate
-from lance_duck.scan.predicate.lists import is_list, item_type
+from lance_duck.scan.predicate.lists import item_type
 from lance_duck.scan.predicate.tree import Compare, Path, Predicate
 from lance_duck.scan.predicate.types import exact, value_type
 

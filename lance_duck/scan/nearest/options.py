@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.arguments import did_you_mean, known_names, refuse_unknown
+from lance_duck.arrow.types import storage_type
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
 from lance_duck.index.catalog import field_path
 from lance_duck.index.vector.metric import METRICS
@@ -171,7 +172,7 @@ def only_vector_column(schema: Schema) -> str:
 def _vectors(field: Field) -> tuple[int, np.dtype[Any], pa.DataType] | None:
     """Return length, numbers and form of the vectors of a column; None where it holds none."""
     type_ = field.arrow_type
-    type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    type_ = storage_type(type_)
     if not pa.types.is_fixed_size_list(type_) or not type_.list_size:
         return None
     dim, values = type_.list_size, type_.value_type

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import is_list
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.expressions import evaluate_sql
-from lance_duck.scan.predicate.lists import has_all, has_any, is_list, item_type
+from lance_duck.scan.predicate.lists import has_all, has_any, item_type
 from lance_duck.scan.predicate.masks import true_rows
 from lance_duck.scan.predicate.ordering import PLAIN_FORM, comparable, hashable
 from lance_duck.scan.predicate.tree import (

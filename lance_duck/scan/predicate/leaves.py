@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import is_text
 from lance_duck.scan.predicate.tree import (
     Compare,
     ConstantCondition,
@@ -22,7 +23,7 @@ from lance_duck.scan.predicate.tree import (
     StartsWith,
     all_of,
 )
-from lance_duck.scan.predicate.types import InexactError, exact, is_text
+from lance_duck.scan.predicate.types import InexactError, exact
 
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 

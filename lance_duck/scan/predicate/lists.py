@@ -10,19 +10,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.scan.predicate.ordering import comparable, hashable
-
-
-def is_list(type_: pa.DataType) -> bool:
-    """Return whether it is a type of lists: with 32-bit or 64-bit offsets, or of a fixed size."""
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
+from lance_duck.scan.predicate.types import compared_type
 
 
 def item_type(type_: pa.DataType) -> pa.DataType:
-    """Return type in which items of lists of this type are compared."""
-    found = type_.value_type
-    found = found.storage_type if isinstance(found, pa.BaseExtensionType) else found
-    found = found.value_type if pa.types.is_dictionary(found) else found
-    return pa.float32() if pa.types.is_float16(found) else found
+    """Return the type in which items of lists of this type are compared."""
+    return compared_type(type_.value_type)
 
 
 def has_any(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:

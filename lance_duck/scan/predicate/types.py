@@ -1,4 +1,4 @@
-"""Arrow types as predicates see them: which type the values of a column are compared in, and kinds of types."""
+"""Arrow types as predicates see them: which type the values of a column are compared in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import is_binary, is_instant, is_naive, is_number, is_text, storage_type
 from lance_duck.scan.predicate.tree import Path
 
 
@@ -16,7 +17,7 @@ class InexactError(ValueError):
 
 def value_type(type_: pa.DataType) -> pa.DataType:
     """Return the type of the values of a column: extension types as stored, dictionaries decoded."""
-    type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    type_ = storage_type(type_)
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
@@ -30,7 +31,7 @@ def path_type(schema: pa.Schema, path: Path) -> pa.DataType:
     """Return the type of a column or struct field; KeyError where there is none."""
     type_ = schema.field(path[0]).type
     for name in path[1:]:
-        type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+        type_ = storage_type(type_)
         if not pa.types.is_struct(type_) or type_.get_field_index(name) < 0:
             raise KeyError(name)
         type_ = type_.field(name).type
@@ -63,32 +64,6 @@ def worded(value: Any) -> str:
         return str(value)
     except (OverflowError, ValueError):
         return type(value).__name__
-
-
-def is_text(type_: pa.DataType) -> bool:
-    """Return whether it is a type of texts."""
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
-
-
-def is_binary(type_: pa.DataType) -> bool:
-    """Return whether it is a type of bytes."""
-    is_wide = pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_)
-    return bool(pa.types.is_binary(type_) or is_wide or pa.types.is_fixed_size_binary(type_))
-
-
-def is_instant(type_: pa.DataType) -> bool:
-    """Return whether it is a type of timestamps with a time zone."""
-    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
-
-
-def is_naive(type_: pa.DataType) -> bool:
-    """Return whether it is a type of timestamps without a time zone."""
-    return bool(pa.types.is_timestamp(type_) and type_.tz is None)
-
-
-def is_number(type_: pa.DataType) -> bool:
-    """Return whether it is a type of integers or floats."""
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
 def _same_numbers(first: Any, second: Any) -> bool:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import is_list, is_text
 from lance_duck.scan.predicate import leaves
-from lance_duck.scan.predicate.lists import is_list, item_type
+from lance_duck.scan.predicate.lists import item_type
 from lance_duck.scan.predicate.tree import Compare, HasAll, HasAny, In, Op, Path, Predicate, StartsWith, any_of
-from lance_duck.scan.predicate.types import is_text
 from lance_duck.scan.sql.literals import (
     MOMENTS,
     Literal,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.scan.predicate.types import is_text
+from lance_duck.arrow.types import is_text
 from lance_duck.scan.sql.compare import scalars_for
 from lance_duck.scan.sql.literals import EXACT_INT, MAX_DIGITS, Literal, NotSimpleError, numeric
 

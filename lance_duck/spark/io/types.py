@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql import types as st
 
 from lance_duck.arguments import unknown_column
-from lance_duck.arrow.types import is_binary, is_list, is_text
+from lance_duck.arrow.types import is_binary, is_list, is_text, storage_type
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.projection import HIDDEN
 from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16
@@ -180,7 +180,7 @@ def as_declared(batch: pa.RecordBatch, schema: st.StructType) -> pa.RecordBatch:
 def _spark_field(field: pa.Field) -> st.StructField:
     if field.name in HIDDEN:
         return st.StructField(field.name, st.LongType(), field.nullable)
-    kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+    kind = storage_type(field.type)
     metadata: dict[str, Any] = {}
     if pa.types.is_fixed_size_list(kind):
         metadata[VECTOR_SIZE] = kind.list_size
