@@ -122,14 +122,14 @@ def refuse_unsupported(
         named = [name for name in signature_of(function).parameters if name not in ("self", "cls", "refused")]
         refuse_unknown(arguments, [*named, *remedies], function.__name__)
     for name, value in arguments.items():
-        asks = not (value is None or value is False or (isinstance(value, Mapping) and not value))
-        if asks and name in remedies:
+        has_effect = not (value is None or value is False or (isinstance(value, Mapping) and not value))
+        if has_effect and name in remedies:
             raise UnsupportedError(f"{name} is not supported", where=function.__name__, remedy=remedies[name])
 
 
 def declared_arguments(
     function: Callable[..., Any],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     declaration: type,
     remedies: Mapping[str, str | None] = MappingProxyType({}),
 ) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def declared_arguments(
 
     Args:
         function: The public function that they are given to.
-        given: The arguments, by name.
+        arguments: The arguments, by name.
         declaration: The TypedDict.
         remedies: See `refuse_unsupported`.
 
@@ -145,8 +145,8 @@ def declared_arguments(
         UnsupportedError, WrongTypeError: See `refuse_unsupported`.
     """
     names = declaration.__annotations__
-    refuse_unsupported(function, {name: value for name, value in given.items() if name not in names}, remedies)
-    return {name: value for name, value in given.items() if name in names}
+    refuse_unsupported(function, {name: value for name, value in arguments.items() if name not in names}, remedies)
+    return {name: value for name, value in arguments.items() if name in names}
 
 
 def has_defaults(defaults: object) -> Callable[[_C], _C]:

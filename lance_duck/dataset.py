@@ -195,7 +195,7 @@ class LanceDataset(
         batch_size: int | None = None,
         **options: Unpack[ScanArguments],
     ) -> LanceScanner:
-        """Decide a scan; nothing is read before its result is asked for.
+        """Plan a scan; nothing is read before its result is asked for.
 
         Args:
             columns: Names in order ("a.b" for a field of a struct, `_rowid` and the other hidden columns by name), or
@@ -230,7 +230,7 @@ class LanceDataset(
         batch_size: int | None = None,
         **options: Unpack[ScanArguments],
     ) -> pa.Table:
-        """Read into memory; the arguments are those of `scanner`."""
+        """Read rows into memory; the arguments are those of `scanner`."""
         if nearest is None:
             return self.scan(columns, filter, limit, offset, None, batch_size, **options).to_table()
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
@@ -246,7 +246,7 @@ class LanceDataset(
         batch_size: int | None = None,
         **options: Unpack[ScanArguments],
     ) -> Iterator[pa.RecordBatch]:
-        """Read batch by batch; the arguments are those of `scanner`."""
+        """Read rows batch by batch; the arguments are those of `scanner`."""
         return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_batches()
 
     def to_pandas(
@@ -255,7 +255,7 @@ class LanceDataset(
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> Any:
-        """Read into a pandas DataFrame; the arguments are those of `scanner`."""
+        """Read rows into a pandas DataFrame; the arguments are those of `scanner`."""
         return self.to_table(columns, filter, **options).to_pandas()
 
     def search(

@@ -123,7 +123,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> LanceScanner:
-        """Decide a scan of this fragment.
+        """Plan a scan of this fragment.
 
         Args:
             schema: That of the table, which pyarrow's callers pass along; its metadata may differ.
@@ -148,7 +148,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> pa.Table:
-        """Read into memory; the arguments are those of `scanner`."""
+        """Read rows into memory; the arguments are those of `scanner`."""
         return self.scanner(schema, columns, filter, **options).to_table()
 
     def to_batches(
@@ -158,7 +158,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> Iterator[pa.RecordBatch]:
-        """Read batch by batch; the arguments are those of `scanner`."""
+        """Read rows batch by batch; the arguments are those of `scanner`."""
         return self.scanner(schema, columns, filter, **options).to_batches()
 
     def to_pandas(
@@ -168,7 +168,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> Any:
-        """Read into a pandas DataFrame; the arguments are those of `scanner`."""
+        """Read rows into a pandas DataFrame; the arguments are those of `scanner`."""
         return self.to_table(schema, columns, filter, **options).to_pandas()
 
     def head(self, num_rows: int, **options: Unpack[HeadArguments]) -> pa.Table:
@@ -194,7 +194,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def open_session(
         self, columns: Sequence[str] | None = None, with_row_address: bool | None = None
     ) -> FragmentSession:
-        """Decide columns once, for many calls of `take`."""
+        """Plan the columns once, for many calls of `take`."""
         names = self.schema.names if columns is None else list(columns)
         projection = self._scan.projection([*names, ROW_ADDRESS] if with_row_address else names)
         return FragmentSession(self._scan.taker, self._fragment, projection)
@@ -325,7 +325,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return (metadata, fields, offsets) if with_offsets else (metadata, fields)
 
     def delete(self, predicate: FilterLike) -> FragmentMetadata | None:
-        """Delete rows of this fragment; returns it with its new deletion file, None when no row is left."""
+        """Delete rows of this fragment; return it with its new deletion file, None if no row is left."""
         changed = delete_in_fragment(self._scan.snapshot, self._fragment, predicate)
         return None if changed is None else metadata_of(changed)
 
@@ -355,7 +355,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
 @checked_calls
 class FragmentSession:
-    """Takes rows of a fragment by their places, always the same columns; see `LanceFragment.open_session`."""
+    """Takes rows of a fragment by position, always the same columns; see `LanceFragment.open_session`."""
 
     def __init__(self, taker: Taker, fragment: Fragment, projection: Projection) -> None:
         self._taker = taker

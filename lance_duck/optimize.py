@@ -41,7 +41,7 @@ class CompactionMetrics:
 
 @dataclass(frozen=True, repr=False)
 class RewriteResult:
-    """What a task wrote. It compares, pickles, and goes to JSON and back.
+    """The files that a task wrote. The result compares, pickles, and goes to JSON and back.
 
     Attributes:
         old_fragments: As they were read.
@@ -89,7 +89,7 @@ class RewriteResult:
 @checked_calls
 @dataclass(frozen=True)
 class CompactionTask:
-    """A group of fragments to write anew. It compares, pickles, and goes to JSON and back."""
+    """A group of fragments to write anew. The task compares, pickles, and goes to JSON and back."""
 
     fragments: list[FragmentMetadata]
     read_version: int
@@ -103,10 +103,10 @@ class CompactionTask:
         """
         snapshot = dataset.handle.snapshot.checkout(self.read_version)
         fragments = [snapshot.fragment(f.id) for f in self.fragments]
-        done = rewrite(snapshot, fragments, self.options)
-        new = [metadata_of(f) for f in done.new]
+        rewritten = rewrite(snapshot, fragments, self.options)
+        new = [metadata_of(f) for f in rewritten.new]
         rows = surviving_rows(snapshot, fragments)
-        return RewriteResult(_metrics([done]), self.fragments, new, self.read_version, rows)
+        return RewriteResult(_metrics([rewritten]), self.fragments, new, self.read_version, rows)
 
     def json(self) -> str:
         """Return the task as JSON text."""
@@ -131,7 +131,7 @@ class CompactionTask:
 
 @dataclass(frozen=True, repr=False)
 class CompactionPlan:
-    """Tasks that can run at once, in any place. It compares, pickles, and goes to JSON and back."""
+    """Tasks that can run at once, in any place. The plan compares, pickles, and goes to JSON and back."""
 
     tasks: list[CompactionTask]
     read_version: int
@@ -208,7 +208,12 @@ class Compaction:
 
 
 class AutoCleanupConfig(TypedDict):
-    """When a table cleans up after itself: each so many versions, of what is older than so many seconds."""
+    """When a table cleans up after itself.
+
+    Attributes:
+        interval: Number of versions from one cleanup to the next.
+        older_than_seconds: Age of the versions that are removed, in seconds.
+    """
 
     interval: int
     older_than_seconds: int
@@ -299,7 +304,7 @@ class DatasetOptimizer:
         self._dataset.update_config({INTERVAL: str(interval), OLDER_THAN: f"{seconds}s"})
 
     def disable_auto_cleanup(self) -> None:
-        """Have it no longer do so."""
+        """Have the table no longer clean up after itself."""
         self._dataset.delete_config_keys([INTERVAL, OLDER_THAN, RETAIN])
 
 
@@ -309,7 +314,7 @@ class Upkeep(ConfigChanges):
 
     @property
     def optimize(self) -> DatasetOptimizer:
-        """Compaction."""
+        """Compaction, upkeep of indexes, and automatic cleanup."""
         return DatasetOptimizer(self)
 
     def cleanup_old_versions(
@@ -365,7 +370,7 @@ class Upkeep(ConfigChanges):
         include_files: bool = False,
         max_files: int = 1000,
     ) -> CleanupExplanation:
-        """Say what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
+        """Describe what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
 
         With `include_files` the files are named, `max_files` of them at most.
 

@@ -172,23 +172,23 @@ def recall_report(
     """
     arguments = {"column": column, "k": k, "metric": metric}
     nearest, vectors, own = _asked(ds, arguments, queries, sample, seed)
-    way = _way(ds, nearest, column)
+    path = _way(ds, nearest, column)
     k = nearest.k
-    search = _Searches(ds, {**arguments, "k": k, "metric": way.metric}, {**options, "filter": filter}, vectors, own)
+    search = _Searches(ds, {**arguments, "k": k, "metric": path.metric}, {**options, "filter": filter}, vectors, own)
     truth = search.truth()
     rows = []
-    for setting in _settings(ds, way, k, nprobes, ef, refine_factor):
+    for setting in _settings(ds, path, k, nprobes, ef, refine_factor):
         result, latency = search.one_by_one(setting)
         shares = [_share(ids, *true) for ids, true in zip(result, truth, strict=True) if true[0]]
         if not shares:
             raise InvalidInputError("neighbours", where="recall_report", expected="some", found="none of any query")
         rows.append({**setting, "recall": statistics.fmean(shares), "worst": min(shares), "latency_ms": latency})
     rows.append({"recall": 1.0, "worst": 1.0, "latency_ms": search.exact_latency()})
-    return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, way, column, k, len(vectors)))
+    return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, path, column, k, len(vectors)))
 
 
 class _Searches:
-    """The same queries, asked in different ways; rows are named by `_rowid`."""
+    """Searches for the same queries with different settings; rows are named by `_rowid`."""
 
     def __init__(
         self,
@@ -225,12 +225,12 @@ class _Searches:
         return result, ends_in_a_tie
 
     def one_by_one(self, setting: dict[str, Number]) -> tuple[Ids, float]:
-        """Return what is found for each query, and the median of the milliseconds that it took."""
+        """Return the neighbours of each query, and the median time of a search, in milliseconds."""
         self._ask(self._queries[0], setting)
         return self._timed(self._queries, setting)
 
     def exact_latency(self) -> float:
-        """Return the median of the milliseconds that the exact search for a single query takes."""
+        """Return the median time of the exact search for a single query, in milliseconds."""
         return self._timed(self._queries[:_EXACT_RUNS], {"use_index": False})[1]
 
     def _timed(self, queries: NDArray[Any], setting: dict[str, Any]) -> tuple[Ids, float]:
@@ -286,21 +286,21 @@ def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArr
 
 
 def _way(ds: LanceDataset, nearest: Nearest, column: str) -> Route:
-    way = route(ds.handle.snapshot, nearest, frozenset(fragment.id for fragment in ds.handle.snapshot.fragments))
-    if way.index is None:
+    path = route(ds.handle.snapshot, nearest, frozenset(fragment.id for fragment in ds.handle.snapshot.fragments))
+    if path.index is None:
         raise InvalidInputError(
             "no vector index to compare with the exact search",
             where=f"column {column}",
-            found="; ".join(way.reasons),
+            found="; ".join(path.reasons),
             remedy="build one: ds.create_index(column, …)",
         )
-    return way
+    return path
 
 
 def _settings(
-    ds: LanceDataset, way: Route, k: int, nprobes: Numbers, ef: Numbers, refine_factor: Numbers
+    ds: LanceDataset, path: Route, k: int, nprobes: Numbers, ef: Numbers, refine_factor: Numbers
 ) -> list[dict[str, Number]]:
-    figures = _figures(ds, way)
+    figures = _figures(ds, path)
     most = max(figure["num_partitions"] for figure in figures)
     probes = [None if each is None else min(each, most) for each in _several(nprobes)]
     if ef is None and any("HNSW" in figure["index_type"] for figure in figures):
@@ -310,23 +310,23 @@ def _settings(
     return [dict(zip(_ARGUMENTS, reversed(each), strict=True)) for each in by_line]
 
 
-def _title(ds: LanceDataset, way: Route, column: str, k: int, queries: int) -> str:
-    figures = _figures(ds, way)
+def _title(ds: LanceDataset, path: Route, column: str, k: int, queries: int) -> str:
+    figures = _figures(ds, path)
     kinds = "/".join(dict.fromkeys(figure["index_type"] for figure in figures))
     partitions = "/".join(str(figure["num_partitions"]) for figure in figures)
     rows = ds.count_rows()
     snapshot = ds.handle.snapshot
-    num_open = sum(snapshot.num_rows(fragment) for fragment in snapshot.fragments if fragment.id in way.open)
+    num_open = sum(snapshot.num_rows(fragment) for fragment in snapshot.fragments if fragment.id in path.open)
     some = f"{partitions} partition{'' if partitions == '1' else 's'}"
-    text = f"recall of {k} neighbours by {column}: {kinds}, {way.metric}, {some}, {rows:,} rows"
+    text = f"recall of {k} neighbours by {column}: {kinds}, {path.metric}, {some}, {rows:,} rows"
     return text + (f" ({num_open:,} not in the index)" if num_open else "") + f", {queries} queries"
 
 
-def _figures(ds: LanceDataset, way: Route) -> list[dict[str, Any]]:
+def _figures(ds: LanceDataset, path: Route) -> list[dict[str, Any]]:
     """Return the statistics of the segments that are asked."""
-    assert way.index is not None
-    uuids = {str(segment.uuid) for segment, _ in way.segments}
-    figures: list[dict[str, Any]] = ds.index_statistics(way.index.name)["indices"]
+    assert path.index is not None
+    uuids = {str(segment.uuid) for segment, _ in path.segments}
+    figures: list[dict[str, Any]] = ds.index_statistics(path.index.name)["indices"]
     return [figure for figure in figures if figure["uuid"] in uuids]
 
 

@@ -1,4 +1,4 @@
-"""What all changes of a table share: one that is a single operation, its properties, its patience."""
+"""What all changes of a table share: the commit of a single operation, properties of transactions, retries."""
 
 from __future__ import annotations
 

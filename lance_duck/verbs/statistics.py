@@ -45,7 +45,7 @@ class LanceStats:
         }
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
-        """Return the figures of an index; see `verbs.index_describe.index_statistics`.
+        """Return the figures of an index; see `verbs.indexes.describe.index_statistics`.
 
         Raises:
             IndexNotFoundError: There is none of this name.
@@ -67,7 +67,7 @@ class LanceStats:
 
 
 def table_html(uri: str, snapshot: Snapshot) -> Iterator[str]:
-    """Yield parts of a page that describes a version, from metadata alone."""
+    """Yield the HTML that describes a version, from metadata alone."""
     counts = snapshot.fragments.row_counts()
     files = [file for fragment in snapshot.fragments for file in fragment.files]
     size = sum(file.file_size or 0 for file in files)

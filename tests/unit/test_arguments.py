@@ -32,10 +32,12 @@ from lance_duck.errors import (
     WrongTypeError,
 )
 from lance_duck.fragment import write_fragments
+from lance_duck.index.vector import kind as vector_kind
 from lance_duck.maintenance.options import CompactionArguments, CompactionOptions
 from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, SearchArguments, TakeArguments
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.options import ScanOptions
+from lance_duck.verbs.indexes.vector import VectorParameters, vector_wish
 from lance_duck.verbs.writing.settings import WriteArguments, WriteSettings
 
 HASTY = {"fsync": "false"}
@@ -463,6 +465,12 @@ def test_declared_arguments_are_the_options_that_there_are() -> None:
     assert keys(SearchArguments) == scan - {"nearest"} | NEAREST_ARGUMENTS - {"column", "q", "k"}
     assert keys(WriteArguments) == set(WriteSettings.__dataclass_fields__) - {"fragment_id"} | {"use_legacy_format"}
     assert keys(CompactionArguments) == set(CompactionOptions.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("name", sorted(keys(VectorParameters)))
+def test_declared_parameters_of_vector_indexes_are_known(name: str, table: ld.LanceDataset) -> None:
+    value = "V3" if name == "index_file_version" else None
+    assert vector_wish(table.handle.snapshot, "v", "IVF_FLAT", {name: value}).kind is vector_kind.VECTOR
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Columns are added, altered and dropped."""
+"""Changes of columns: add, merge, alter, drop."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class IndexChanges(VectorIndexChanges):
         return bool(self.handle.snapshot.indices)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return figures of an index; see `verbs.index_describe.index_statistics`.
+        """Return figures of an index; see `verbs.indexes.describe.index_statistics`.
 
         Raises:
             IndexNotFoundError: There is none of this name.
@@ -229,11 +229,11 @@ class IndexChanges(VectorIndexChanges):
             raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}")
         uuids = {s.uuid for s in segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
-            asked = {uuid_of(given) for given in index_segments}
-            if not asked <= uuids:
-                missing = ", ".join(str(uuid) for uuid in asked - uuids)
+            selected = {uuid_of(text) for text in index_segments}
+            if not selected <= uuids:
+                missing = ", ".join(str(uuid) for uuid in selected - uuids)
                 raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self.handle.snapshot.uri)
-            uuids = asked
+            uuids = selected
         for index in catalog(self.handle.snapshot).named(name):
             for ignored in index.ignored:
                 if ignored.metadata.uuid in uuids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict, Unpack
 from uuid import UUID
 
 from lance_duck.arguments import checked_calls, did_you_mean, refuse_unknown
@@ -41,6 +41,22 @@ _REFUSED: Final = ("accelerator", "ivf_centroids_file", "precomputed_partition_d
 _LAYOUT: Final = "V3"
 
 
+class VectorParameters(TypedDict, total=False):
+    """Parameters of kinds of vector indexes, explained by `VectorIndexChanges.create_index`."""
+
+    num_bits: int | None
+    m: int | None
+    ef_construction: int | None
+    max_level: int | None
+    sample_rate: int | None
+    max_iters: int | None
+    streaming_sample_rate: int | None
+    streaming_coreset_rate: int | None
+    streaming_refine_passes: int | None
+    one_pass_ivfpq: bool | None
+    index_file_version: str | None
+
+
 @checked_calls
 class VectorIndexChanges(TableMethods):
     """Vector indexes of a table, for a handle on one of its versions."""
@@ -74,7 +90,7 @@ class VectorIndexChanges(TableMethods):
         progress: Progress | bool | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
-        **parameters: Any,
+        **parameters: Unpack[VectorParameters],
     ) -> Self:
         """Build an index over the vectors of a column, for searches of nearest neighbours.
 

@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 @checked_calls
 class MergeInsertBuilder:
-    """A merge of rows into a table, that is said in parts and then executed.
+    """Builds a merge of rows into a table, step by step, and executes it.
 
     Rows match when all their keys are equal; a null equals nothing. A source with a key more than once is refused,
     unless `source_dedupe_behavior` says otherwise. Two merges at once that insert one key never both come through:
@@ -56,7 +56,7 @@ class MergeInsertBuilder:
         self._said: dict[str, str] | None = None
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
-        """Return rows that match get the values of the source; columns that it does not have stay as they are.
+        """Give rows that match the values of the source; columns that the source lacks stay as they are.
 
         Args:
             condition: SQL over `source` and `target`, such as "source.version > target.version": only where it is
@@ -65,23 +65,23 @@ class MergeInsertBuilder:
         return self._set(matched=UPDATE, condition=condition)
 
     def when_matched_delete(self) -> Self:
-        """Return rows that match are deleted."""
+        """Delete rows that match."""
         return self._set(matched=DELETE, condition=None)
 
     def when_matched_fail(self) -> Self:
-        """Return the merge fails if a row matches."""
+        """Fail if a row matches."""
         return self._set(matched=FAIL, condition=None)
 
     def when_matched_do_nothing(self) -> Self:
-        """Return rows that match stay as they are; so it is unless another choice is made."""
+        """Leave rows that match as they are, which is the default."""
         return self._set(matched=NOTHING, condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
-        """Return source rows that match none are inserted; columns that the source does not have are null."""
+        """Insert source rows that match none; columns that the source lacks are null."""
         return self._set(insert=True)
 
     def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
-        """Return rows of the table that no source row matches are deleted.
+        """Delete rows of the table that no source row matches.
 
         Args:
             expr: SQL over the table: only where it is true.
@@ -89,25 +89,25 @@ class MergeInsertBuilder:
         return self._set(by_source_delete=True, by_source_condition=expr)
 
     def source_dedupe_behavior(self, behavior: str) -> Self:
-        """Decide about source rows with a repeated key: "fail" refuses them, "first_seen" skips them."""
+        """Set what becomes of source rows with a repeated key: "fail" refuses them, "first_seen" skips them."""
         return self._set(dedupe=_one_of("source_dedupe_behavior", behavior, DEDUPES))
 
     def conflict_retries(self, max_retries: int) -> Self:
-        """Return times to run again on the newest version after another change came first; 10 unless given."""
+        """Set how often the merge runs again on the newest version after another change came first; 10 by default."""
         check_patience(max_retries, self._plan.timeout)
         return self._set(retries=max_retries)
 
     def retry_timeout(self, timeout: timedelta) -> Self:
-        """Return time after which it does not run again; 30 seconds unless given."""
+        """Set the time after which the merge does not run again; 30 seconds by default."""
         check_patience(self._plan.retries, timeout)
         return self._set(timeout=timeout)
 
     def use_index(self, use_index: bool) -> Self:
-        """Return whether an index of the key may find the rows of few keys; True unless said. It changes no answer."""
+        """Set whether an index of the key may find the rows of few keys; True by default. It changes no answer."""
         return self._set(use_index=bool(use_index))
 
     def write_mode(self, mode: str) -> Self:
-        """Return how updated rows are written: "rewrite_rows", also by "auto", or "rewrite_columns".
+        """Set how updated rows are written: "rewrite_rows", also by "auto", or "rewrite_columns".
 
         "rewrite_columns" writes the columns of the source anew for all rows of the fragments that have matching rows,
         and touches no other column; only for updates by a source that has some columns, without inserts or deletes.
@@ -115,29 +115,29 @@ class MergeInsertBuilder:
         return self._set(write_mode=_one_of("write_mode", mode, MODES))
 
     def data_storage_version(self, version: str) -> Self:
-        """Return version of the files that are written; that of the table unless given."""
+        """Set the version of the files that are written; that of the table by default."""
         return self._set(data_storage_version=storage_version(version))
 
     def commit_message(self, message: str) -> Self:
-        """Return a message that is kept with the transaction."""
+        """Keep a message with the transaction."""
         self._said = transaction_properties(message, self._said)
         return self
 
     def transaction_properties(self, properties: Mapping[str, str]) -> Self:
-        """Return texts by name that are kept with the transaction."""
+        """Keep texts by name with the transaction."""
         self._said = transaction_properties(None, {**(self._said or {}), **properties})
         return self
 
     def target_bases(self, bases: list[str]) -> Self:
-        """Return new fragments go to these base paths, by name or URI, in turn; the URI of the table is its root."""
+        """Write new fragments to these base paths, by name or URI, in turn; the URI of the table is its root."""
         return self._set(target_bases=tuple(bases), target_all_bases=None)
 
     def target_all_bases(self, include_primary: bool = True) -> Self:
-        """Return new fragments go to all base paths of the table in turn, its root among them unless told otherwise."""
+        """Write new fragments to all base paths of the table in turn, and to its root unless told otherwise."""
         return self._set(target_bases=None, target_all_bases=include_primary)
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Carry it out, and move the dataset to the version that results.
+        """Execute the merge, and move the dataset to the version that results.
 
         Args:
             data_obj: The source: whatever `write_dataset` takes.
@@ -153,7 +153,7 @@ class MergeInsertBuilder:
         return result
 
     def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, MergeResult]:
-        """Write everything, and leave the commit to `LanceDataset.commit`.
+        """Write all files of the merge, and leave the commit to `LanceDataset.commit`.
 
         Nothing looks out for others that insert the same keys until then, unless the keys are the primary key.
 
@@ -180,7 +180,7 @@ class MergeInsertBuilder:
         return self._with_source(data_obj, schema, write)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
-        """Return what the merge does, in a few lines.
+        """Describe the merge in a few lines.
 
         Args:
             schema: Of the source; None: that of the table.
@@ -192,7 +192,7 @@ class MergeInsertBuilder:
         return explain(self._plan, snapshot, names, schema if verbose else None)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
-        """Do everything but the commit, and say what it took; nothing stays."""
+        """Execute all of the merge but the commit, and describe what it took; nothing of it is kept."""
         began = time.perf_counter()
 
         def attempt(source: MergeSource) -> str:
@@ -237,7 +237,7 @@ class MergeInsertBuilder:
 
 
 class _Undone(UncommittedFiles):
-    """A draft that is thrown away."""
+    """Files of a merge that is not committed, deleted in any case."""
 
     def __exit__(self, *_: object) -> None:
         super().__exit__(Exception, Exception(), None)

@@ -54,9 +54,9 @@ def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str)
         InvalidInputError: One is none, or its path, name or id is taken.
     """
     result: list[BasePath] = []
-    for one in bases:
+    for entry in bases:
         by_id = {**present, **{base.id: base for base in result}}
-        base = _base(one, where)
+        base = _base(entry, where)
         if base.path in {other.path for other in by_id.values()}:
             raise InvalidInputError("base path is there already", where=where, found=base.path)
         if base.name is not None and base.name in {other.name for other in by_id.values()}:

@@ -73,10 +73,10 @@ def from_transaction(transaction: wire.Transaction) -> Transaction:
 
 def _fragments(fragments: Iterable[FragmentMetadata]) -> tuple[Fragment, ...]:
     listed = tuple(fragments)
-    for one in listed:
-        if not isinstance(one, FragmentMetadata):
-            raise InvalidInputError("fragments", expected="FragmentMetadata", found=type(one).__name__)
-    return tuple(fragment_from(one) for one in listed)
+    for entry in listed:
+        if not isinstance(entry, FragmentMetadata):
+            raise InvalidInputError("fragments", expected="FragmentMetadata", found=type(entry).__name__)
+    return tuple(fragment_from(entry) for entry in listed)
 
 
 def _metadata(fragments: Iterable[Fragment]) -> list[FragmentMetadata]:

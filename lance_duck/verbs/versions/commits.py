@@ -159,15 +159,15 @@ def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
         raise InvalidInputError("no transactions", where="commit_batch")
     fragments: list[Any] = []
     properties: dict[str, str] = {}
-    for one in transactions:
-        operation = one.operation
+    for transaction in transactions:
+        operation = transaction.operation
         if not isinstance(operation, LanceOperation.Append):
             raise UnsupportedError(
                 "only Appends can be committed together", where="commit_batch", found=type(operation).__name__
             )
         fragments.extend(operation.fragments)
-        properties |= one.transaction_properties or {}
-    oldest = min(one.read_version for one in transactions)
+        properties |= transaction.transaction_properties or {}
+    oldest = min(transaction.read_version for transaction in transactions)
     return Transaction(oldest, LanceOperation.Append(fragments), transaction_properties=properties)
 
 

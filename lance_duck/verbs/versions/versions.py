@@ -1,4 +1,4 @@
-"""Versions come back, branch off, and tables go."""
+"""Changes of versions: restore, branches and clones; and the end of a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lance_duck.wire.paths import ManifestName
 
 @checked_calls
 class VersionChanges(TableMethods):
-    """Changes of what the versions of a table are, for a handle on one."""
+    """Changes of the versions of a table."""
 
     def restore(
         self, *, commit_message: str | None = None, transaction_properties: Mapping[str, str] | None = None
@@ -229,6 +229,6 @@ def drop_table(
 
 
 def _update_bases(snapshot: Snapshot, bases: Sequence[Any]) -> UpdateBases:
-    ids = [getattr(one, "id", None) for one in bases]
+    ids = [getattr(base_path, "id", None) for base_path in bases]
     new = new_bases(bases, snapshot.base_paths, "new_bases")
     return UpdateBases(tuple(replace(base, id=i or 0) for base, i in zip(new, ids, strict=True)))

@@ -1,4 +1,4 @@
-"""What `write_dataset` is asked for, apart from data and place."""
+"""Arguments of `write_dataset` but for data and place."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FragmentProgress(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSettings:
-    """Arguments of `write_dataset`, by its names, see there; and the number by which `progress` knows fragments."""
+    """Arguments of `write_dataset`, explained there; `fragment_id` is the number that `progress` gives to fragments."""
 
     max_rows_per_file: int = WriteOptions.max_rows_per_file
     max_rows_per_group: int | None = WriteOptions.max_rows_per_group
@@ -66,16 +66,16 @@ class WriteSettings:
         Args:
             arguments: As `WriteArguments` declares them.
         """
-        given = dict(arguments)
-        use_legacy_format = given.pop("use_legacy_format", None)
+        settings = dict(arguments)
+        use_legacy_format = settings.pop("use_legacy_format", None)
         if use_legacy_format is not None:
             warnings.warn("use_legacy_format is deprecated; use data_storage_version", DeprecationWarning, stacklevel=4)
-            given["data_storage_version"] = "legacy" if use_legacy_format else "stable"
-        return cls(**given)
+            settings["data_storage_version"] = "legacy" if use_legacy_format else "stable"
+        return cls(**settings)
 
     @property
     def properties(self) -> dict[str, str] | None:
-        """What the transaction says of itself."""
+        """Properties of the transaction."""
         return transaction_properties(self.commit_message, self.transaction_properties)
 
     @property
