@@ -16,6 +16,9 @@ _USES_OF_A_SIZE = 64  # values grow while they are used: their sizes are measure
 class LruCache(Generic[_T]):
     """The values used last, by key. Safe to use from several threads; two that ask at once may both make a value.
 
+    A value that is found is marked, without a lock. When room is needed, the oldest value goes that is not marked; the
+    marked ones before it lose their marks, and are young again.
+
     Args:
         limit: Number of values that are kept.
     """
@@ -23,41 +26,57 @@ class LruCache(Generic[_T]):
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = Lock()
-        self._values: OrderedDict[Hashable, _T] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _Entry[_T]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return the value of a key; made when it is not there."""
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        return self.put(key, make())
+        entry = self._entries.get(key)
+        if entry is None:
+            return self.put(key, make())
+        entry.is_marked = True
+        return entry.value
 
     def find(self, key: Hashable) -> _T | None:
         """Return the value of a key; None when it is not there."""
-        with self._lock:
-            if key not in self._values:
-                return None
-            self._values.move_to_end(key)
-            return self._values[key]
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        entry.is_marked = True
+        return entry.value
 
     def put(self, key: Hashable, value: _T) -> _T:
         """Keep a value, unless its key has one; returns the one that is kept."""
         with self._lock:
-            value = self._values.setdefault(key, value)
-            while len(self._values) > self._limit:
-                self._values.popitem(last=False)
+            entry = self._entries.get(key)
+            if entry is not None:
+                return entry.value
+            while len(self._entries) >= max(1, self._limit):
+                oldest, entry = self._entries.popitem(last=False)
+                if entry.is_marked:
+                    entry.is_marked = False
+                    self._entries[oldest] = entry
+            self._entries[key] = _Entry(value)
             return value
 
     def key_of(self, value: _T) -> Hashable | None:
-        """Return the key of a value, that very object; None when it is not there. Quick for the value used last."""
+        """Return the key of a value, that very object; None when it is not there. Quick for the value kept last."""
         with self._lock:
-            return next((key for key, each in reversed(self._values.items()) if each is value), None)
+            return next((key for key, entry in reversed(self._entries.items()) if entry.value is value), None)
 
     def drop(self, key: Hashable) -> None:
         """Forget the value of a key."""
         with self._lock:
-            self._values.pop(key, None)
+            self._entries.pop(key, None)
+
+
+class _Entry(Generic[_T]):
+    """A value that is kept, and whether it was found since it was last passed over."""
+
+    __slots__ = ("is_marked", "value")
+
+    def __init__(self, value: _T) -> None:
+        self.value = value
+        self.is_marked = False
 
 
 class SizedCache(Generic[_T]):

@@ -184,8 +184,8 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     if parameters is not None:  # filters stay in a cache: they are not to change with what the caller holds
         parameters = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
     mixed = read_sql(text, schema, parameters)
-    if mixed is not None and not mixed.pieces:
-        return TreeFilter(mixed.tree)
+    if isinstance(mixed, Predicate):
+        return TreeFilter(mixed)
     key = _key(parameters) if is_cacheable(text, schema) and not asks_for_the_time(text) else None
     if key is None:
         return _duckdb_filter(mixed, text, schema, parameters)

@@ -217,6 +217,7 @@ class Known:
     def __init__(self) -> None:
         self._projections: LruCache[Projection] = LruCache(_KEPT)
         self._filters: LruCache[Filter | None] = LruCache(_KEPT)
+        self._last_filter: tuple[Filter | None, Hashable] = None, None
         self._schemas: dict[bool, pa.Schema] = {}
         self._layouts: LruCache[Any] = LruCache(_KEPT)
 
@@ -258,11 +259,15 @@ class Known:
         is_plain = isinstance(text, str) and options.parameters is None and len(text) <= _LONG
         if not is_plain or asks_for_the_time(str(text)):
             return make_filter(text, readable, options.parameters)
-        return self._filters.get((text, blob_bytes), lambda: make_filter(text, readable))
+        key = text, blob_bytes
+        condition = self._filters.get(key, lambda: make_filter(text, readable))
+        self._last_filter = condition, key
+        return condition
 
     def key_of(self, filter_: Filter) -> Hashable | None:
         """Return what stands for a filter that will be asked again by the same text; None for others."""
-        return self._filters.key_of(filter_)
+        last, key = self._last_filter
+        return key if last is filter_ else self._filters.key_of(filter_)
 
 
 def _is_hashable(key: object) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_duck.arguments import unknown_column
 from lance_duck.cache import LruCache
+from lance_duck.encoding.arrow.dictionaries import holds_dictionaries
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.expressions import evaluate_sql
 from lance_duck.scan.predicate.arrays import row_width
@@ -77,6 +78,11 @@ class Projection:
     def roots(self) -> frozenset[str]:
         """Top-level columns of these."""
         return frozenset(path[0] for path in self.paths)
+
+    @cached_property
+    def dictionaries(self) -> tuple[int, ...]:
+        """Places of the columns of the table that are dictionaries, or have some inside."""
+        return tuple(i for i, each in enumerate(self.outputs) if each.path and holds_dictionaries(each.field.type))
 
     @cached_property
     def derived(self) -> LruCache[Any]:

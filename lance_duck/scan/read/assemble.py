@@ -23,9 +23,11 @@ def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.Reco
     """
     computed = _compute([output for output in projection.outputs if output.expression], columns, num_rows)
     arrays = [
-        compacted(descend(columns[output.path[0]], output.path[1:])) if output.path else computed[output.field.name]
+        descend(columns[output.path[0]], output.path[1:]) if output.path else computed[output.field.name]
         for output in projection.outputs
     ]
+    for place in projection.dictionaries:
+        arrays[place] = compacted(arrays[place])
     if not arrays:
         return rows_only(num_rows).replace_schema_metadata(projection.schema.metadata)
     return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)

@@ -76,6 +76,11 @@ class _Waiting:
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take a batch, and yield those that are worth it by now."""
+        rows = batch.num_rows
+        if not self._batches and self._target <= rows and (self._most is None or rows <= self._most):
+            self._target = min(GROWTH * self._target, self._enough)
+            yield batch
+            return
         if batch.num_rows >= ENOUGH_ROWS or batch.nbytes >= self._enough_bytes:
             yield from self.all()  # a large batch is not copied for the sake of a few rows before it
         self._hold(batch)
@@ -84,7 +89,7 @@ class _Waiting:
             yield from self.all(down_to=self._target)
 
     def piece_done(self) -> Iterator[pa.RecordBatch]:
-        """Yield count a piece of work, and yield what has waited for many."""
+        """Count a piece of work, and yield what has waited for many."""
         self._pieces += bool(self._batches)
         if self._pieces >= MOST_PIECES:
             yield from self.all()

@@ -70,18 +70,23 @@ class MixedSql:
         return _joined(self.tree, dict(zip(sql, reads, strict=True)))
 
 
-def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> MixedSql | None:
-    """Read a filter; None where it is not understood as AND, OR and NOT of conditions.
+def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | MixedSql | None:
+    """Read a filter: as a tree, where all of it is simple.
 
     Args:
         text: SQL.
         schema: Columns that the text may read.
         parameters: Values bound to the text.
+
+    Returns:
+        None where the text is not understood as AND, OR and NOT of conditions.
     """
     try:
         parser = _MixedParser(text, schema, parameters)
         tree = parser.whole()
-        quoted = quote_names(text, schema.names) if parser.pieces else text
+        if not parser.pieces:
+            return tree
+        quoted = quote_names(text, schema.names)
         if quoted != text:
             text, parser = quoted, _MixedParser(quoted, schema, parameters)
             tree = parser.whole()
@@ -123,7 +128,7 @@ class _MixedParser(Parser):
         try:
             operand = self._not()
             token = self._peek()
-            if (token.kind, token.text) in _ENDS and not _negates_piece(operand):
+            if (token.kind, token.text) in _ENDS and not (self.pieces and _negates_piece(operand)):
                 return operand
         except NotSimpleError:
             pass
