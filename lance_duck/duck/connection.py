@@ -17,7 +17,6 @@ from lance_duck.duck.failures import own_errors, read_only, view_not_changed
 from lance_duck.duck.inherited import Inherited, leave_to_children
 from lance_duck.duck.names import Changes, Names, parts_of_name
 from lance_duck.duck.planner import Planner
-from lance_duck.duck.run.named_tables import NamedTables
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.tables.folder import Folder
@@ -92,7 +91,7 @@ class Connection:
         self._inherited = inherited or Inherited()
         leave_to_children(native)
         names = self._names = Names(native, catalog, self._changes)
-        self._planner = Planner(Database(native, catalog, names, self._session, NamedTables(native)))
+        self._planner = Planner(Database(native, catalog, names, self._session))
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -204,8 +203,6 @@ class Connection:
         """
         if not isinstance(query, str):
             return self._with_new_tables(partial(call_as_user, partial(method, query, **options)))
-        if self._session.takes(query):
-            return None
         try:
             run = partial(self._planner.run, method, query, options, later=later)
             return self._with_new_tables(run, None if later is None else query)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from typing import Any, Final
 
@@ -22,9 +23,10 @@ from lance_duck.cache import LruCache
 from lance_duck.duck.explain import explained, is_explain, rows_as_statement
 from lance_duck.duck.rules import join_keys, lateral, order_by_distance, point_lookup, spelling, vector_call
 from lance_duck.duck.run import nearest_join, order_by_search, prefetch_rows, prefetch_search, semi_join_pushdown
-from lance_duck.duck.run.named_tables import NamedTable, variables
+from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
 from lance_duck.duck.run.parameters import Given
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
+from lance_duck.duck.run.search_settings import is_setting
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
@@ -78,6 +80,19 @@ class Plan:
     plan: str | None
 
 
+class _Kind(Enum):
+    """What the text of a statement is to the planner."""
+
+    OURS = auto()
+    """It names something of ours."""
+    EXPLAIN = auto()
+    """An EXPLAIN that names nothing of ours, but may read a view that does."""
+    SETTING = auto()
+    """It sets one of our settings."""
+    FOREIGN = auto()
+    """DuckDB gets it untouched."""
+
+
 class Planner:
     """Plans and runs the statements of one connection.
 
@@ -91,7 +106,7 @@ class Planner:
         self._database = database
         self._parsed: LruCache[Any] = LruCache(_CACHED)
         self._vocabulary: object = None
-        self._untouched: dict[str, bool] = {}  # whether each is an EXPLAIN
+        self._kinds: dict[str, _Kind] = {}
 
     def run(self, method: Method, sql: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run a statement.
@@ -105,11 +120,14 @@ class Planner:
         Raises:
             duckdb.Error: DuckDB refuses the statement.
         """
-        lifted = self._lifted(sql)
-        if lifted is None:
-            if self._untouched[sql] and later is not None:
+        match self._kind(sql):
+            case _Kind.SETTING:
+                return self._database.session.take(sql)
+            case _Kind.EXPLAIN if later is not None:
                 return self._run(method, sql, options)
-            return call_as_user(partial(method, sql, **options))
+            case _Kind.FOREIGN | _Kind.EXPLAIN:
+                return call_as_user(partial(method, sql, **options))
+        lifted = LiftedText.of(sql)
         statement = self._spelled(Statement.of(lifted.text), later=bool(later))
         text = lifted.restored(apply(statement.text, statement.spelling)) if statement.spelling else sql
         paths = {path: self._path(path) for path in statement.paths}
@@ -128,24 +146,26 @@ class Planner:
                 return self._run(method, text, options, paths)  # errors speak of the statement as it was given
             except duckdb.TransactionException:
                 raise error from None  # which ended the transaction
-        self._database.tables.hold(plan.tables, result)
+        keep_for(result, plan.tables)
         return result
 
-    def _lifted(self, sql: str) -> LiftedText | None:
-        """Return the text without its lists of numbers; None where DuckDB gets the text untouched."""
+    def _kind(self, sql: str) -> _Kind:
+        """Return what the text of a statement is to the planner."""
         vocabulary = self._database.catalog.vocabulary
-        if vocabulary is not self._vocabulary or len(self._untouched) > _CACHED:
-            self._untouched.clear()
+        if vocabulary is not self._vocabulary or len(self._kinds) > _CACHED:
+            self._kinds.clear()
             self._vocabulary = vocabulary
-        elif sql in self._untouched:
-            return None
+        kind = self._kinds.get(sql)
+        if kind is not None:
+            return kind
         if vocabulary.may_be_in(sql):
-            lifted = LiftedText.of(sql)
-            statement = Statement.of(lifted.text)
+            statement = Statement.of(LiftedText.of(sql).text)
             if statement.paths or not vocabulary.names.isdisjoint(statement.names):
-                return lifted
-        self._untouched[sql] = is_explain(sql)
-        return None
+                return _Kind.OURS
+        if is_setting(sql):
+            return _Kind.SETTING
+        kind = self._kinds[sql] = _Kind.EXPLAIN if is_explain(sql) else _Kind.FOREIGN
+        return kind
 
     def _spelled(self, statement: Statement, *, later: bool) -> Statement:
         """Return the statement with calls in place of what only catalogs spell."""

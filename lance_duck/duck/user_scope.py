@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import FrameType
 from typing import Any, Final, TypeVar
 
@@ -57,7 +58,13 @@ def user_variable(name: str) -> Any:
 
 
 def _user_frame() -> FrameType | None:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_OURS):
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and _is_ours(frame.f_globals.get("__name__")):
         frame = frame.f_back
     return frame
+
+
+@lru_cache
+def _is_ours(module: object) -> bool:
+    """Return whether a module of this name stands between the user and DuckDB."""
+    return str(module).startswith(_OURS)

@@ -20,6 +20,8 @@ import sqlglot
 import lance_duck as ld
 from lance_duck.duck.run import order_by_search, prefetch_rows, semi_join_pushdown
 from lance_duck.duck.run.nearest_table import NearestTable
+from lance_duck.duck.tables.table import DuckTable
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 VECTORS = np.random.default_rng(7).standard_normal((64, 4)).astype(np.float32)
 ANYWHERE = pa.table({"id": [3, 4]})
@@ -145,6 +147,19 @@ def test_tables_of_a_statement_live_as_long_as_its_rows_are_wanted(con: ld.Conne
     con.execute("SELECT 1").fetchall()
     gc.collect()
     assert [table() for table in tables if table() is not None] == []
+
+
+@pytest.mark.skipif(not SPEAKS_SOURCE, reason="DuckDB 1.x keeps the variables that it has read")
+@pytest.mark.usefixtures("eager")
+def test_tables_of_a_statement_go_with_its_result(con: ld.Connection) -> None:
+    gc.collect()
+    before = {id(each) for each in gc.get_objects() if isinstance(each, DuckTable)}
+    con.execute("SELECT p.id FROM photos p JOIN q ON p.id = q.n").fetchall()
+    con.sql("SELECT p.id FROM photos p JOIN q ON p.id = q.n").fetchall()
+    con.execute("EXPLAIN SELECT id FROM photos ORDER BY vec <-> [1, 2, 3, 4]::FLOAT[4] LIMIT 1").fetchall()
+    con.execute("SELECT 1").fetchall()
+    gc.collect()
+    assert {id(each) for each in gc.get_objects() if isinstance(each, DuckTable)} <= before
 
 
 def test_many_relations_stay_readable(con: ld.Connection) -> None:

@@ -1,9 +1,14 @@
-"""Tables under names that the statements of one connection can read."""
+"""Tables under names that a statement can read.
+
+DuckDB 2.0 registers an object under a name of its own, for as long as a handle lives; a query that has begun needs the
+handle no more. DuckDB 1.x can only create a view, which is a transaction of its own and knows nothing of relations;
+there the table is one more variable of the call, which DuckDB itself keeps for as long as it is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
@@ -27,38 +32,21 @@ class NamedTable:
     handle: Any = None
 
 
-@dataclass(eq=False)
-class NamedTables:
-    """Registers tables for the statements of one connection.
-
-    DuckDB 2.0 registers an object under a name of its own, for as long as a handle lives: that of a relation lives as
-    long as the relation and what is derived from it. DuckDB 1.x can only create a view, which is a transaction of its
-    own and knows nothing of relations; there the table is one more variable of the call, which DuckDB keeps itself.
-
-    Attributes:
-        native: DuckDB's connection.
-    """
-
-    native: duckdb.DuckDBPyConnection
-    _last: tuple[NamedTable, ...] = field(default=())
-
-    def add(self, table: Any) -> NamedTable:
-        """Give a table a name, for as long as what this returns is held."""
-        if _REGISTERS:
-            handle = self.native._register_source(table)
-            return NamedTable(str(handle.name), handle=handle)
-        return NamedTable(f"__lance_table_{next(_NUMBERS)}", table)
-
-    def hold(self, tables: tuple[NamedTable, ...], result: Any) -> None:
-        """Hold tables: for a relation as long as there is one that reads it, else up to the next statement."""
-        if tables and isinstance(result, duckdb.DuckDBPyRelation):
-            if _REGISTERS:
-                result._handles = (*result._handles, *(table.handle for table in tables))
-        elif tables or self._last:
-            self._last = tables
+def named(native: duckdb.DuckDBPyConnection, table: Any) -> NamedTable:
+    """Give a table a name that statements of a connection can read, for as long as what this returns is held."""
+    if _REGISTERS:
+        handle = native._register_source(table)
+        return NamedTable(str(handle.name), handle=handle)
+    return NamedTable(f"__lance_table_{next(_NUMBERS)}", table)
 
 
-def variables(tables: tuple[NamedTable, ...]) -> Mapping[str, Any]:
+def keep_for(result: Any, tables: Sequence[NamedTable]) -> None:
+    """Keep the tables that a relation reads, for as long as it or a relation made of it is there."""
+    if _REGISTERS and tables and isinstance(result, duckdb.DuckDBPyRelation):
+        result._handles = (*result._handles, *(table.handle for table in tables))
+
+
+def variables(tables: Sequence[NamedTable]) -> Mapping[str, Any]:
     """Return those tables that DuckDB has to find among variables, by their names."""
     return {table.name: table.variable for table in tables if table.handle is None}
 

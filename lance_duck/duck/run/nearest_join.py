@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lance_duck.duck.rules.lateral import LateralNearest
 from lance_duck.duck.run.candidates import MOST, Ask, NotFoundHere, candidates
+from lance_duck.duck.run.named_tables import named
 from lance_duck.duck.run.order_by_search import ALL_ROWS, ROUNDING, vector_column
 from lance_duck.duck.run.parameters import numbers
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -82,7 +83,7 @@ class _Lateral:
         nearest = candidates(dataset, ask)
         which = nearest.column(QUERY)
         nearest = nearest.drop_columns([QUERY]).append_column(FOR, vectors.take(which.combine_chunks()))
-        rows, others = self.database.tables.add(nearest), self.database.tables.add(queries)
+        rows, others = named(self.database.native, nearest), named(self.database.native, queries)
         columns = ", ".join(map(quoted, ask.schema(dataset).names))
         place = (
             f'(SELECT {columns} FROM (SELECT * FROM "{rows.name}" LIMIT {ALL_ROWS}) AS found '  # noqa: S608

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.order_by_distance import NearestSelect
 from lance_duck.duck.run.candidates import MOST, Ask, NotFoundHere, candidates
-from lance_duck.duck.run.named_tables import NamedTable
+from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.nearest_table import NearestTable
 from lance_duck.duck.run.parameters import numbers
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -95,7 +95,7 @@ class _Search:
         rows: Any = (
             NearestTable(self.handle.current, ask, names.constancy()) if later else candidates(self.dataset, ask)
         )
-        table = self.database.tables.add(rows)
+        table = named(self.database.native, rows)
         self.tables.append(table)
         columns = ", ".join(quoted(each) for each in ask.schema(self.dataset).names)
         # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
@@ -157,7 +157,7 @@ class _Search:
             raise NotFoundHere("its vector cannot be found") from error
         if rows.num_rows != 1 or not rows.column(0)[0].is_valid:
             raise NotFoundHere("there is no vector")
-        table = self.database.tables.add(rows)
+        table = named(self.database.native, rows)
         self.tables.append(table)
         # The parameters of the query stay, for DuckDB refuses values that nothing asks for.
         kept = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.asked.vector_keys)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.point_lookup import PlainWhere
 from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.run.named_tables import named
 from lance_duck.duck.run.order_by_search import ALL_ROWS
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import about_condition
@@ -93,7 +94,7 @@ def in_place(
     if query is not None:
         text, values = query
         return Rewriting((Edit(start, end, f"({text}){alias_text}", values),))
-    table = database.tables.add(rows)
+    table = named(database.native, rows)
     columns = ", ".join(map(quoted, rows.column_names))
     # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
     text = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS}){alias_text}'  # noqa: S608

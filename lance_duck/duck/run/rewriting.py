@@ -8,7 +8,7 @@ import duckdb
 
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.names import Names
-from lance_duck.duck.run.named_tables import NamedTable, NamedTables
+from lance_duck.duck.run.named_tables import NamedTable
 from lance_duck.duck.run.parameters import Given
 from lance_duck.duck.run.search_settings import Session
 from lance_duck.duck.statement.edits import Edit
@@ -41,14 +41,12 @@ class Database:
         catalog: Its Lance tables.
         names: What names mean on it.
         session: Its settings.
-        tables: Gives names to tables.
     """
 
     native: duckdb.DuckDBPyConnection
     catalog: TableCatalog
     names: Names
     session: Session
-    tables: NamedTables
 
 
 @dataclass

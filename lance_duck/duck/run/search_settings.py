@@ -64,22 +64,26 @@ class Session:
 
     settings: SearchSettings = field(default_factory=SearchSettings)
 
-    def takes(self, sql: str) -> bool:
-        """Do what a statement says, if it is SET or RESET of one of these settings.
+    def take(self, sql: str) -> None:
+        """Do what a statement says that sets one of these settings: see `is_setting`.
 
         Raises:
             InvalidInputError: There is no such setting, or no such value.
         """
-        found = _SET.fullmatch(sql) if PREFIX in sql[:200].lower() else None
-        if found is None:
-            return False
-        if found["reset"]:
-            self.settings = self.settings.changed(found["reset"].lower(), None)
+        match = _SET.fullmatch(sql)
+        if match is None:
+            return
+        if match["reset"]:
+            self.settings = self.settings.changed(match["reset"].lower(), None)
         else:
-            text = found["value"].strip("'")
+            text = match["value"].strip("'")
             value = None if text.lower() in ("null", "default") else text
-            self.settings = self.settings.changed(found["set"].lower(), value)
-        return True
+            self.settings = self.settings.changed(match["set"].lower(), value)
+
+
+def is_setting(sql: str) -> bool:
+    """Return whether a statement is SET or RESET of one of these settings."""
+    return PREFIX in sql[:200].lower() and _SET.fullmatch(sql) is not None
 
 
 def split_config(config: Mapping[str, Any]) -> tuple[SearchSettings, dict[str, Any]]:

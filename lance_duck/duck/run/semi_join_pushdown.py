@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins
 from lance_duck.duck.run.key_values import keys_as
-from lance_duck.duck.run.named_tables import NamedTable
+from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About, is_textual
 from lance_duck.duck.statement.edits import Edit
@@ -117,7 +117,7 @@ class _Pushdown:
                 continue
             narrowed = self._table(join, run, objects)
             if narrowed is not None:
-                table = self.database.tables.add(narrowed)
+                table = named(self.database.native, narrowed)
                 alias = "" if join.alias is None else f" AS {quoted(join.alias)}"
                 edits[join.start] = Edit(join.start, join.end, f"({select_all(table.name)}){alias}")
                 tables.append(table)
@@ -176,6 +176,8 @@ class _Pushdown:
         self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, given: Mapping[str, Any]
     ) -> Callable[[], bool]:
         clock, is_steady = run.clock, self.database.names.constancy() if run.later else None
+        # The table that asks holds neither the request nor its tables: a registered table must not hold its own handle.
+        binder = self.database.catalog.binder
 
         def holds() -> bool:
             if not reading.unchanged() or not (is_steady is None or is_steady()):
@@ -183,7 +185,7 @@ class _Pushdown:
             if not reading.native:
                 return True
             expected = keys.transaction + _STEP * (clock.statements - keys.statements) + _WITHIN
-            with self.database.catalog.binder.spare_cursor() as cursor:
+            with binder.spare_cursor() as cursor:
                 try:
                     again = _Runner(cursor, clock, later=False).keys(join.keys, given)
                 except duckdb.Error:

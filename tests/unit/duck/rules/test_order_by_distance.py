@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lance_duck.duck.rules.order_by_distance import DistanceParameter, find
+from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.text import Statement
+
+PROPOSALS: list[tuple[str, dict[str, Any]]] = [
+    (
+        "SELECT id FROM t ORDER BY array_distance(vec, ?) LIMIT 5",
+        {
+            "name": ("t",),
+            "alias": "t",
+            "metric": "l2",
+            "vector": 1,
+            "bare": (45, 46),
+            "limit": 5,
+            "columns": {"id", "vec"},
+        },
+    ),
+    (
+        "FROM a.t x WHERE k = $k ORDER BY x.vec <=> [1, 2]::FLOAT[2], id LIMIT $n OFFSET 2",
+        {"name": ("a", "t"), "alias": None, "metric": "cosine", "vector": "__lance_v0", "length": 2, "where": '"k" = ?'}
+        | {"where_keys": ("k",), "limit": DistanceParameter("n"), "offset": 2, "columns": None},
+    ),
+    (
+        "EXPLAIN SELECT id, 1 - array_cosine_distance(vec, ?::FLOAT[3]) AS s FROM t ORDER BY s DESC LIMIT ?",
+        {"metric": "cosine", "largest_first": True, "length": 3, "bare": None, "explained": True}
+        | {"limit": DistanceParameter(2)},
+    ),
+    (
+        "SELECT id FROM t ORDER BY list_distance(vec, (SELECT v FROM q WHERE n = ?)) LIMIT 1",
+        {"query_place": (46, 73), "vector": 'SELECT "v" FROM "q" WHERE "n" = $1', "vector_keys": (("1", 1, "?"),)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "expected"), PROPOSALS)
+def test_the_nearest_rows_of_one_table_are_proposed(sql: str, expected: dict[str, Any]) -> None:
+    text = LiftedText.of(sql).text
+    (proposal,) = find(Statement.of(text))
+    assert {name: getattr(proposal, name) for name in expected} == expected
+    assert text[proposal.start : proposal.end] == ".".join(proposal.name)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM t ORDER BY array_distance(vec, ?)",
+        "SELECT id FROM t ORDER BY array_distance(vec, ?) DESC LIMIT 2",
+        "SELECT DISTINCT id FROM t ORDER BY array_distance(vec, ?) LIMIT 2",
+        "SELECT id FROM t, u ORDER BY array_distance(vec, ?) LIMIT 2",
+        "SELECT id FROM t WHERE random() < k ORDER BY array_distance(vec, ?) LIMIT 2",
+        "DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY array_distance(vec, ?) LIMIT 2)",
+    ],
+)
+def test_nothing_else_is_proposed(sql: str) -> None:
+    assert find(Statement.of(sql)) == ()
