@@ -268,6 +268,56 @@ def test_what_no_index_holds_comes_where_duckdb_puts_it(
     assert len(searches) == (4 if strange == "nan" else 0)  # a product with NaN is never the smallest
 
 
+NEAREST = "SELECT id, label FROM plain WHERE id > ? ORDER BY array_distance(vec, ?), id LIMIT 5"
+PARTS: list[tuple[str, int]] = [
+    (f"SELECT n.id, q.n FROM ({NEAREST}) n LEFT JOIN q ON n.label = q.n ORDER BY ALL", 1),
+    (
+        f"WITH near AS ({NEAREST}), far AS ({NEAREST.replace('plain', 'indexed')}) "
+        "SELECT * FROM near UNION ALL SELECT * FROM far ORDER BY ALL",
+        2,
+    ),
+    (f"SELECT count(*), min(id) FROM odd WHERE id IN (SELECT id FROM ({NEAREST}))", 1),
+    (f"SELECT 1, 1 UNION ALL ({NEAREST}) UNION ALL ({NEAREST}) ORDER BY ALL LIMIT 7", 2),
+    (f"WITH q AS (SELECT 7 AS n) SELECT n.*, q.n FROM ({NEAREST}) n, q ORDER BY ALL", 1),
+    (f"WITH x AS (SELECT 1) {NEAREST}", 1),
+    (
+        "WITH q AS (SELECT [9, 9, 9]::FLOAT[3] AS v, ? AS n) SELECT id, ?::VARCHAR AS s FROM plain "
+        "ORDER BY array_distance(vec, (SELECT v FROM q)), id LIMIT 3",
+        0,
+    ),
+    (
+        "WITH plain AS (SELECT * FROM tiny WHERE id >= ?) "
+        "SELECT id FROM plain ORDER BY array_distance(vec, ?), id LIMIT 2",
+        0,
+    ),
+    (
+        "SELECT n, (SELECT id FROM plain p WHERE label = q.n AND id > ? ORDER BY array_distance(vec, ?), id LIMIT 1) "
+        "FROM q ORDER BY ALL",
+        0,
+    ),
+]
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize(("sql", "count"), PARTS)
+def test_parts_of_a_statement_are_searched_for(
+    pair: tuple[ld.Connection, Any],
+    carried_out: Callable[[Callable[..., Any]], list[bool]],
+    sql: str,
+    count: int,
+    later: bool,
+) -> None:
+    carried = carried_out(order_by_search.run)
+    ours, theirs = pair
+    parameters: list[Any] = [3, [0.5, -1.0, 2.0]] * (sql.count("?") // 2)
+    text = sql.replace("vec, ?", "vec, ?::FLOAT[3]")
+    expected = theirs.execute(text, parameters).fetchall()
+    answer = ours.sql(text, params=parameters) if later else ours.execute(text, parameters)
+    assert same(answer.fetchall(), expected)
+    assert carried[:count] == [True] * count
+    assert sum(carried) == count
+
+
 @pytest.mark.parametrize(
     "sql", ["SET lance_nearest = maybe", "SET lance_nprobes = 0", "SET lance_ef = 'x'", "SET lance_nope = 1"]
 )

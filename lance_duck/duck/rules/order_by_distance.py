@@ -2,9 +2,10 @@
 
     SELECT … FROM t WHERE … ORDER BY array_distance(vec, [1, 2]::FLOAT[2]) LIMIT 5
 
-Such a statement gives the same when t holds only rows that come first. Known to be so is one SELECT from one table,
-with nothing that counts rows before they are sorted (windows, groups, DISTINCT, unnest), whose first key measures one
-column, and whose WHERE is simple, so that a search can apply it first. Whatever is not known is left alone.
+Such a SELECT gives the same when t holds only rows that come first, also where it is a subquery, a common table
+expression or a part of a UNION. Known to be so is one SELECT from one table, with nothing that counts rows before they
+are sorted (windows, groups, DISTINCT, unnest), whose first key measures one column, and whose WHERE is simple, so that
+a search can apply it first. Whatever is not known is left alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Key = int | str
 
 _MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
 _HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)
-_PARTS: Final = frozenset({"kind", "expressions", "from_", "where", "order", "limit", "offset"})
+_PARTS: Final = frozenset({"kind", "expressions", "from_", "where", "order", "limit", "offset", "with_"})
 _REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp.Anonymous, exp.Lateral, exp.Columns)
 
 
@@ -84,14 +85,17 @@ class DistanceParameter:
 
 
 def find(statement: Statement) -> tuple[NearestSelect, ...]:
-    """Find the search that a statement is; nothing where it is none."""
-    text, opening = statement.text, statement.opening
-    if len(text) > LONGEST or not _HINT.search(text) or not _MAYBE.search(text):
+    """Find the searches of a statement: that which it is, and those in its subqueries and common table expressions."""
+    text = statement.text
+    if len(text) > LONGEST or not _HINT.search(text) or not _MAYBE.search(text) or statement.tree is None:
         return ()
-    if opening is None or opening.first == "with" or not isinstance(statement.tree, exp.Select):
-        return ()
-    nearest = SelectReader(statement.tree, statement, outer="").nearest()
-    return () if nearest is None else (nearest,)
+    selects = statement.tree.find_all(exp.Select)
+    searches = (
+        SelectReader(select, statement, outer="").nearest()
+        for select in selects
+        if not isinstance(select.parent, exp.SetOperation)  # whose ORDER BY it would be
+    )
+    return tuple(search for search in searches if search is not None)
 
 
 class SelectReader:
@@ -107,6 +111,7 @@ class SelectReader:
         self._select = select
         self._statement = statement
         self._outer = outer
+        self._named = {cte.alias.lower() for cte in select.root().find_all(exp.CTE)}
 
     def nearest(self) -> NearestSelect | None:
         """Return what the SELECT asks for; None where it asks for nothing of the kind."""
@@ -122,6 +127,8 @@ class SelectReader:
             return None
         table = from_.this
         if select.args.get("kind") or not is_plain_table(table) or any(table.args.get(n) for n in ("joins", "sample")):
+            return None
+        if self._reads_named(table):
             return None
         limit = _number(select.args.get("limit"))
         offset = _number(select.args.get("offset"))
@@ -198,6 +205,10 @@ class SelectReader:
                     return False
         return all(each.args.get("with_fill") is None for each in order)
 
+    def _reads_named(self, node: Node) -> bool:
+        """Return whether a part of the statement reads a common table expression, which means nothing outside."""
+        return any(not table.db and table.name.lower() in self._named for table in node.find_all(exp.Table))
+
     def _is_measured(self, node: Node) -> bool:
         return measure_of(node, self._outer) is not None
 
@@ -228,7 +239,8 @@ class SelectReader:
         """Return the vector, the length that it is cast to, and where it has to be cast."""
         inner, length = cast_length(measure.vector)
         if isinstance(inner, exp.Subquery):
-            return (inner, length, None) if is_plain_query(inner.this) and not inner.alias else None
+            known = is_plain_query(inner.this) and not inner.alias and not self._reads_named(inner)
+            return (inner, length, None) if known else None
         if isinstance(inner, exp.Column) and self._outer and inner is measure.vector:
             return inner, length, None
         if self._outer or not isinstance(inner, exp.Placeholder) or not inner.this:

@@ -16,7 +16,7 @@ PROPOSALS: list[tuple[str, dict[str, Any]]] = [
             "alias": "t",
             "metric": "l2",
             "vector": 1,
-            "bare": (45, 46),
+            "bare": (46, 47),
             "limit": 5,
             "columns": {"id", "vec"},
         },
@@ -44,6 +44,25 @@ def test_the_nearest_rows_of_one_table_are_proposed(sql: str, expected: dict[str
     (proposal,) = find(Statement.of(text))
     assert {name: getattr(proposal, name) for name in expected} == expected
     assert text[proposal.start : proposal.end] == ".".join(proposal.name)
+
+
+NEAREST = "SELECT id FROM {t} ORDER BY array_distance(vec, {v}) LIMIT 2"
+PARTS: list[tuple[str, list[str]]] = [
+    (f"SELECT * FROM ({NEAREST}) n JOIN u USING (id)", ["t"]),
+    (f"WITH n AS ({NEAREST}), m AS ({NEAREST.format(t='b', v='?')}) FROM n JOIN m USING (id)", ["b", "t"]),
+    (f"SELECT 1 UNION ALL ({NEAREST}) UNION ALL ({NEAREST.format(t='b', v='$w')})", ["b", "t"]),
+    (f"SELECT id FROM u WHERE id IN ({NEAREST}) LIMIT 1", ["t"]),
+    (f"WITH w AS (SELECT 1 AS x) {NEAREST}", ["t"]),
+    (f"WITH t AS (SELECT 1) SELECT * FROM ({NEAREST})", []),
+    (f"WITH q AS (SELECT 1) SELECT * FROM ({NEAREST.replace('{v}', '(SELECT v FROM q)')})", []),
+    (f"SELECT * FROM u WHERE EXISTS ({NEAREST.replace('ORDER', 'WHERE k = u.k ORDER')})", []),
+]
+
+
+@pytest.mark.parametrize(("sql", "tables"), PARTS)
+def test_parts_of_a_statement_are_proposed_too(sql: str, tables: list[str]) -> None:
+    text = sql.replace("{t}", "t").replace("{v}", "?")
+    assert sorted(text[each.start : each.end] for each in find(Statement.of(text))) == tables
 
 
 @pytest.mark.parametrize(
