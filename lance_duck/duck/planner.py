@@ -29,7 +29,7 @@ from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.run.search_settings import is_setting
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.lists import LiftedText
-from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.text import LONGEST, LONGEST_TREE, Statement
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 
@@ -159,12 +159,17 @@ class Planner:
         if kind is not None:
             return kind
         if vocabulary.may_be_in(sql):
-            statement = Statement.of(LiftedText.of(sql).text)
+            text = LiftedText.of(sql).text
+            if len(text) > LONGEST_TREE and not spelling.may_find(text):
+                return _Kind.FOREIGN  # no rule reads it
+            statement = Statement.of(text)
             if statement.paths or not vocabulary.names.isdisjoint(statement.names):
                 return _Kind.OURS
         if is_setting(sql):
             return _Kind.SETTING
-        kind = self._kinds[sql] = _Kind.EXPLAIN if is_explain(sql) else _Kind.FOREIGN
+        kind = _Kind.EXPLAIN if is_explain(sql) else _Kind.FOREIGN
+        if len(sql) <= LONGEST:
+            self._kinds[sql] = kind
         return kind
 
     def _spelled(self, statement: Statement, *, later: bool) -> Statement:

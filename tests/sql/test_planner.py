@@ -109,6 +109,13 @@ def test_a_statement_that_names_nothing_of_ours_is_not_read(
     assert not readings
 
 
+def test_a_long_statement_of_other_tables_is_not_read(con: ld.Connection, readings: Counter[str]) -> None:
+    rows = ", ".join(f"({i}, [1, 2, 3, {i}]::FLOAT[4])" for i in range(5000))
+    con.execute(f"INSERT INTO q SELECT * FROM (VALUES {rows}) r WHERE 'photos' <> ''")
+    assert con.execute("SELECT count(*) FROM q").fetchall() == [(5005,)]
+    assert not readings
+
+
 def test_vectors_of_a_text_are_no_new_statements(con: ld.Connection, readings: Counter[str]) -> None:
     for i in range(3):
         sql = f"SELECT id FROM photos ORDER BY array_distance(vec, {VECTORS[i].tolist()}::FLOAT[4]) LIMIT 1"

@@ -21,7 +21,8 @@ from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
 
-_MAYBE: Final = re.compile(r"\.lance/?'|\bat\b.*=>", re.IGNORECASE | re.DOTALL)
+_PATH: Final = re.compile(r"\.lance/?'", re.IGNORECASE)
+_AT: Final = re.compile(r"\bat\b", re.IGNORECASE)
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
 _CALLS_WITH_FROM: Final = frozenset({"trim", "extract", "substring", "overlay", "position"})
 _BEFORE_TABLE: Final = frozenset({"from", "join", ",", "("})
@@ -46,9 +47,14 @@ class Spelling:
     name: tuple[str, ...] | None
 
 
+def may_find(text: str) -> bool:
+    """Return whether a text has words of such a spelling, wherever they stand."""
+    return _PATH.search(text) is not None or ("=>" in text and _AT.search(text) is not None)
+
+
 def find(statement: Statement) -> tuple[Spelling, ...]:
     """Find `FROM 'path.lance'` and `AT (…)` in one statement or several."""
-    if not _MAYBE.search(statement.text):
+    if not may_find(statement.text):
         return ()
     tokens = statement.tokens
     spellings: list[Spelling] = []

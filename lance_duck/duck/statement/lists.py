@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
 LISTED: Final = "__lance_v"
 """How the names of the parameters begin that stand for lists."""
 _LIST: Final = re.compile(r"\[\s*[-+]?[\d.][-+\d.eE]*\s*(?:,\s*[-+]?[\d.][-+\d.eE]*\s*)+\]")
+_QUOTES: Final = ("'", '"')
 _UNSURE: Final = re.compile(r"--|/\*|\$\$|\barray\s*\[", re.IGNORECASE)
 
 
@@ -30,11 +32,14 @@ class LiftedText:
         if "[" not in sql or LISTED in sql or _UNSURE.search(sql):
             return cls(sql)
         lists: list[str] = []
+        seen, quotes = 0, Counter[str]()
 
         def name(match: re.Match[str]) -> str:
-            before = match.string[: match.start()]
-            if before.count("'") % 2 or before.count('"') % 2:
-                return match[0]
+            nonlocal seen
+            between, seen = sql[seen : match.start()], match.start()
+            quotes.update({mark: between.count(mark) for mark in _QUOTES})
+            if any(count % 2 for count in quotes.values()):
+                return match[0]  # within a string or a name
             lists.append(match[0])
             return f"${LISTED}{len(lists) - 1}"
 

@@ -18,7 +18,8 @@ from lance_duck.duck.statement.tokens import Token, tokens_of
 
 LONGEST: Final = 20_000
 """Characters of a statement that a rule for one SELECT reads at most."""
-_LONGEST: Final = 100_000
+LONGEST_TREE: Final = 100_000
+"""Characters of a statement that is parsed at most."""
 _CACHED: Final = 512
 _SELECTS: Final = ("select", "from", "with")
 
@@ -110,7 +111,7 @@ class Statement:
     @cached_property
     def tree(self) -> Node | None:
         """Sqlglot's tree of the SELECT; None where there is none, or sqlglot does not understand it."""
-        if self.opening is None or len(self.text) > _LONGEST:
+        if self.opening is None or len(self.text) > LONGEST_TREE:
             return None
         try:
             trees = [tree for tree in sqlglot.parse(self._blanked, read="duckdb") if tree is not None]
