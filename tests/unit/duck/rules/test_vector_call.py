@@ -16,7 +16,7 @@ PROPOSALS: list[tuple[str, str, dict[str, Any], set[str] | None]] = [
         {"id"},
     ),
     (
-        "FROM lance_vector_search($t, 'it''s', [1, 2]::DOUBLE[], \"k\" => ?, prefilter := false, filter := 'a = (1)') x",
+        "FROM lance_vector_search($t, 'it''s', [1, 2]::DOUBLE[], \"k\" => ?, prefilter := false, filter := 'a = (1)')x",
         "lance_vector_search($t, 'it''s', $__lance_v0::DOUBLE[], \"k\" => ?, prefilter := false, filter := 'a = (1)')",
         {"table_name": Parameter("t"), "column_name": "it's", "query_vector": Parameter("__lance_v0")}
         | {"k": Parameter(1), "prefilter": False, "filter": "a = (1)"},
