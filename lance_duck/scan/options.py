@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_duck.arguments import refuse_unknown, unknown_value
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.expressions import Parameters
 from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
 from lance_duck.scan.plan import ScanPlan
@@ -22,7 +23,6 @@ from lance_duck.wire.schema import Schema
 
 _T = TypeVar("_T")
 _KEPT: Final = 256
-_LONG: Final = 4096
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
 
@@ -256,7 +256,7 @@ class Known:
         blob_bytes = options.blob_handling == "all_binary"
         readable = self.readable(schema, blob_bytes)
         text = options.filter
-        is_plain = isinstance(text, str) and options.parameters is None and len(text) <= _LONG
+        is_plain = isinstance(text, str) and options.parameters is None and len(text) <= LONG_TEXT
         if not is_plain or asks_for_the_time(str(text)):
             return make_filter(text, readable, options.parameters)
         key = text, blob_bytes

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
+from lance_duck.scan.costs import BURST, FIRST_BYTES, FIRST_ROWS, MORSEL_BYTES, MORSEL_GROWTH, MORSEL_ROWS
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.predicate.tree import Path
@@ -21,14 +22,6 @@ from lance_duck.wire.fragment import Fragment, Fragments
 from lance_duck.wire.schema import Schema
 
 _T = TypeVar("_T")
-
-FIRST_BYTES: Final = 512 * 1024
-FIRST_ROWS: Final = 8192
-GROWTH: Final = 4
-MORSEL_BYTES: Final = 12 * 1024 * 1024
-MORSEL_ROWS: Final = 245_760
-BURST: Final = 4
-"""Times that a batch may be larger than meant, where a filter keeps more than it did so far."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +201,7 @@ class Sizer:
         """Return rows of the next morsel."""
         cap = max(1, min(MORSEL_ROWS, self._bytes // self._width, BURST * self._bytes // self._most))
         rows = min(self._next, cap)
-        self._next = min(self._next * GROWTH, MORSEL_ROWS)
+        self._next = min(self._next * MORSEL_GROWTH, MORSEL_ROWS)
         return max(1, rows // self._unit) * self._unit
 
     def observe(self, rows: int, kept: int, size: int) -> None:

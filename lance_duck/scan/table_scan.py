@@ -13,6 +13,7 @@ import pyarrow.dataset as pads
 from lance_duck.cache import LruCache
 from lance_duck.index.catalog import catalog
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
+from lance_duck.scan.costs import RARE_KEY_SHARE
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
 from lance_duck.scan.options import Known, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
@@ -30,7 +31,6 @@ from lance_duck.wire.fragment import Fragment
 
 _KEPT_ESTIMATES: Final = 1024
 _KEPT_ROUTES: Final = 1024
-_RARE: Final = 500
 
 
 class TableScan:
@@ -161,7 +161,7 @@ class TableScan:
     def _filter_pays(self, predicate: Predicate, key: Path | None) -> bool:
         condition = TreeFilter(predicate)
         expected = rows_expected(self.snapshot, self.routes(condition))
-        if key is not None and expected is not None and expected * _RARE <= self.snapshot.count_rows():
+        if key is not None and expected is not None and expected * RARE_KEY_SHARE <= self.snapshot.count_rows():
             self._rare_keys.add(key)  # what one key finds is much like what another does
         return filter_pays(self.snapshot, self._columns, condition, expected)
 

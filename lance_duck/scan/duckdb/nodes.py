@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lance_duck.arrow.types import is_instant, is_naive, is_number, is_text
 from lance_duck.errors import UnsupportedError
+from lance_duck.scan.costs import COMPARED_VALUES
 from lance_duck.scan.predicate.tree import Compare, In, IsNull, Not, Op, Path, Predicate, all_of, any_of
 from lance_duck.scan.predicate.types import InexactError, compared_type, exact, path_type
 
@@ -73,12 +74,9 @@ _OPS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 def _membership(path: Path, values: pa.Array) -> Predicate:
     """Translate IN; a few integers as comparisons, which are faster than a lookup."""
-    if pa.types.is_integer(values.type) and len(values) <= _FEW:
+    if pa.types.is_integer(values.type) and len(values) <= COMPARED_VALUES:
         return any_of(*(Compare("=", path, value) for value in values))
     return In(path, values)
-
-
-_FEW: Final = 16
 
 
 def _flat(node: Any) -> list[Any]:

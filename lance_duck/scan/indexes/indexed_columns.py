@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import pyarrow as pa
 
 from lance_duck.index.catalog import catalog
 from lance_duck.index.query import Among
+from lance_duck.scan.costs import INDEXED_SHARE
 from lance_duck.snapshot import Snapshot
-
-_COVERED: Final = 0.5
 
 
 def indexed_columns(snapshot: Snapshot) -> frozenset[str]:
@@ -20,7 +17,7 @@ def indexed_columns(snapshot: Snapshot) -> frozenset[str]:
 
 def _indexed(snapshot: Snapshot) -> frozenset[str]:
     rows = {fragment.id: fragment.num_rows for fragment in snapshot.fragments}
-    least = sum(rows.values()) * _COVERED
+    least = sum(rows.values()) * INDEXED_SHARE
     tops = {field.id: field for field in snapshot.schema.fields}
     found = set()
     for index in catalog(snapshot):

@@ -6,29 +6,18 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Final
 
 from lance_duck.index.catalog import Segment
 from lance_duck.index.query import Among
 from lance_duck.index.search import estimate, search
 from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.costs import ANSWER_ROWS, ANSWER_SHARE, LOOKED_AT_ROWS, LOOKUP_ROWS
 from lance_duck.scan.indexes.bounds import NOTHING, RowBounds, beside
 from lance_duck.scan.indexes.named_rows import has_order, rows_named
 from lance_duck.scan.indexes.plan import AllOf, AnyOf, ByName, IndexLeaf, IndexPlan, Open
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.costs import REQUESTS_AT_ONCE
-
-FEW_ROWS: Final = 256
-"""So few rows are looked at rather than asked of further indexes."""
-
-MOST: Final = 0.1
-"""Part of the rows that a segment covers: of an answer with more, a scan is cheaper."""
-
-SMALL: Final = 65_536
-"""An answer with so few rows is never too much."""
-
-_WORTH: Final = 32
 
 
 @dataclass
@@ -124,10 +113,10 @@ class IndexRows:
         return found
 
     def _not_worth(self, plan: IndexPlan, rows: int) -> bool:
-        if rows <= FEW_ROWS:
+        if rows <= LOOKED_AT_ROWS:
             return True
         expected = self._expected(plan)
-        return expected is not None and expected > _WORTH * rows
+        return expected is not None and expected > LOOKUP_ROWS * rows
 
     def _order(self, plan: IndexPlan) -> tuple[bool, int]:
         expected = self._expected(plan)
@@ -190,10 +179,10 @@ class IndexRows:
 
     def _too_many(self, leaf: IndexLeaf) -> bool:
         expected = self._expected(leaf)
-        if expected is None or expected <= SMALL:
+        if expected is None or expected <= ANSWER_ROWS:
             return False
         covered = sum(self._rows(i) for i in _covered(leaf) & self._fragments)
-        return expected > MOST * covered
+        return expected > ANSWER_SHARE * covered
 
     def _expected(self, plan: IndexPlan) -> int | None:
         match plan:

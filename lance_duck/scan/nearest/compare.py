@@ -16,6 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import readonly
+from lance_duck.scan.costs import (
+    LONE_PRODUCT,
+    PRODUCT_NEIGHBOURS,
+    PRODUCT_QUERIES,
+    PRODUCT_QUERIES_AT_ONCE,
+    PRODUCT_ROWS,
+)
 from lance_duck.scan.nearest import kernels
 from lance_duck.scan.nearest.best import Found, joined, smallest
 from lance_duck.scan.nearest.blocks import Block
@@ -30,15 +37,7 @@ KERNELS: Final[dict[str, Callable[..., None]]] = {
     "hamming": kernels.hamming,
 }
 
-MANY: Final = 8
-"""So many queries are worth a product of matrices."""
 
-FEW_NEIGHBOURS: Final = 512
-_ROWS: Final = 2048
-_QUERIES: Final = 32
-_BLAS_ALONE: Final = 1 << 18
-"""Products of matrices with so many multiplications are done in the calling thread: threads of BLAS would be in the way
-of those that the blocks are compared in."""
 _NONE: Final = readonly(np.empty(0, np.int64))
 
 
@@ -69,8 +68,8 @@ class Question:
             addresses: Of these.
             limits: For each query a distance that is too far.
         """
-        many = len(self.queries) >= MANY and self.metric != "hamming"
-        if many and self.lower is None and self.k <= FEW_NEIGHBOURS:
+        many = len(self.queries) >= PRODUCT_QUERIES and self.metric != "hamming"
+        if many and self.lower is None and self.k <= PRODUCT_NEIGHBOURS:
             return self._by_product(block, rows, addresses, limits)
         pieces = [self._one(block, rows, addresses, i, float(limits[i])) for i in range(len(self.queries))]
         return pieces[0] if len(pieces) == 1 else joined(pieces)
@@ -105,13 +104,15 @@ class Question:
         bounds: NDArray[np.float64] = limits.astype(np.float64)
         chosen: list[NDArray[np.int64]] = []
         which: list[NDArray[np.int64]] = []
-        for first in range(0, len(addresses), _ROWS):
+        for first in range(0, len(addresses), PRODUCT_ROWS):
             places = (
-                np.arange(first, min(first + _ROWS, len(addresses))) if rows is None else rows[first : first + _ROWS]
+                np.arange(first, min(first + PRODUCT_ROWS, len(addresses)))
+                if rows is None
+                else rows[first : first + PRODUCT_ROWS]
             )
-            values = block.values[first : first + _ROWS] if rows is None else block.values[places]
-            for begin in range(0, len(self.queries), _QUERIES):
-                mine = slice(begin, begin + _QUERIES)
+            values = block.values[first : first + PRODUCT_ROWS] if rows is None else block.values[places]
+            for begin in range(0, len(self.queries), PRODUCT_QUERIES_AT_ONCE):
+                mine = slice(begin, begin + PRODUCT_QUERIES_AT_ONCE)
                 scores, floor = self._scores(values, mine)
                 if np.isinf(bounds[mine]).any() and len(values) >= self.k:
                     bounds[mine] = np.minimum(bounds[mine], self._first_limits(block, places, scores, begin))
@@ -172,7 +173,7 @@ class Question:
 def _products(values: NDArray[Any], queries: NDArray[Any]) -> NDArray[Any]:
     """Return inner products (rows, queries) of vectors (rows, dim) with queries (dim, queries)."""
     count, (dim, asked) = len(values), queries.shape
-    step = max(1, _BLAS_ALONE // (dim * asked))
+    step = max(1, LONE_PRODUCT // (dim * asked))
     whole = count // step * step
     out = np.empty((count, asked), values.dtype)
     np.matmul(values[:whole].reshape(-1, step, dim), queries, out=out[:whole].reshape(-1, step, asked))

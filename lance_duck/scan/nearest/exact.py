@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.costs import BLOCK_BYTES, LEAST_BLOCK_BYTES, SPARSE_ROWS, SPARSE_SHARE, SPARSE_SHARE_REMOTE
 from lance_duck.scan.nearest.best import Best, Found, joined
 from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
@@ -30,14 +31,6 @@ from lance_duck.store.request import run
 from lance_duck.wire.fragment import Fragment
 
 Offsets = NDArray[np.int64]
-
-BLOCK_BYTES: Final = 8 << 20
-_LEAST_BYTES: Final = 1 << 20
-_SPARSE: Final = 256
-"""Of a mapped file a block is read whole where one of so many rows is wanted: what lies in between is not touched."""
-
-_SPARSE_REMOTE: Final = 2
-_TOGETHER: Final = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +117,7 @@ class Exact:
         return block, places, row_addresses(reader.fragment.id, named)
 
     def _pieces(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Iterator[_Piece]:
-        sparse = _SPARSE if local_path(self.snapshot.uri) is not None else _SPARSE_REMOTE
+        sparse = SPARSE_SHARE if local_path(self.snapshot.uri) is not None else SPARSE_SHARE_REMOTE
         for fragment in fragments:
             if rows is not None and fragment.id not in rows.parts:
                 continue
@@ -142,13 +135,13 @@ class Exact:
                     yield _Piece(reader, start, stop, mine, len(mine) * sparse >= stop - start)
 
     def _few(self, reader: FragmentReader, offsets: Offsets) -> Iterator[_Piece]:
-        for first in range(0, len(offsets), _TOGETHER):
-            yield _Piece(reader, 0, reader.num_rows, offsets[first : first + _TOGETHER], False)
+        for first in range(0, len(offsets), SPARSE_ROWS):
+            yield _Piece(reader, 0, reader.num_rows, offsets[first : first + SPARSE_ROWS], False)
 
     def _ranges(self, fragment: Fragment, count: int) -> Iterator[tuple[int, int]]:
         """Yield ranges of rows that lie in one page each, unless pages are small."""
         width = self.column.dim * self.column.dtype.itemsize
-        most, least = max(1, BLOCK_BYTES // width), max(1, _LEAST_BYTES // width)
+        most, least = max(1, BLOCK_BYTES // width), max(1, LEAST_BLOCK_BYTES // width)
         start = 0
         for end in self._page_ends(fragment, count):
             if end - start < least and end < count:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Final
 
 import numpy as np
 
+from lance_duck.scan.costs import EXTREMES_ROWS
 from lance_duck.scan.nearest.blocks import block_of
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.fragment import Fragment
-
-_ROWS: Final = 8192
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def _key(fragment: Fragment, column: VectorColumn) -> tuple[object, ...]:
 
 def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
     whole = TableScan(table.snapshot)  # also where the caller sees a part of it only
-    plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=_ROWS), fragment)
+    plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=EXTREMES_ROWS), fragment)
     found = Extremes()
     for batch in whole.reader(plan):
         block = block_of(descend(batch.column(0), column.names[1:]), column)

@@ -6,22 +6,16 @@ misled, a batch still becomes a dictionary, only at a higher price.
 
 from __future__ import annotations
 
-from typing import Final
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.errors import LanceDuckError
+from lance_duck.scan.costs import REPEATED_TEXT_BYTES, REPEATED_TEXTS, TEXT_SAMPLE_FRAGMENTS, TEXT_SAMPLE_ROWS
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.request import run
-
-FEW_TEXTS: Final = 64
-SHORT_BYTES: Final = 12
-_SAMPLE_ROWS: Final = 1024
-_MOST_FRAGMENTS: Final = 32
 
 
 def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
@@ -33,7 +27,7 @@ def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
         read: A top-level column of strings.
     """
     fragments = snapshot.fragments
-    if not len(fragments) or len(fragments) > _MOST_FRAGMENTS:
+    if not len(fragments) or len(fragments) > TEXT_SAMPLE_FRAGMENTS:
         return False
     readers = [FragmentReader(snapshot, fragment, columns) for fragment in fragments]
     try:
@@ -45,10 +39,12 @@ def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
 
 
 def _few(reader: FragmentReader, read: Read) -> bool:
-    start = max(0, reader.num_rows - _SAMPLE_ROWS) // 2
-    rows = slice(start, min(start + _SAMPLE_ROWS, reader.num_rows))
+    start = max(0, reader.num_rows - TEXT_SAMPLE_ROWS) // 2
+    rows = slice(start, min(start + TEXT_SAMPLE_ROWS, reader.num_rows))
     array = run(reader.read([read], rows))[read.name]
     if not len(array) or pa.types.is_dictionary(array.type):
         return False
     size = pc.sum(pc.binary_length(array)).as_py() or 0
-    return bool(size <= SHORT_BYTES * len(array) and pc.count_distinct(array, mode="all").as_py() <= FEW_TEXTS)
+    return bool(
+        size <= REPEATED_TEXT_BYTES * len(array) and pc.count_distinct(array, mode="all").as_py() <= REPEATED_TEXTS
+    )

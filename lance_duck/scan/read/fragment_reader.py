@@ -14,13 +14,12 @@ from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.reader import LanceFile
 from lance_duck.rows import DeletionVector, row_addresses
 from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, Read
+from lance_duck.scan.read.rows_way import Way, as_points, rows_way
 from lance_duck.snapshot import Snapshot
-from lance_duck.store.request import Request, gather, is_watched
+from lance_duck.store.request import Request, gather
 from lance_duck.wire.fragment import Fragment
 
 _KEPT_COLUMNS: Final = 1024
-_FEW: Final = 32
-_SCATTERED: Final = 64
 
 Columns = dict[str, pa.Array]
 
@@ -58,8 +57,8 @@ class FragmentReader:
     def read(self, wanted: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns; the result has them by name."""
         readers = [self._columns.get(self.fragment, read, self._open) for read in wanted]
-        few = _few(rows, self.num_rows)
-        arrays = [None if few is None else reader.few(few) for reader in readers]
+        points = as_points(rows) if rows_way(rows, self.num_rows) is Way.POINTS else None
+        arrays = [None if points is None else reader.few(points) for reader in readers]
         missing = [place for place, array in enumerate(arrays) if array is None]
         if missing:
             found = yield from gather([readers[place].read(rows) for place in missing])
@@ -104,18 +103,6 @@ class FragmentReader:
                 column = data_file.column_of(field_id)
                 return None if column is None else (file, column)
         return None
-
-
-def _few(rows: Rows, num_rows: int) -> NDArray[np.int64] | None:
-    """Read so few rows that each is read by itself; None if they are more, or reads are being counted."""
-    count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-    if not 0 < count <= max(_FEW, num_rows // _SCATTERED) or is_watched():
-        return None
-    if isinstance(rows, slice):
-        if count > _FEW:
-            return None
-        rows = np.arange(rows.start, rows.stop, dtype=np.int64)
-    return rows if rows[0] >= 0 and rows[-1] < num_rows else None
 
 
 class ColumnCache:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +10,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.file.column import Rows
+from lance_duck.scan.costs import WIDE_VALUE
 from lance_duck.scan.plan import Morsel, ScanPlan
 from lance_duck.scan.predicate.arrays import keep, nonzero
 from lance_duck.scan.projection import ROW_ID, Read
 from lance_duck.scan.read.assemble import assemble
 from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
+from lance_duck.scan.read.rows_way import Way, rows_way
 from lance_duck.store.request import run
-
-SPARSE: Final = 4
-WIDE: Final = 256
 
 
 def read_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> pa.RecordBatch | None:
@@ -59,10 +57,10 @@ def read_rows(reader: FragmentReader, wanted: Sequence[Read], rows: Rows) -> Col
         return {}
     if not isinstance(rows, slice) and len(rows) == rows[-1] - rows[0] + 1:
         rows = slice(int(rows[0]), int(rows[-1]) + 1)
-    if isinstance(rows, slice) or len(rows) * SPARSE < rows[-1] - rows[0] + 1:
+    if isinstance(rows, slice) or rows_way(rows, reader.num_rows, may_read_between=True) is not Way.BETWEEN:
         return run(reader.read(wanted, rows))
-    wide = [read for read in wanted if read.width >= WIDE]
-    narrow = [read for read in wanted if read.width < WIDE]
+    wide = [read for read in wanted if read.width >= WIDE_VALUE]
+    narrow = [read for read in wanted if read.width < WIDE_VALUE]
     columns = run(reader.read(wide, rows)) if wide else {}
     if narrow:
         first, last = int(rows[0]), int(rows[-1])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.errors import UnsupportedError
+from lance_duck.scan.costs import FILTER_READ_AHEAD_ROWS
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.arrays import keep, nonzero
@@ -23,8 +23,6 @@ from lance_duck.scan.read.morsel import read_rows
 from lance_duck.store import local_path
 from lance_duck.store.costs import REQUESTS_AT_ONCE
 from lance_duck.store.request import gather, run
-
-_FEW: Final = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +66,7 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.R
     early: Columns = {}
     ahead: Sequence[Read] = ()
     if plan.filter is not None and shares:
-        if sum(len(share.offsets) for share in shares) <= _FEW:
+        if sum(len(share.offsets) for share in shares) <= FILTER_READ_AHEAD_ROWS:
             first = {read.name for read in plan.first_reads}
             ahead = [read for read in plan.later_reads if read.name not in first]
         early = _read(shares, (*plan.first_reads, *ahead)) | _hidden(shares, plan.hidden_in_filter)

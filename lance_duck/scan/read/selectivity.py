@@ -7,9 +7,8 @@ or where rows are wide or far away.
 
 from __future__ import annotations
 
-from typing import Final
-
 from lance_duck.errors import LanceDuckError
+from lance_duck.scan.costs import PAYS_BELOW, PAYS_BELOW_WHEN_WIDE, SAMPLE_SLICE_ROWS, SAMPLE_SLICES, WIDE_ROW
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.projection import HIDDEN, reads
@@ -17,12 +16,6 @@ from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.request import run
-
-PAYS_BELOW: Final = 0.02
-PAYS_BELOW_WHEN_WIDE: Final = 0.4
-WIDE_ROW: Final = 512
-_SLICES: Final = 8
-_SLICE_ROWS: Final = 1024
 
 
 def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, expected: int | None = None) -> bool:
@@ -51,7 +44,10 @@ def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Fi
     """Estimate the share of rows that a filter keeps, 0 to 1, from slices spread over the table."""
     fragments = snapshot.fragments
     wanted = reads(snapshot.schema, condition.paths())
-    spots = {_spot(snapshot, (i + 0.5) * len(fragments) / _SLICES) for i in range(_SLICES if len(fragments) else 0)}
+    spots = {
+        _spot(snapshot, (i + 0.5) * len(fragments) / SAMPLE_SLICES)
+        for i in range(SAMPLE_SLICES if len(fragments) else 0)
+    }
     seen = kept = 0
     for index, start, stop in sorted(spots):
         if start < stop:
@@ -65,5 +61,5 @@ def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:
     """Return fragment, start and stop of the slice around a place, in fragments from the start of the table."""
     index = int(place)
     count = snapshot.physical_rows(snapshot.fragments[index])
-    start = max(0, min(int((place % 1) * count) - _SLICE_ROWS // 2, count - _SLICE_ROWS))
-    return index, start, min(start + _SLICE_ROWS, count)
+    start = max(0, min(int((place % 1) * count) - SAMPLE_SLICE_ROWS // 2, count - SAMPLE_SLICE_ROWS))
+    return index, start, min(start + SAMPLE_SLICE_ROWS, count)

@@ -7,24 +7,12 @@ holds (`benchmarks/selective.py`). The first row goes out at once, and the next 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Final
 
 import pyarrow as pa
 
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.errors import UnsupportedError
-
-ENOUGH_ROWS: Final = 8192
-"""Rows of a batch for which its overhead does not count; pylance gives as many."""
-
-ENOUGH_BYTES: Final = 1 << 20
-"""Bytes of a batch for which its overhead does not count, and copying it does."""
-
-GROWTH: Final = 4
-"""How many times more rows than the batch before a batch waits for."""
-
-MOST_PIECES: Final = 16
-"""Pieces of work after which rows that wait go out: some tens of milliseconds on a local disk."""
+from lance_duck.scan.costs import BATCH_GROWTH, ENOUGH_BYTES, ENOUGH_ROWS, WAITING_PIECES
 
 Batches = Generator[pa.RecordBatch, None, None]
 
@@ -78,20 +66,20 @@ class _Waiting:
         """Take a batch, and yield those that are worth it by now."""
         rows = batch.num_rows
         if not self._batches and self._target <= rows and (self._most is None or rows <= self._most):
-            self._target = min(GROWTH * self._target, self._enough)
+            self._target = min(BATCH_GROWTH * self._target, self._enough)
             yield batch
             return
         if batch.num_rows >= ENOUGH_ROWS or batch.nbytes >= self._enough_bytes:
             yield from self.all()  # a large batch is not copied for the sake of a few rows before it
         self._hold(batch)
         if self._rows >= self._target or self._bytes >= self._enough_bytes:
-            self._target = min(GROWTH * self._target, self._enough)
+            self._target = min(BATCH_GROWTH * self._target, self._enough)
             yield from self.all(down_to=self._target)
 
     def piece_done(self) -> Iterator[pa.RecordBatch]:
         """Count a piece of work, and yield what has waited for many."""
         self._pieces += bool(self._batches)
-        if self._pieces >= MOST_PIECES:
+        if self._pieces >= WAITING_PIECES:
             yield from self.all()
 
     def all(self, down_to: int = 1) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.rows import row_addresses, split_addresses
+from lance_duck.scan.costs import FRAGMENTS_OF_A_TAKE
 from lance_duck.scan.predicate.arrays import pick
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.scan.read.assemble import assemble
@@ -25,8 +26,6 @@ from lance_duck.wire.fragment import Fragment
 
 Places = NDArray[np.int64]
 Addresses = NDArray[np.uint64]
-
-_MOST_AT_ONCE: Final = 64
 
 
 @dataclass(frozen=True)
@@ -161,8 +160,10 @@ class Taker:
         ascending, back = _ascending(keys)
         shares = self._shares(*split_addresses(ascending), projection)
         columns: Columns = {}
-        for first in range(0, len(shares), _MOST_AT_ONCE):
-            found = run(gather([_read(share, wanted, projection) for share in shares[first : first + _MOST_AT_ONCE]]))
+        for first in range(0, len(shares), FRAGMENTS_OF_A_TAKE):
+            found = run(
+                gather([_read(share, wanted, projection) for share in shares[first : first + FRAGMENTS_OF_A_TAKE]])
+            )
             columns = _joined([columns, *found] if columns else found)
         if not shares:
             columns = _none(wanted, projection)

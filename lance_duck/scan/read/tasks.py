@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.scan.costs import COUNTED_TASK_ROWS, RUN_ROWS, SELECTION_TASK_FRAGMENTS, SELECTION_TASK_ROWS
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, cut
@@ -20,16 +21,6 @@ from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.scan.read.morsel import count_morsel, read_morsel
 from lance_duck.scan.read.selected_rows import Share, count_shares, read_shares
 from lance_duck.snapshot import Snapshot
-
-LONE: Final = 1024
-"""So many rows of one fragment are read by themselves, fewer together with those of others."""
-
-MOST_TOGETHER: Final = 64
-MOST_COUNTED: Final = 1 << 20
-"""Rows of which nothing but their number is asked are taken together up to here."""
-
-RUN: Final = 256
-"""Rows in runs as long as that, on average, are read as ranges."""
 
 
 class Task(Protocol):
@@ -189,9 +180,9 @@ class _Cutting:
         offsets = self._choices.offsets(fragment_id)
         reader = self._readers.at(index)
         plan = self._plan.asking(left)
-        if len(offsets) >= LONE and not (self._counting and left is None):
+        if len(offsets) >= SELECTION_TASK_ROWS and not (self._counting and left is None):
             breaks = np.flatnonzero(np.diff(offsets) != 1)
-            if (len(breaks) + 1) * RUN <= len(offsets):
+            if (len(breaks) + 1) * RUN_ROWS <= len(offsets):
                 yield from self._flush()
                 edges = [0, *(breaks + 1).tolist(), len(offsets)]
                 runs = [(int(offsets[a]), int(offsets[b - 1]) + 1) for a, b in pairwise(edges)]
@@ -214,11 +205,13 @@ class _Cutting:
         if left is not self._held_filter:
             yield from self._flush()
         known = self._counting and left is None
-        if known or len(share.offsets) < LONE:
+        if known or len(share.offsets) < SELECTION_TASK_ROWS:
             self._held.append(share)
             self._held_filter = left
             rows = sum(len(s.offsets) for s in self._held)
-            if rows >= (MOST_COUNTED if known else LONE) or (len(self._held) >= MOST_TOGETHER and not known):
+            if rows >= (COUNTED_TASK_ROWS if known else SELECTION_TASK_ROWS) or (
+                len(self._held) >= SELECTION_TASK_FRAGMENTS and not known
+            ):
                 yield from self._flush()
             return
         yield from self._flush()

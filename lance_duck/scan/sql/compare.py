@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.arrow.types import is_list, is_text
+from lance_duck.scan.costs import GATHERED_OPERANDS
 from lance_duck.scan.predicate import leaves
 from lance_duck.scan.predicate.lists import item_type
 from lance_duck.scan.predicate.tree import Compare, HasAll, HasAny, In, Op, Path, Predicate, StartsWith, any_of
@@ -25,8 +26,6 @@ from lance_duck.scan.sql.literals import (
 _MOST_DIGITS: Final = 18
 """Digits of a number that DuckDB compares with a column of integers exactly: as a DECIMAL that has room for both."""
 
-_MANY: Final = 64
-"""Operands of an OR from which equalities of one column are gathered: fewer are as fast one by one."""
 
 Argument = Literal | Sequence[Literal]
 """The second argument of a function: a constant, or a list of constants."""
@@ -79,7 +78,7 @@ def scalars_for(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scal
 
 def either(*operands: Predicate) -> Predicate:
     """Build an OR; equalities of one column become one IN, where the first of them stands."""
-    if len(operands) < _MANY:
+    if len(operands) < GATHERED_OPERANDS:
         return any_of(*operands)
     constants: dict[tuple[Path, pa.DataType], list[pa.Scalar]] = {}
     joined: dict[Any, Predicate] = {}

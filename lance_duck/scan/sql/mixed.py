@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.expressions import Parameters
 from lance_duck.scan.predicate import leaves
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
@@ -25,9 +26,6 @@ from lance_duck.scan.sql.names import quote_names
 from lance_duck.scan.sql.parser import Parser
 from lance_duck.scan.sql.tokens import SqlToken, tokens
 from lance_duck.scan.sql.vet import all_parameters, bind_conditions, operand_paths
-
-_LONG: Final = 4096
-"""Characters of a filter that is not worth a place in a cache: it has long lists, and rarely comes again."""
 
 _PATHS: Final[LruCache[tuple[tuple[Path, ...], ...]]] = LruCache(256)
 
@@ -101,7 +99,7 @@ def is_cacheable(text: str, schema: pa.Schema) -> bool:
         hash(schema)
     except TypeError:  # extension types of other packages may define equality alone
         return False
-    return len(text) <= _LONG
+    return len(text) <= LONG_TEXT
 
 
 def _paths_of(text: str, pieces: tuple[str, ...], schema: pa.Schema) -> tuple[tuple[Path, ...], ...]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from lance_duck.scan.costs import LISTS_IN_TEXT
 from lance_duck.scan.sql.lists import constants_end, marks_end
 from lance_duck.scan.sql.literals import NotSimpleError
 
@@ -50,8 +51,6 @@ class SqlToken:
 
 END: Final = SqlToken("end", "")
 _IN: Final = SqlToken("keyword", "in")
-_LONG: Final = 256
-"""Characters of a text from which its lists are looked at as a whole."""
 
 
 def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
@@ -82,7 +81,7 @@ def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
             is_keyword = kind == "word" and word.lower() in _RESERVED
             start = match.start(kind)
             result.append(SqlToken("keyword" if is_keyword else kind, word.lower() if is_keyword else word, start, at))
-            if end > _LONG and word in ("(", "[") and result[-2:-1] == [_IN]:
+            if end > LISTS_IN_TEXT and word in ("(", "[") and result[-2:-1] == [_IN]:
                 at = _list(text, at, result)
     return result
 

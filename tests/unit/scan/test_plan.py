@@ -3,7 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_duck.scan.plan import BURST, FIRST_ROWS, MORSEL_BYTES, MORSEL_ROWS, Extent, Sizer, cut
+from lance_duck.scan.costs import BURST, FIRST_ROWS, MORSEL_BYTES, MORSEL_ROWS
+from lance_duck.scan.plan import Extent, Sizer, cut
 from lance_duck.scan.predicate.arrays import descend, keep, pick, row_width
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.scan.read.small_batches import ENOUGH_BYTES, ENOUGH_ROWS, MOST_PIECES, join_batches
+from lance_duck.scan.costs import ENOUGH_BYTES, ENOUGH_ROWS, WAITING_PIECES
+from lance_duck.scan.read.small_batches import join_batches
 
 
 def numbers(start: int, count: int) -> pa.RecordBatch:
@@ -47,7 +48,7 @@ def test_no_more_work_is_done_than_the_first_row_needs() -> None:
 
 
 def test_rows_wait_for_so_many_pieces_of_work_at_most() -> None:
-    empty: list[list[int]] = [[]] * MOST_PIECES
+    empty: list[list[int]] = [[]] * WAITING_PIECES
     assert sizes(join_batches(pieces([1], [1], *empty, [1], *empty))) == [1, 1, 1]
 
 
