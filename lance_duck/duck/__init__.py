@@ -6,7 +6,8 @@ that an index answers; pure) → `run` (rows or keys read beforehand; edits of t
 its own protocol. Proposals compose: all that do not overlap are carried out. A text that names nothing of ours goes to
 DuckDB as it is, and is neither cut into tokens nor parsed.
 A new reading of SELECT is one module in `rules` and one in `run`, and a line in `planner`.
-Never here: bytes of the format, and commits.
+A statement that changes a table goes to `changes` instead, which has the verbs commit what DuckDB evaluates.
+Never here: bytes of the format, and how a version is made.
 """
 
 from lance_duck.duck.connection import Connection, connect

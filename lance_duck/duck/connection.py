@@ -13,6 +13,7 @@ import duckdb
 from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.changes.runner import ChangeRunner
 from lance_duck.duck.failures import own_errors, read_only, view_not_changed
 from lance_duck.duck.inherited import Inherited, leave_to_children
 from lance_duck.duck.names import Changes, Names, parts_of_name
@@ -44,7 +45,7 @@ def connect(
             come later are found), or a mapping of names to paths, URIs or datasets. A dataset is read at its own
             version, everything else at its newest.
         database: Database of DuckDB, as `duckdb.connect` takes it; in memory also where it is "".
-        read_only: Open that database for reading only.
+        read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
             `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`.
 
@@ -56,7 +57,7 @@ def connect(
     catalog = _catalog(tables)
     settings, config = split_config(config or {})
     with own_errors():
-        native = duckdb.connect(place, read_only=read_only, config=config)
+        native = duckdb.connect(place, read_only=read_only and not place.startswith(_IN_MEMORY), config=config)
     try:
         with own_errors():
             catalog.create(native)
@@ -66,7 +67,7 @@ def connect(
     file = None if place.startswith(_IN_MEMORY) else place
     # ":memory:name" is one database for all of this process that connect to it, as a file is.
     changes = Changes(is_sure=place == _IN_MEMORY, is_private=True)
-    return Connection(native, catalog, settings, changes, Inherited(file))
+    return Connection(native, catalog, settings, changes, Inherited(file), read_only=read_only)
 
 
 @checked_calls
@@ -83,6 +84,8 @@ class Connection:
         settings: SearchSettings | None = None,
         changes: Changes | None = None,
         inherited: Inherited | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
         self._native = native
         self._catalog = catalog
@@ -92,6 +95,7 @@ class Connection:
         leave_to_children(native)
         names = self._names = Names(native, catalog, self._changes)
         self._planner = Planner(Database(native, catalog, names, self._session))
+        self._writer = ChangeRunner(native, catalog, names, read_only=read_only)
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -149,18 +153,37 @@ class Connection:
             self._native.unregister(name)
         return self
 
+    @property
+    def rowcount(self) -> int:
+        """Rows that the last statement changed; -1 if it changed none."""
+        return self._native.rowcount if self._writer.rowcount is None else self._writer.rowcount
+
+    def begin(self) -> Self:
+        """Begin a transaction: what it changes becomes one version of a table at `commit`, or none."""
+        return self.execute("BEGIN")
+
+    def commit(self) -> Self:
+        """Commit the transaction. Raises CommitConflictError where others changed the same rows."""
+        return self.execute("COMMIT")
+
+    def rollback(self) -> Self:
+        """Give up what the transaction changed."""
+        return self.execute("ROLLBACK")
+
     def cursor(self) -> Connection:
         """Return another connection to the same database and tables, for use in another thread."""
         with self._inherited.use():
             native = self._native.cursor()
             self._catalog.prepare(native)
-        return Connection(native, self._catalog, self._session.settings, self._changes, self._inherited)
+        more = (self._session.settings, self._changes, self._inherited)
+        return Connection(native, self._catalog, *more, read_only=self._writer.read_only)
 
     duplicate = cursor
 
     def close(self) -> None:
         """Close the connection; cursors stay open. In a forked child it is let go of, without closing it."""
         if self._inherited.is_own:
+            self._writer.close()
             self._native.close()
 
     def __enter__(self) -> Self:
@@ -203,8 +226,19 @@ class Connection:
         """
         if not isinstance(query, str):
             return self._with_new_tables(partial(call_as_user, partial(method, query, **options)))
+        if (statements := self._writer.several(query)) is not None:
+            for statement in statements[:-1]:
+                self._run(self._native.execute, statement, {}, later=False)
+            return self._run(method, statements[-1], options, later=later)
+        if (transaction := self._writer.transaction(query)) is not None:
+            return transaction(lambda: self._with_new_tables(partial(method, query, **options), query))
+
+        def run() -> Any:
+            if (change := self._writer.find(query)) is not None:
+                return self._writer.run(change, method, options, later=later)
+            return self._planner.run(method, self._writer.visible(query), options, later=later)
+
         try:
-            run = partial(self._planner.run, method, query, options, later=later)
             return self._with_new_tables(run, None if later is None else query)
         except duckdb.Error as error:
             name = view_not_changed(query, error)

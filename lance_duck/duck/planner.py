@@ -5,8 +5,8 @@
     → `run` carries them out, in the order of `RULES`; one whose part of the text is taken already is left out
     → one edited text with its tables and parameters; when DuckDB refuses it, the statement as it was given
 
-A new reading of SELECT is a module in `rules`, one in `run`, and a line in `RULES`. A statement that changes a table
-would be met in `Planner.run`, before proposals are asked for: its clauses are cut by `statement.clauses`.
+A new reading of SELECT is a module in `rules`, one in `run`, and a line in `RULES`. Statements that change a table do
+not come here: see `changes`.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 _NAME: Final = "__lance_call"
 _CALL: Final = compile(f"{_NAME}()", "<lance_duck>", "eval")
-_OURS: Final = ("lance_duck.duck", "lance_duck.arguments")
-"""Modules whose frames stand between the user's and DuckDB."""
+_OURS: Final = ("lance_duck.", "contextlib", "tenacity")
+"""Beginnings of modules whose frames stand between the user's and DuckDB."""
 
 
 def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None) -> T:

@@ -174,12 +174,6 @@ def test_explain_shows_what_the_scan_filters(con: ld.Connection) -> None:
     assert "id" in plan.split("Filters")[1]
 
 
-def test_tables_cannot_be_changed(con: ld.Connection) -> None:
-    for change in ("INSERT INTO trips VALUES (1, 'a')", "DELETE FROM trips", "UPDATE trips SET id = 1"):
-        with pytest.raises((duckdb.Error, UnsupportedError)):
-            con.execute(change)
-
-
 def test_a_folder_entry_that_is_no_table_says_why(con: ld.Connection, folder: Path) -> None:
     (folder / "empty.lance").mkdir()
     assert ("empty",) not in con.execute("SHOW TABLES").fetchall()

@@ -13,7 +13,6 @@ import pytest
 import lance_duck as ld
 from lance_duck.duck.names import parts_of_name
 from lance_duck.duck.run import semi_join_pushdown
-from lance_duck.errors import UnsupportedError
 
 
 @pytest.fixture
@@ -143,30 +142,16 @@ def test_names_are_cut_as_sql_spells_them() -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "INSERT INTO {t} VALUES (1, 'a', [1, 2])",
         "insert or replace into {t} BY NAME SELECT 1 AS id",
-        "UPDATE {t} SET id = 1",
-        "DELETE FROM {t} WHERE id = 3",
-        "TRUNCATE {t}",
         "DROP TABLE IF EXISTS {t}",
         "ALTER TABLE {t} ADD COLUMN z INT",
         "MERGE INTO {t} USING (SELECT 1 AS id) s ON {a}.id = s.id WHEN MATCHED THEN DELETE",
     ],
 )
-def test_a_statement_that_would_change_a_table_says_what_does(con: ld.Connection, sql: str) -> None:
+def test_a_statement_that_is_not_supported_yet_says_what_is(con: ld.Connection, sql: str) -> None:
     for name in ("trips", "lance.trips", '"odd name"'):
-        with pytest.raises(UnsupportedError, match=r"does not change them; .* has insert, update, delete") as refused:
+        with pytest.raises(ld.errors.LanceDuckError):
             con.execute(sql.format(t=name, a=name.rpartition(".")[2]))
-        assert refused.value.where == name
     con.execute("CREATE VIEW mine AS SELECT 1 AS id")
     with pytest.raises(duckdb.Error):
         con.execute(sql.format(t="mine", a="mine"))
-    con.execute("CREATE TABLE hides AS SELECT 1 AS id")
-    con.execute("ALTER TABLE hides RENAME TO trips")
-    with pytest.raises(duckdb.Error, match="no_such"):
-        con.execute("DELETE FROM trips WHERE no_such = 3")
-
-
-def test_many_rows_that_would_be_inserted_are_refused_in_the_same_words(con: ld.Connection) -> None:
-    with pytest.raises(UnsupportedError, match="does not change them"):
-        con.executemany("INSERT INTO trips (id) VALUES (?)", [[1], [2]])

@@ -10,6 +10,9 @@ from typing import Any
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import InvalidInputError
 from lance_duck.forks import Lock
+from lance_duck.maintenance.auto_cleanup import auto_cleanup
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Location, Snapshot
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,11 @@ class TableHandle:
     _opened: LanceDataset | None = None
     _lock: Lock = field(default_factory=Lock)
 
+    @property
+    def place(self) -> str:
+        """Where it is, spelled in one way: two handles of one place are of one table."""
+        return Location.of(self.uri).uri.rstrip("/")
+
     def current(self) -> LanceDataset:
         """Return the dataset as it is now: the newest version, or what the chosen tag or time means today."""
         if self.given is not None:
@@ -82,6 +90,16 @@ class TableHandle:
                 opened = opened.checkout_version(latest)
             self._opened = opened
             return opened
+
+    def move_to(self, snapshot: Snapshot) -> None:
+        """Go to the version that a change made; a dataset that the caller handed over moves there, too."""
+        if self.given is not None:
+            self.given.handle.move_to(snapshot)
+            return
+        with self._lock:
+            if self._opened is None or self._opened.version < snapshot.version:
+                self._opened = LanceDataset(self.uri, table=TableScan(snapshot))
+        auto_cleanup(snapshot)
 
     def at(self, choice: VersionChoice) -> TableHandle:
         """Return the same table at a chosen version."""

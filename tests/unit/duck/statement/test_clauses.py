@@ -2,65 +2,112 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.statement.clauses import Head, clauses, closing, divided
+from lance_duck.duck.statement.clauses import Clauses, TableName, closing, divided, statements_of, stem
 from lance_duck.duck.statement.tokens import tokens_of
 
-MERGE: list[Head] = [
-    ("merge", "into"),
-    ("using",),
-    ("on",),
-    ("when", "matched"),
-    ("when", "not", "matched"),
-    ("then",),
-    ("returning",),
+WORDS = ("set", "from", "where", "returning")
+
+
+def cut(sql: str) -> list[str] | None:
+    clauses = Clauses.of(sql).cut(*WORDS)
+    return None if clauses is None else [clause.text for clause in clauses]
+
+
+CUT = [
+    ("SET a = 1", ["SET a = 1\n", "", "", ""]),
+    ("SET a = 1 WHERE b", ["SET a = 1\n", "", "WHERE b\n", ""]),
+    ("set a=1 from s where x returning *", ["set a=1\n", "from s\n", "where x\n", "returning *\n"]),
+    ("SET a = (SELECT 1 FROM s WHERE t) WHERE b", ["SET a = (SELECT 1 FROM s WHERE t)\n", "", "WHERE b\n", ""]),
+    (
+        "SET a = CASE WHEN b THEN [x FOR x IN l] ELSE {'from': 1} END WHERE c",
+        ["SET a = CASE WHEN b THEN [x FOR x IN l] ELSE {'from': 1} END\n", "", "WHERE c\n", ""],
+    ),
+    ("SET a = CASE b WHEN 1 THEN CASE WHEN c THEN 2 END END WHERE d", None),
+    ("SET a = 1 -- WHERE b\nWHERE c", ["SET a = 1 -- WHERE b\n", "", "WHERE c\n", ""]),
+    ("SET a = 1 /* FROM x */ RETURNING a -- end", ["SET a = 1 /* FROM x */\n", "", "", "RETURNING a -- end\n"]),
+    ("SET a = 'it''s FROM' WHERE \"where\" = $$ FROM $$", None),
+    ("SET a = 12.5e3WHERE b", ["SET a = 12.5e3\n", "", "WHERE b\n", ""]),
+    ("SET a = t.where, b = CASE WHEN t.end THEN 1 END WHERE c", None),
+    ("SET é = 'ü' WHERE ö > 1", ["SET é = 'ü'\n", "", "WHERE ö > 1\n", ""]),
+    ('SET a = t."case" WHERE t.case = 1', ['SET a = t."case"\n', "", "WHERE t.case = 1\n", ""]),
 ]
-INSERT: list[Head] = [("insert", "into"), ("values",), ("select",), ("on", "conflict"), ("returning",), ("where",)]
-
-CUT: list[tuple[str, list[Head], list[tuple[Head, str]]]] = [
-    (
-        "INSERT INTO t (a, b) VALUES (1, (SELECT 2)), (3, 4) ON CONFLICT DO NOTHING RETURNING *;",
-        INSERT,
-        [
-            (("insert", "into"), "t (a, b) "),
-            (("values",), "(1, (SELECT 2)), (3, 4) "),
-            (("on", "conflict"), "DO NOTHING "),
-            (("returning",), "*"),
-        ],
-    ),
-    (
-        "WITH x AS (SELECT 1) INSERT INTO t SELECT 'values', \"select\", t.where -- where\n FROM x",
-        INSERT,
-        [
-            ((), "WITH x AS (SELECT 1) "),
-            (("insert", "into"), "t "),
-            (("select",), "'values', \"select\", t.where -- where\n FROM x"),
-        ],
-    ),
-    (
-        "MERGE INTO t USING s ON CASE WHEN t.a THEN 1 ELSE 2 END = s.a WHEN MATCHED AND s.b[1:2] THEN DELETE "
-        "WHEN NOT MATCHED THEN INSERT",
-        MERGE,
-        [
-            (("merge", "into"), "t "),
-            (("using",), "s "),
-            (("on",), "CASE WHEN t.a THEN 1 ELSE 2 END = s.a "),
-            (("when", "matched"), "AND s.b[1:2] "),
-            (("then",), "DELETE "),
-            (("when", "not", "matched"), ""),
-            (("then",), "INSERT"),
-        ],
-    ),
-    ("", INSERT, []),
-]
+EXPECTED = {
+    "SET a = t.where, b = CASE WHEN t.end THEN 1 END WHERE c": [
+        "SET a = t.where, b = CASE WHEN t.end THEN 1 END\n",
+        "",
+        "WHERE c\n",
+        "",
+    ],
+    "SET a = CASE b WHEN 1 THEN CASE WHEN c THEN 2 END END WHERE d": [
+        "SET a = CASE b WHEN 1 THEN CASE WHEN c THEN 2 END END\n",
+        "",
+        "WHERE d\n",
+        "",
+    ],
+    "SET a = 'it''s FROM' WHERE \"where\" = $$ FROM $$": [
+        "SET a = 'it''s FROM'\n",
+        "",
+        'WHERE "where" = $$ FROM $$\n',
+        "",
+    ],
+}
 
 
-@pytest.mark.parametrize(("sql", "heads", "expected"), CUT)
-def test_clauses_are_cut_outside_of_parentheses_and_cases(
-    sql: str, heads: list[Head], expected: list[tuple[Head, str]]
+@pytest.mark.parametrize(("sql", "expected"), CUT)
+def test_clauses_begin_with_their_words_outside_of_all_brackets(sql: str, expected: list[str] | None) -> None:
+    assert cut(sql) == (EXPECTED[sql] if expected is None else expected)
+
+
+@pytest.mark.parametrize("sql", ["a = 1 SET b = 2", "FROM s SET a = 1 x", "(SET a = 1)"])
+def test_what_does_not_begin_with_a_clause_is_not_cut(sql: str) -> None:
+    assert Clauses.of(sql).cut("set", "where") is None
+
+
+def test_a_part_without_clauses_has_empty_ones() -> None:
+    assert cut("") == ["", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("sql", "pieces"),
+    [
+        ("a, b", ["a\n", "b\n"]),
+        ("(1, 2), (3, [4, 5])", ["(1, 2)\n", "(3, [4, 5])\n"]),
+        ("f(a, b) -- c, d\n, CASE WHEN x THEN 1, 2 END", ["f(a, b) -- c, d\n", "CASE WHEN x THEN 1, 2 END\n"]),
+        ("'a,b', \"c,d\", $$e,f$$", ["'a,b'\n", '"c,d"\n', "$$e,f$$\n"]),
+        ("", []),
+    ],
+)
+def test_lists_are_split_at_commas_outside_of_all_brackets(sql: str, pieces: list[str]) -> None:
+    assert [piece.text for piece in Clauses.of(sql).split()] == pieces
+
+
+def test_statements_are_split_at_semicolons() -> None:
+    texts = [statement.text for statement in statements_of("; BEGIN; SELECT ';' -- ;\n;; COMMIT /* ; */ ;")]
+    assert texts == ["BEGIN\n", "SELECT ';' -- ;\n", "COMMIT /* ; */\n"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "parts", "path", "alias"),
+    [
+        ("t WHERE", ("t",), None, "t"),
+        ("lance.main.t AS z WHERE", ("lance", "main", "t"), None, "z"),
+        ('"odd ""name" z', ('odd "name',), None, "z"),
+        ("'dir/x.lance' WHERE", ("x",), "dir/x.lance", "x"),
+        ("'it''s.lance/' z", ("it's",), "it's.lance/", "z"),
+    ],
+)
+def test_names_of_tables_are_read_with_their_alias(
+    sql: str, parts: tuple[str, ...], path: str | None, alias: str
 ) -> None:
-    parts = clauses(tokens_of(sql), heads)
-    assert [(part.head, part.text) for part in parts] == expected
-    assert "".join(sql[part.start : part.end] for part in parts) == sql.removesuffix(";")
+    clauses = Clauses.of(sql)
+    name = TableName.at(clauses, 0)
+    assert name is not None
+    assert (name.parts, name.path, name.alias(clauses, "where")[0]) == (parts, path, alias)
+
+
+def test_a_string_of_another_ending_names_no_table() -> None:
+    assert TableName.at(Clauses.of("'x.csv'"), 0) is None
+    assert stem("s3://b/dir/x.lance/") == "x"
 
 
 def test_lists_are_divided_outside_of_parentheses_and_cases() -> None:

@@ -1,0 +1,58 @@
+"""Values of a statement whose clauses are run apart from each other: each part gets those that it uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from lance_duck.duck.statement.tokens import tokens_of
+from lance_duck.errors import InvalidInputError
+
+_PLACEHOLDER: Final = re.compile(r"\$(\d+|[^\W\d]\w*)(?![\w$])")
+
+
+class StatementParameters:
+    """Values for the placeholders of a statement: `$1`, `$2`, …, or `$name`.
+
+    Args:
+        sql: The statement; its `?` are numbered.
+        values: As DuckDB takes them: by position, by name, or None.
+
+    Raises:
+        InvalidInputError: There are more or fewer than the statement has placeholders.
+    """
+
+    def __init__(self, sql: str, values: Any) -> None:
+        names = placeholders_of(sql)
+        if isinstance(values, Mapping):
+            self._values = {str(name): value for name, value in values.items()}
+        elif values is None:
+            self._values = {}
+        elif isinstance(values, Sequence) and not isinstance(values, str | bytes):
+            self._values = {str(number): value for number, value in enumerate(values, 1)}
+        else:
+            raise InvalidInputError(
+                "parameters of a statement", expected="a list or a mapping", found=type(values).__name__
+            )
+        if names != self._values.keys():
+            raise InvalidInputError(
+                "parameters do not fit the statement",
+                expected=", ".join(f"${name}" for name in sorted(names)) or "none",
+                found=", ".join(f"${name}" for name in sorted(self._values)) or "none",
+            )
+
+    def used_by(self, sql: str) -> dict[str, Any] | None:
+        """Return the values that a text uses, by name; None if it uses none."""
+        return {name: self._values[name] for name in placeholders_of(sql)} or None if self._values else None
+
+
+def placeholders_of(sql: str) -> set[str]:
+    """Return the names, and the numbers as text, of the placeholders that begin with `$`."""
+    if "$" not in sql:
+        return set()
+    matches = (_PLACEHOLDER.match(sql, token.start) for token in tokens_of(sql) if token.text == "$")
+    return {match[1] for match in matches if match is not None}
+
+
+NO_PARAMETERS: Final = StatementParameters("", None)

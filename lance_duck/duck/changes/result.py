@@ -1,0 +1,66 @@
+"""What a statement that changes a table gives: a count of rows, or what RETURNING asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.duck.statement.identifiers import literal, quoted
+
+_ROWS: Final = "__lance_result"
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """Rows that a statement gives, as another statement that DuckDB runs for them.
+
+    Attributes:
+        sql: That statement.
+        rowcount: Rows that were changed; -1 where nobody counts.
+        tables: What it reads, by name.
+    """
+
+    sql: str
+    rowcount: int = -1
+    tables: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def called(self) -> str:
+        """The same as a CALL."""
+        return f"CALL query({literal(self.sql)})"
+
+
+def counted(rows: int) -> ChangeResult:
+    """Return the result that DuckDB has for a change without RETURNING."""
+    return ChangeResult(f'SELECT {int(rows)}::BIGINT AS "Count"', int(rows))
+
+
+def nothing(name: str = "Success", type_: str = "BOOLEAN") -> ChangeResult:
+    """Return the result that DuckDB has for a statement that counts nothing."""
+    return ChangeResult(f"SELECT NULL::{type_} AS {quoted(name)} WHERE false")
+
+
+def returned(rows: pa.Table, types: Sequence[str], count: int) -> ChangeResult:
+    """Return rows that RETURNING asks for.
+
+    Args:
+        rows: The rows.
+        types: The types of their columns, in DuckDB's words: Arrow has fewer.
+        count: Rows that were changed.
+    """
+    names = [f"c{i}" for i in range(rows.num_columns)]
+    casts = (
+        f"CAST({name} AS {type_}) AS {quoted(title)}"
+        for name, type_, title in zip(names, types, rows.column_names, strict=True)
+    )
+    sql = f"SELECT {', '.join(casts)} FROM {_ROWS}"  # noqa: S608
+    return ChangeResult(sql, count, {_ROWS: rows.rename_columns(names)})
+
+
+def listed(names: Sequence[str], rows: Sequence[Sequence[str]]) -> ChangeResult:
+    """Return rows of texts."""
+    values = ", ".join("(" + ", ".join(literal(value) for value in row) + ")" for row in rows)
+    return ChangeResult(f"SELECT * FROM (VALUES {values}) AS r({', '.join(map(quoted, names))})")  # noqa: S608

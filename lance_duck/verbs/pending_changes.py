@@ -1,0 +1,190 @@
+"""Changes of rows that are made one after the other, and committed together or not at all.
+
+Each change makes a version that is in memory only; its files are on disk. The commit folds them: of the rows that the
+base version has, those that are gone are deleted; fragments that the changes wrote become new fragments. Where rows of
+such a fragment were deleted again, or rows that moved into it and new ones are mixed, it is written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.commit import commit
+from lance_duck.commit.operations import Append, Delete, Operation, Update
+from lance_duck.commit.unpublished import unpublished
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.blobs.copies import kept_blobs
+from lance_duck.scan.projection import CREATED_AT, ROW_ID
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.find import rows_at
+from lance_duck.verbs.rows.rows_moved import Deleted, delete_offsets, moved_rows
+from lance_duck.verbs.writing.schema_compat import check_still_fits
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.files import discard_fragments, write_fragments
+from lance_duck.write.options import WriteOptions
+
+UInt64s = NDArray[np.uint64]
+_NO_ROWS: Final = np.empty(0, np.uint64)
+
+
+class PendingChanges:
+    """Changes of the rows of one table that are not committed.
+
+    Args:
+        base: The version that they begin with.
+
+    Attributes:
+        base: Likewise.
+        current: The version that they have made, in memory.
+    """
+
+    def __init__(self, base: Snapshot) -> None:
+        self.base = self.current = base
+        self._fragments: list[Fragment] = []
+        self._deletions: set[str] = set()
+
+    def apply(self, operation: Operation) -> None:
+        """Make a change on top of those before it; its files are written."""
+        known = set(self.current.fragments.ids())
+        self.current = unpublished(self.current, operation)
+        self._fragments += [fragment for fragment in self.current.fragments if fragment.id not in known]
+        self._deletions |= _deletion_files(self.current)
+
+    def discard(self) -> None:
+        """Delete what was written. Never raises."""
+        self._discard_but(())
+
+    def commit(self, properties: Mapping[str, str] | None = None) -> Snapshot:
+        """Make one version of all changes, on top of what others committed meanwhile; the base if nothing changed.
+
+        Raises:
+            CommitConflictError: Others changed rows that these changes are about; everything is discarded.
+        """
+        with UncommittedFiles(self.base) as draft:
+            added = self._added(draft)
+            deleted = delete_offsets(self.base, self._affected(), draft)
+            operation = _folded(self.base, added, deleted)
+            after = self.base
+            if operation is not None:
+                draft.note_fragments(added)
+                draft.committing()
+                affected = deleted.affected
+                after = commit(self.base, operation, affected=affected, guard=self._guard, properties=properties)
+        self._discard_but(added)
+        return after
+
+    def _guard(self, newest: Snapshot) -> None:
+        check_still_fits(self.base.schema, newest)
+
+    def _affected(self) -> dict[int, NDArray[np.uint32]]:
+        """Return, by fragment of the base version, the offsets of the rows that are gone."""
+        now = {fragment.id: fragment for fragment in self.current.fragments}
+        affected = {}
+        for fragment in self.base.fragments:
+            after = now.get(fragment.id)
+            if after is not None and after.deletion_file == fragment.deletion_file:
+                continue
+            live = _live_offsets(self.base, fragment)
+            if after is not None and (vector := self.current.deletion_vector(after)) is not None:
+                live = live[vector.contains(live)]
+            affected[fragment.id] = live.astype(np.uint32)
+        return affected
+
+    def _added(self, draft: UncommittedFiles) -> list[Fragment]:
+        """Return the new fragments; those with deleted rows, or with old rows and new ones, are written anew."""
+        known = set(self.base.fragments.ids())
+        new = [fragment for fragment in self.current.fragments if fragment.id not in known]
+        ready = [(fragment, self._ready(fragment)) for fragment in new]
+        mixed = [fragment for fragment, as_committed in ready if as_committed is None]
+        rows = _LiveRows(self.current, mixed, self.base.manifest.next_row_id)
+        rewritten: list[Fragment] = []
+        if mixed:
+            options = WriteOptions(
+                data_storage_version=self.base.data_storage_version, committed_here=True, blobs=kept_blobs(self.base)
+            )
+            rewritten = write_fragments(self.base.store, self.base.schema, rows.batches(), options)
+            draft.note_fragments(rewritten)
+        return [*(as_committed for _, as_committed in ready if as_committed is not None), *rows.numbered(rewritten)]
+
+    def _ready(self, fragment: Fragment) -> Fragment | None:
+        """Return a fragment as it is committed; None if its rows are to be written anew."""
+        if fragment.deletion_file is not None:
+            return None
+        ids = self.current.row_ids(fragment)
+        is_old = np.zeros(1, np.bool_) if ids is None else ids.slice(0, len(ids)) < self.base.manifest.next_row_id
+        if bool(is_old.all()):
+            return replace(fragment, last_updated_at=None)
+        return None if bool(is_old.any()) else replace(fragment, row_ids=None, created_at=None, last_updated_at=None)
+
+    def _discard_but(self, committed: Sequence[Fragment]) -> None:
+        paths = {file.path for fragment in committed for file in fragment.files}
+        unused = [f for f in self._fragments if not any(file.path in paths for file in f.files)]
+        discard_fragments(self.base.store, unused)
+        with suppress(LanceDuckError):
+            self.base.store.delete(sorted(self._deletions - _deletion_files(self.base)))
+
+
+def _folded(base: Snapshot, added: Sequence[Fragment], deleted: Deleted) -> Operation | None:
+    """Return the operation of all changes; None if nothing is left of them."""
+    if not added:
+        return Delete(deleted.updated, deleted.removed) if deleted.affected else None
+    if not deleted.affected:
+        return Append(tuple(added))
+    return Update(
+        removed_fragment_ids=deleted.removed,
+        updated_fragments=deleted.updated,
+        new_fragments=tuple(added),
+        fields_for_preserving_frag_bitmap=[field.id for field in base.schema.walk()],
+    )
+
+
+def _deletion_files(snapshot: Snapshot) -> set[str]:
+    files = ((fragment.deletion_file, fragment.id) for fragment in snapshot.fragments)
+    return {file.path(fragment_id) for file, fragment_id in files if file is not None}
+
+
+def _live_offsets(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64]:
+    rows = snapshot.physical_rows(fragment)
+    vector = snapshot.deletion_vector(fragment)
+    return np.arange(rows, dtype=np.int64) if vector is None else vector.live_offsets(0, rows)
+
+
+class _LiveRows:
+    """Rows of some fragments that are not deleted: first those that the base version has, then new ones."""
+
+    def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], first_new: int) -> None:
+        self._snapshot = snapshot
+        self._ids: list[UInt64s] = []
+        self._created: list[UInt64s] = []
+        old, new = [_NO_ROWS], [_NO_ROWS]
+        for fragment in fragments:
+            live = _live_offsets(snapshot, fragment)
+            addresses = live.astype(np.uint64) | np.uint64(fragment.id << 32)
+            ids = snapshot.row_ids(fragment)
+            is_old = np.zeros(len(addresses), np.bool_) if ids is None else ids.slice(0, len(ids))[live] < first_new
+            old.append(addresses[is_old])
+            new.append(addresses[~is_old])
+        self._old, self._new = np.concatenate(old), np.concatenate(new)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        names = self._snapshot.schema.names
+        for batch in rows_at(self._snapshot, self._old, [*names, ROW_ID, CREATED_AT]) if len(self._old) else ():
+            self._ids.append(batch.column(ROW_ID).to_numpy())
+            self._created.append(batch.column(CREATED_AT).to_numpy())
+            yield batch.select(names)
+        if len(self._new):
+            yield from rows_at(self._snapshot, self._new, names)
+
+    def numbered(self, fragments: Sequence[Fragment]) -> Sequence[Fragment]:
+        """Return the fragments of these rows with the stable ids of those that the base version has."""
+        if not self._ids:
+            return fragments
+        return moved_rows(fragments, np.concatenate(self._ids), np.concatenate(self._created))

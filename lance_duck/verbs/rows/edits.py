@@ -1,0 +1,166 @@
+"""Edits of rows by their addresses: rows are deleted, get new values, or are inserted, all in one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.commit import commit
+from lance_duck.commit.operations import Append, Delete, Operation, Update
+from lance_duck.scan.blobs.copies import kept_blobs
+from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.find import rows_at
+from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses, moved_rows
+from lance_duck.wire.fragment import Fragment
+from lance_duck.write.files import write_fragments
+from lance_duck.write.options import WriteOptions
+
+NO_ROWS: Final = np.empty(0, np.uint64)
+Addresses = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class RowEdits:
+    """What becomes of rows of one version of a table.
+
+    Attributes:
+        deleted: Addresses of rows that are deleted, each once.
+        updated: Addresses of rows that get new values, each once and none of the deleted ones.
+        values: The new values by column, a row for each of `updated` in that order; other columns stay as they are.
+        inserted: New rows; columns that they lack are null.
+    """
+
+    deleted: Addresses = field(default_factory=NO_ROWS.copy)
+    updated: Addresses = field(default_factory=NO_ROWS.copy)
+    values: pa.Table | None = None
+    inserted: pa.Table | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (len(self.deleted) or len(self.updated) or (self.inserted is not None and self.inserted.num_rows))
+
+
+@dataclass(frozen=True)
+class WrittenEdits:
+    """Edits whose files are written, and not committed.
+
+    Attributes:
+        operation: What is to be committed.
+        affected: By fragment, the offsets of the rows that leave their places.
+    """
+
+    operation: Operation
+    affected: Mapping[int, NDArray[np.uint32]]
+
+
+def edit_rows(
+    snapshot: Snapshot,
+    edits: RowEdits,
+    predicate: str = "",
+    properties: Mapping[str, str] | None = None,
+    guard: Callable[[Snapshot], None] | None = None,
+) -> Snapshot:
+    """Write edits of a version, and commit them.
+
+    Args:
+        snapshot: The version that the addresses are of.
+        edits: The edits.
+        predicate: What the user asked for, as SQL; kept with a delete.
+        properties: Of the transaction.
+        guard: See `commit`.
+
+    Raises:
+        InvalidInputError: Values do not fit their columns.
+        RetryableError: Another change came first.
+    """
+    with UncommittedFiles(snapshot) as draft:
+        written = write_edits(snapshot, edits, draft, predicate)
+        draft.committing()
+        return commit(snapshot, written.operation, affected=written.affected, properties=properties, guard=guard)
+
+
+def write_edits(snapshot: Snapshot, edits: RowEdits, draft: UncommittedFiles, predicate: str = "") -> WrittenEdits:
+    """Write the files of edits; see `edit_rows`."""
+    moved = _MovedRows(snapshot, edits)
+    fragments: Sequence[Fragment] = ()
+    if len(edits.updated) or edits.inserted is not None:
+        options = WriteOptions(
+            data_storage_version=snapshot.data_storage_version, committed_here=True, blobs=kept_blobs(snapshot)
+        )
+        written = write_fragments(snapshot.store, snapshot.schema, moved.batches(), options)
+        draft.note_fragments(written)
+        fragments = moved.numbered(written)
+    deleted = delete_addresses(snapshot, np.concatenate([edits.deleted, edits.updated]), draft)
+    return WrittenEdits(_operation(snapshot, edits, fragments, deleted, predicate), deleted.affected)
+
+
+def _operation(
+    snapshot: Snapshot, edits: RowEdits, fragments: Sequence[Fragment], deleted: Deleted, predicate: str
+) -> Operation:
+    if not fragments:
+        return Delete(deleted.updated, deleted.removed, predicate)
+    if not deleted.count:
+        return Append(tuple(fragments))
+    names = snapshot.schema.names if edits.inserted is not None or edits.values is None else edits.values.column_names
+    changed = [top for top in snapshot.schema.fields if top.name in names]
+    return Update(
+        removed_fragment_ids=deleted.removed,
+        updated_fragments=deleted.updated,
+        new_fragments=tuple(fragments),
+        fields_for_preserving_frag_bitmap=[below.id for top in changed for below in top.walk()],
+    )
+
+
+class _MovedRows:
+    """The rows that edits write: those that get new values, ascending by address, then those that are new."""
+
+    def __init__(self, snapshot: Snapshot, edits: RowEdits) -> None:
+        self._snapshot = snapshot
+        self._order = np.argsort(edits.updated, kind="stable")
+        self._addresses = edits.updated[self._order]
+        self._edits = edits
+        self._lineage = [ROW_ID, CREATED_AT] if snapshot.has_stable_row_ids else []
+        self._ids: list[NDArray[np.uint64]] = [NO_ROWS]
+        self._created: list[NDArray[np.uint64]] = [NO_ROWS]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        if len(self._addresses):
+            yield from self._updated()
+        if self._edits.inserted is not None:
+            yield from self._edits.inserted.to_batches()
+
+    def numbered(self, fragments: Sequence[Fragment]) -> Sequence[Fragment]:
+        """Return the fragments of these rows with the stable ids of the rows that moved into them."""
+        if not self._lineage:
+            return fragments
+        return moved_rows(fragments, np.concatenate(self._ids), np.concatenate(self._created))
+
+    def _updated(self) -> Iterator[pa.RecordBatch]:
+        values = self._edits.values
+        assert values is not None
+        if not bool(np.all(self._order[1:] > self._order[:-1])):
+            values = values.take(pa.array(self._order))
+        values = values.combine_chunks()
+        names = self._snapshot.schema.names
+        others = [name for name in names if name not in values.column_names]
+        start = 0
+        for batch in rows_at(self._snapshot, self._addresses, [*others, *self._lineage, ROW_ADDRESS]):
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name, numbers in zip(self._lineage, (self._ids, self._created), strict=False):
+                numbers.append(columns[name].to_numpy())
+            piece = values.slice(start, batch.num_rows)
+            start += batch.num_rows
+            columns |= {name: _one(piece.column(name)) for name in values.column_names}
+            yield pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

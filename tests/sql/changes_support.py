@@ -1,0 +1,138 @@
+"""Random statements that change a table, for a Lance table and one of DuckDB's own at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+COLUMNS = ("id", "a", "s", "d", "l")
+TYPES = "id INTEGER NOT NULL, a INTEGER, s VARCHAR, d DOUBLE, l INTEGER[]"
+_EXPRESSIONS = {
+    "id": ["id", "id + 1", "abs(id) % 50", "length(s)", "coalesce(a, 0)", "NULL", "'7'", "'x'", "2147483647 + id"],
+    "a": [
+        "a",
+        "a + id",
+        "NULL",
+        "DEFAULT",
+        "(SELECT max(id) FROM t)",
+        "len(l)",
+        "d::INT",
+        "CASE WHEN a > 3 THEN 1 END",
+    ],
+    "s": ["s", "s || '!'", "upper(s)", "a", "NULL", "'it''s, (FROM) -- '", "DEFAULT", "l::VARCHAR"],
+    "d": ["d", "d / 2", "a", "sqrt(abs(d))", "NULL", "1e3", "'1.5'"],
+    "l": ["l", "[a, id]", "[]", "NULL", "[1, NULL]", "list_append(l, id)", "DEFAULT"],
+}
+_CONDITIONS = [
+    "id < {n}",
+    "a IS NULL",
+    "a = {n} OR s LIKE 'b%'",
+    "id IN (SELECT id FROM t WHERE id % 3 = 0)",
+    "d > (SELECT avg(d) FROM t)",
+    "len(l) > 1",
+    "CASE WHEN a > {n} THEN true ELSE s = 'x' END",
+    "id BETWEEN {n} AND {n} + 5 AND (SELECT count(*) FROM t) > 2",
+    "true",
+    "false",
+    "nope = 1",
+]
+_RETURNING = ["*", "id", "id, s AS text, a + 1", "count_star() OVER ()", "t.id", "id::VARCHAR || coalesce(s, '')", "zz"]
+
+
+@dataclass
+class StatementMaker:
+    """Makes statements; `{t}` stands for the table."""
+
+    random: random.Random
+    spellings: list[str] = field(default_factory=lambda: ["t"])
+
+    def statement(self) -> str:
+        make = self.random.choices(
+            [self._values, self._selected, self._by_name, self._delete, self._using, self._update, self._from],
+            [3, 3, 1, 2, 2, 4, 2],
+        )[0]
+        return make().replace("{t}", self.random.choice(self.spellings))
+
+    def _pick(self, options: list[str]) -> str:
+        return self.random.choice(options).replace("{n}", str(self.random.randrange(30)))
+
+    def _number(self) -> str:
+        return str(self.random.randrange(60))
+
+    def _constant(self, column: str) -> str:
+        options = {
+            "id": [self._number()] * 9 + ["NULL", "'4'"],
+            "a": [self._number(), "NULL", "DEFAULT", "1.6", "'12'", "$1"],
+            "s": ["'b'", "'x, (y)'", "NULL", "3", "$$dollar$$", "DATE '2020-01-01'", "$2"],
+            "d": ["1.5", "NULL", "'2.25'", "1e2", self._number()],
+            "l": ["[1, 2]", "[]", "NULL", "[NULL]", "DEFAULT"],
+        }
+        return self.random.choice([option for option in options[column] if "$" not in option or option == "$$dollar$$"])
+
+    def _list(self, *, whole: bool = False) -> list[str]:
+        names = list(COLUMNS)
+        if whole:
+            return names
+        self.random.shuffle(names)
+        return ["id", *[name for name in names if name != "id"][: self.random.randrange(4)]]
+
+    def _returning(self) -> str:
+        return f" RETURNING {self._pick(_RETURNING)}" if self.random.random() < 0.3 else ""
+
+    def _with(self) -> str:
+        return "WITH q AS (SELECT 3 AS k UNION ALL SELECT 5) " if self.random.random() < 0.2 else ""
+
+    def _where(self) -> str:
+        return f" WHERE {self._pick(_CONDITIONS)}" if self.random.random() < 0.85 else ""
+
+    def _values(self) -> str:
+        whole = self.random.random() < 0.5
+        names = self._list(whole=whole)
+        rows = [f"({', '.join(map(self._constant, names))})" for _ in range(self.random.randrange(1, 4))]
+        if self.random.random() < 0.05:
+            rows[0] = "(1, 2, 3, 4, 5, 6, 7)"
+        head = "" if whole else f" ({', '.join(names)})"
+        return f"{self._with()}INSERT INTO {{t}}{head} VALUES {', '.join(rows)}{self._returning()}"
+
+    def _selected(self) -> str:
+        names = self._list()
+        values = ", ".join(self._pick([e for e in _EXPRESSIONS[name] if e != "DEFAULT"]) for name in names)
+        source = f"SELECT {values} FROM t{self._where()} ORDER BY ALL LIMIT 5"
+        if self.random.random() < 0.3:
+            source = f"({source})"
+        return f"{self._with()}INSERT INTO {{t}} ({', '.join(names)}) {source}{self._returning()}"
+
+    def _by_name(self) -> str:
+        extra = ", 1 AS zz" if self.random.random() < 0.1 else ""
+        return f"INSERT INTO {{t}} BY NAME SELECT 's' AS s, {self._number()} AS ID{extra}{self._returning()}"
+
+    def _delete(self) -> str:
+        return f"{self._with()}DELETE FROM {{t}}{self._where()}{self._returning()}"
+
+    def _using(self) -> str:
+        where = " WHERE z.id = k AND " + self._pick(_CONDITIONS)
+        return f"DELETE FROM {{t}} AS z USING (VALUES (3), (3), ({self._number()})) q(k){where}"
+
+    def _assignments(self) -> str:
+        names = self.random.sample(COLUMNS, self.random.randrange(1, 4))
+        values = [self._pick(_EXPRESSIONS[name]) for name in names]
+        if len(names) > 1 and self.random.random() < 0.3:
+            return f"({', '.join(names)}) = ({', '.join(values)})"
+        return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+
+    def _update(self) -> str:
+        return f"{self._with()}UPDATE {{t}} SET {self._assignments()}{self._where()}{self._returning()}"
+
+    def _from(self) -> str:
+        values = f"(SELECT DISTINCT id AS k, id * 2 AS x FROM t WHERE id % {self.random.randrange(2, 5)} = 0)"
+        return f"UPDATE {{t}} AS z SET a = x, s = z.s || 'u' FROM {values} q WHERE z.id = q.k"
+
+
+def outcome(run: Callable[[], Any], refusals: tuple[type[BaseException], ...]) -> Any:
+    """Return the rows that a statement gives, in an order of their own; None if it is refused."""
+    try:
+        return sorted(map(repr, run()))
+    except refusals:
+        return None

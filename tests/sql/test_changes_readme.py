@@ -1,0 +1,30 @@
+"""The example of the README that changes a table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lance_duck as ld
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_the_example_of_the_readme_gives_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = README.read_text(encoding="utf-8").split("**Changes in SQL.**")[1].split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("people").mkdir()
+    scope: dict[str, Any] = {}
+    answers = []
+    for line in text.splitlines():
+        shown = re.search(r"^(.*)  # (\[.*?\])", line)
+        if shown is None:
+            exec(line, scope)
+        else:
+            answers.append((repr(eval(shown[1], scope)), shown[2]))
+    scope["con"].close()
+    assert [given for given, _ in answers] == [said for _, said in answers] == ["[(5, 'EVE')]", "[(3,)]"]
+    assert ld.dataset("people/person.lance").version == 4

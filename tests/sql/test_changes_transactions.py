@@ -1,0 +1,157 @@
+"""BEGIN … COMMIT on Lance tables: one version or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import CommitConflictError, LanceDuckError, UnsupportedError
+
+
+def ids(con: Any, table: str = "trips") -> list[int]:
+    return [row[0] for row in con.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in (folder / "trips.lance").rglob("*.*"))
+
+
+def test_a_transaction_makes_one_version_that_others_see_at_its_end(con: ld.Connection, folder: Path) -> None:
+    other = con.cursor()
+    con.begin()
+    con.execute("INSERT INTO trips SELECT i, 'n' FROM range(100, 103) r(i)")
+    con.execute("UPDATE trips SET id = id + 1000 WHERE city = 'n' AND id > 100")
+    con.execute("DELETE FROM trips WHERE id IN (0, 100, 1101)")
+    assert con.execute("INSERT INTO trips SELECT count(*), 'count' FROM trips RETURNING id").fetchall() == [(7,)]
+    inside = [1, 2, 3, 4, 5, 7, 7, 1102]
+    for name in ("trips", "lance.trips", "lance.main.trips", f"'{folder}/trips.lance'"):
+        assert ids(con, name) == inside
+    assert con.sql("SELECT count(*) FROM trips WHERE id > 100").fetchall() == [(1,)]
+    assert ids(other) == [0, 1, 2, 3, 4, 5, 7]
+    assert lance.dataset(folder / "trips.lance").version == 3
+    con.commit()
+    for reader in (con, other):
+        assert ids(reader) == inside
+    assert lance.dataset(folder / "trips.lance").version == 4
+    assert sorted(lance.dataset(folder / "trips.lance").to_table()["id"].to_pylist()) == inside
+    assert con.execute("SHOW TABLES").fetchall() == [("dim",), ("odd name",), ("trips",)]
+
+
+def test_a_rollback_leaves_nothing(con: ld.Connection, folder: Path) -> None:
+    before = files(folder)
+    for end in ("ROLLBACK", "ABORT", "rollback transaction"):
+        con.execute("BEGIN TRANSACTION; UPDATE trips SET city = 'x'; DELETE FROM trips WHERE id = 1; TRUNCATE trips")
+        assert ids(con) == []
+        con.execute(end) if end != "ABORT" else con.rollback()
+        assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
+        assert files(folder) == before
+    con.execute("BEGIN; DELETE FROM trips WHERE false; COMMIT")
+    assert files(folder) == before
+
+
+def test_a_failed_statement_takes_the_transaction_along(con: ld.Connection, folder: Path) -> None:
+    before = files(folder)
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
+    with pytest.raises((duckdb.Error, LanceDuckError)):
+        con.execute("UPDATE trips SET id = 'no number'::INT")
+    with pytest.raises(LanceDuckError, match="nothing is committed"):
+        con.execute("COMMIT")
+    assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
+    assert files(folder) == before
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 1; COMMIT")
+    assert ids(con) == [0, 2, 3, 4, 5, 7]
+
+
+def test_an_error_of_ours_takes_the_transaction_along(con: ld.Connection) -> None:
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
+    with pytest.raises(LanceDuckError, match="no column"):
+        con.execute("UPDATE trips SET nope = 1")
+    with pytest.raises(duckdb.Error, match="aborted"):
+        con.execute("FROM trips").fetchall()
+    con.execute("ROLLBACK")
+    assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
+
+
+def test_rows_that_others_changed_are_kept_at_commit(con: ld.Connection, folder: Path) -> None:
+    con.execute("BEGIN; UPDATE trips SET city = 'mine' WHERE id = 1; DELETE FROM trips WHERE id = 2")
+    theirs = lance.dataset(folder / "trips.lance")
+    theirs.delete("id = 3")
+    theirs.insert(pa.table({"id": [50], "city": ["theirs"]}))
+    con.execute("COMMIT")
+    assert ids(con) == [0, 1, 4, 5, 7, 50]
+    assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [("mine",)]
+
+
+def test_a_lost_race_for_a_row_commits_nothing(con: ld.Connection, folder: Path) -> None:
+    before = set(files(folder))
+    con.execute("BEGIN; DELETE FROM trips WHERE id IN (1, 2)")
+    mine = set(files(folder)) - before
+    lance.dataset(folder / "trips.lance").update({"city": "'theirs'"}, where="id = 2")
+    after = sorted(set(files(folder)) - mine)
+    with pytest.raises(CommitConflictError):
+        con.execute("COMMIT")
+    assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
+    assert files(folder) == after
+    con.execute("BEGIN; DELETE FROM trips WHERE id IN (1, 2); COMMIT")
+    assert ids(con) == [0, 3, 4, 5, 7]
+
+
+def test_a_transaction_changes_one_table(con: ld.Connection) -> None:
+    con.execute("CREATE TABLE own(a INT)")
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
+    with pytest.raises(UnsupportedError, match=r"one Lance table.*COMMIT first"):
+        con.execute("DELETE FROM dim")
+    con.execute("ROLLBACK")
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
+    with pytest.raises(duckdb.TransactionException, match="single"):
+        con.execute("INSERT INTO own VALUES (1)")
+    con.execute("ROLLBACK; BEGIN; INSERT INTO own VALUES (1)")
+    with pytest.raises(duckdb.TransactionException, match="single"):
+        con.execute("DELETE FROM trips WHERE id = 1")
+    con.execute("ROLLBACK")
+    assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
+    con.execute("BEGIN; CREATE TEMP TABLE staged AS SELECT id + 60 AS id FROM trips LIMIT 1")
+    con.execute("INSERT INTO trips (id) FROM staged; COMMIT")
+    assert ids(con)[-1] == 60
+
+
+def test_many_sets_of_parameters_belong_to_the_transaction(con: ld.Connection, folder: Path) -> None:
+    con.begin()
+    con.executemany("INSERT INTO trips VALUES (?, 'm')", [[20], [21]])
+    con.executemany("UPDATE trips SET id = id + 100 WHERE id = ?", [[20], [21]])
+    con.rollback()
+    assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
+    con.begin()
+    con.executemany("DELETE FROM trips WHERE id = ?", [[0], [1]])
+    con.commit()
+    assert ids(con) == [2, 3, 4, 5, 7]
+    assert lance.dataset(folder / "trips.lance").version == 4
+
+
+def test_a_connection_that_closes_commits_nothing(folder: Path) -> None:
+    before = files(folder)
+    with ld.connect(folder) as con:
+        con.execute("BEGIN; DELETE FROM trips WHERE id = 1; INSERT INTO trips VALUES (9, 'x')")
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_rows_that_move_twice_in_a_transaction_keep_their_ids(tmp_path: Path, stable: bool) -> None:
+    ld.write_dataset(pa.table({"id": range(6)}), tmp_path / "t.lance", enable_stable_row_ids=stable)
+    with ld.connect(tmp_path) as con:
+        con.execute("BEGIN; UPDATE t SET id = id + 10 WHERE id < 4; INSERT INTO t VALUES (90), (91)")
+        con.execute("UPDATE t SET id = id + 10 WHERE id IN (10, 11, 90); DELETE FROM t WHERE id IN (5, 12); COMMIT")
+    columns = ["id", "_rowid"] if stable else ["id"]
+    table = ld.dataset(tmp_path / "t.lance").to_table(columns=columns).sort_by("id").to_pydict()
+    assert table["id"] == [4, 13, 20, 21, 91, 100]
+    if stable:
+        assert table["_rowid"][:4] == [4, 3, 0, 1]
+        assert len(set(table["_rowid"])) == 6
+    ld.dataset(tmp_path / "t.lance").validate()
+    assert sorted(lance.dataset(tmp_path / "t.lance").to_table()["id"].to_pylist()) == table["id"]
