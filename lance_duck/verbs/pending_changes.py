@@ -7,7 +7,7 @@ such a fragment were deleted again, or rows that moved into it and new ones are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -50,9 +50,19 @@ class PendingChanges:
         self.base = self.current = base
         self._fragments: list[Fragment] = []
         self._deletions: set[str] = set()
+        self._guards: list[Callable[[Snapshot], None]] = []
 
-    def apply(self, operation: Operation) -> None:
-        """Make a change on top of those before it; its files are written."""
+    def apply(
+        self, operation: Operation, guard: Callable[[Snapshot], Callable[[Snapshot], None]] | None = None
+    ) -> None:
+        """Make a change on top of those before it.
+
+        Args:
+            operation: The change; its files are written.
+            guard: See `RowEdits`.
+        """
+        if guard is not None:
+            self._guards.append(guard(self.base))
         known = set(self.current.fragments.ids())
         self.current = unpublished(self.current, operation)
         self._fragments += [fragment for fragment in self.current.fragments if fragment.id not in known]
@@ -83,6 +93,8 @@ class PendingChanges:
 
     def _guard(self, newest: Snapshot) -> None:
         check_still_fits(self.base.schema, newest)
+        for guard in self._guards:
+            guard(newest)
 
     def _affected(self) -> dict[int, NDArray[np.uint32]]:
         """Return, by fragment of the base version, the offsets of the rows that are gone."""

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import duckdb
+
 COLUMNS = ("id", "a", "s", "d", "l")
 TYPES = "id INTEGER NOT NULL, a INTEGER, s VARCHAR, d DOUBLE, l INTEGER[]"
 _EXPRESSIONS = {
@@ -50,9 +52,23 @@ class StatementMaker:
 
     def statement(self) -> str:
         make = self.random.choices(
-            [self._values, self._selected, self._by_name, self._delete, self._using, self._update, self._from],
-            [3, 3, 1, 2, 2, 4, 2],
+            [
+                self._values,
+                self._selected,
+                self._by_name,
+                self._delete,
+                self._using,
+                self._update,
+                self._from,
+                self._merge,
+            ],
+            [3, 3, 1, 2, 2, 4, 2, 4],
         )[0]
+        return make().replace("{t}", self.random.choice(self.spellings))
+
+    def keyed_statement(self) -> str:
+        """Return a statement for tables whose ids are unique."""
+        make = self.random.choice([self._upsert, self._upsert, self._upsert, self._delete, self._from])
         return make().replace("{t}", self.random.choice(self.spellings))
 
     def _pick(self, options: list[str]) -> str:
@@ -128,6 +144,67 @@ class StatementMaker:
     def _from(self) -> str:
         values = f"(SELECT DISTINCT id AS k, id * 2 AS x FROM t WHERE id % {self.random.randrange(2, 5)} = 0)"
         return f"UPDATE {{t}} AS z SET a = x, s = z.s || 'u' FROM {values} q WHERE z.id = q.k"
+
+    def _merge(self) -> str:
+        number = self.random.randrange(2, 6)
+        source = self._pick(
+            [
+                f"(SELECT DISTINCT id % {number} + {{n}} AS id, 'm' AS s, 1 AS a, 0.5 AS d, [7] AS l FROM t)",
+                "(VALUES ({n}, 'v', 2, 1.5, [1]), (3, NULL, 2, 1.5, NULL))",
+                "(SELECT id, max(s), max(a), max(d), max(l) FROM t WHERE id > {n} GROUP BY id)",
+            ]
+        )
+        on = self.random.choice(
+            ["ON {t}.id = q.id", "USING (id)", "ON q.id = {t}.id AND {t}.a IS NOT NULL", "ON {t}.id = q.id + 1"]
+        )
+        whens = self.random.sample(
+            [
+                "WHEN MATCHED AND {t}.id % 2 = 0 THEN UPDATE SET s = q.s || '~', a = {t}.a + 1",
+                "WHEN MATCHED AND q.s = 'm' THEN DELETE",
+                "WHEN MATCHED AND {t}.id < 4 THEN DO NOTHING",
+                "WHEN MATCHED AND {t}.id = 29 THEN ERROR",
+                "WHEN MATCHED THEN UPDATE SET d = q.d",
+                "WHEN MATCHED AND {t}.id % 3 = 1 THEN UPDATE BY NAME",
+            ],
+            self.random.randrange(3),
+        )
+        whens += self.random.sample(
+            [
+                "WHEN NOT MATCHED AND q.id < 0 THEN INSERT VALUES (q.id, 1, 's', 1.5, [3])",
+                "WHEN NOT MATCHED BY TARGET AND q.id > 10 THEN INSERT (id, s) VALUES (q.id, 'new')",
+                "WHEN NOT MATCHED THEN INSERT BY NAME",
+                "WHEN NOT MATCHED AND q.id = 0 THEN INSERT (s) VALUES ('no id')",
+            ],
+            self.random.randrange(1, 3),
+        )
+        if self.random.random() < 0.4:
+            whens.append(
+                self._pick(
+                    [
+                        "WHEN NOT MATCHED BY SOURCE AND {t}.id > {n} THEN DELETE",
+                        "WHEN NOT MATCHED BY SOURCE AND {t}.id < 2 THEN UPDATE SET s = 'gone'",
+                    ]
+                )
+            )
+        returning = self.random.choice(["", "", " RETURNING merge_action, *", " RETURNING id, merge_action"])
+        if (duckdb.__version__ < "2" and "BY SOURCE" in whens[-1]) or len(whens) > 2:
+            returning = ""  # DuckDB returns what was never stored
+        text = f"MERGE INTO {{t}} USING {source} q(id, s, a, d, l) {on} {' '.join(whens)}{returning}"
+        return self._with() + text.replace("{t}.", "t.")
+
+    def _upsert(self) -> str:
+        rows = [f"({self._number()}, {self._constant('a')}, 'up')" for _ in range(self.random.randrange(1, 4))]
+        source = self.random.choice(
+            [f"VALUES {', '.join(rows)}", "SELECT DISTINCT ON (id) id + 1, a, s FROM t ORDER BY id LIMIT 6"]
+        )
+        action = self.random.choice(
+            [
+                "DO NOTHING",
+                "DO UPDATE SET s = excluded.s || coalesce(t.s, '?')",
+                "DO UPDATE SET a = excluded.a, d = t.id WHERE t.id % 2 = 0",
+            ]
+        )
+        return f"INSERT INTO {{t}} (id, a, s) {source} ON CONFLICT (id) {action}{self._returning()}"
 
 
 def outcome(run: Callable[[], Any], refusals: tuple[type[BaseException], ...]) -> Any:

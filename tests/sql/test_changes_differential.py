@@ -54,6 +54,20 @@ class Twins:
         assert ours == theirs, sql
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_random_upserts_do_what_they_do_to_a_table_with_a_key(tmp_path: Path, seed: int) -> None:
+    twins, maker = Twins(tmp_path, stable=seed % 2 == 0), StatementMaker(random.Random(200 + seed))
+    twins.native.execute("DROP TABLE t; CREATE TABLE t (" + TYPES.replace("NOT NULL", "PRIMARY KEY", 1) + ")")
+    twins.native.execute(f"INSERT INTO t {FIRST}")
+    refused = 0
+    for _ in range(20):
+        sql = maker.keyed_statement()
+        refused += twins.run(sql)
+        twins.check(sql)
+    print(f"seed {seed}: 20 statements, {refused} refused")
+    twins.close()
+
+
 def spelled(path: Path) -> list[str]:
     return ["t", "lance.t", '"t"', "lance.main.T", f"'{path}'"]
 

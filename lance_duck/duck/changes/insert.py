@@ -27,6 +27,8 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.verbs.rows.edits import RowEdits
 
 _SOURCES: Final = frozenset({"select", "from", "values", "with", "table", "pivot", "unpivot", "describe", "summarize"})
 _ROWS: Final = "__lance_source"
@@ -91,7 +93,7 @@ class InsertStatement:
     def run(self, session: ChangeSession) -> ChangeResult:
         """Insert the rows."""
         if self.conflict.tokens or self.instead is not None:
-            return session.change(self.target, lambda table: upserted(table, self.rows(session, table)))
+            return session.change(self.target, lambda table: self._upserted(session, table))
         if not self.returning.tokens:
             return counted(session.append(self.target, lambda table: self.reader(session, table)))
         results: list[ChangeResult] = []
@@ -122,6 +124,11 @@ class InsertStatement:
 
         sessions[0].append(self.target, rows)
         return counted(counts[0])
+
+    def _upserted(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
+        rows = self.rows(session, table)
+        edits, changed = upserted(session, table, self.target, rows, self.conflict, self.instead)
+        return edits, self.result(session, table, changed.drop_columns([ROW_ADDRESS]))
 
     def result(self, session: ChangeSession, table: TargetTable, inserted: pa.Table) -> ChangeResult:
         """Return what the statement gives for the rows that it inserts."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult, counted, returned
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import InvalidInputError
 
@@ -32,7 +35,7 @@ def result_of(
     casts = [f"CAST({column.quoted} AS {column.type}) AS {column.quoted}" for column in table.columns]
     others = [quoted(name) for name in rows.column_names if name not in {column.name for column in table.columns}]
     source = f"SELECT {', '.join([*others, *casts])} FROM {_ROWS}"  # noqa: S608
-    sql = f"SELECT {clause.part(1).text} FROM ({source}) AS {quoted(alias)}"  # noqa: S608
+    sql = f"SELECT {_without_others(clause.part(1), others)} FROM ({source}) AS {quoted(alias)}"  # noqa: S608
     relation = session.relation(sql, {_ROWS: table.stored(rows)})
     types, answer = list(map(str, relation.types)), relation.to_arrow_table()
     if answer.num_rows != rows.num_rows or any(token.word == "over" for token in clause.tokens):
@@ -40,3 +43,16 @@ def result_of(
             "RETURNING with an aggregate or a window", where=clause.text.strip(), remedy="return the rows themselves"
         )
     return returned(answer, types, count)
+
+
+def _without_others(items: Clauses, others: Sequence[str]) -> str:
+    """Return the list of RETURNING, in which a star stands for the columns of the table alone."""
+    if not others:
+        return items.text
+    stars = [
+        token
+        for i, token in enumerate(items.tokens)
+        if token.text == "*" and items.text_at(i - 1) in ("", ",") and items.word(i + 1) not in ("exclude", "replace")
+    ]
+    start, exclude = items.start, f"* EXCLUDE ({', '.join(others)})"
+    return apply(items.text, [Edit(star.start - start, star.end - start, exclude) for star in stars])

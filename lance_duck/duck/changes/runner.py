@@ -17,6 +17,7 @@ from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock
 from lance_duck.duck.changes.delete import DeleteStatement
 from lance_duck.duck.changes.head import VERBS, StatementHead
 from lance_duck.duck.changes.insert import InsertStatement
+from lance_duck.duck.changes.merge import MergeStatement
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
@@ -51,6 +52,7 @@ _READERS: Final[Mapping[str, Callable[[StatementHead], TableChange | None]]] = {
     "update": UpdateStatement.read,
     "delete": DeleteStatement.read,
     "truncate": DeleteStatement.read,
+    "merge": MergeStatement.read,
 }
 
 
@@ -100,7 +102,7 @@ class ChangeRunner:
             UnsupportedError: The connection is read-only.
         """
         self.rowcount = None
-        if not _MAYBE.search(sql):
+        if not _MAYBE.search(sql) or not self._catalog.vocabulary.may_be_in(sql):
             return None
         statements = statements_of(Statement.of(sql).edited.text)
         return self._read(statements[0]) if len(statements) == 1 else None
@@ -109,6 +111,7 @@ class ChangeRunner:
         """Return the statements of a text, where one of several changes a Lance table, or is about transactions."""
         if ";" not in sql or not _CONCERNED.search(sql):
             return None
+        self._catalog.refresh()
         statements = statements_of(sql)
         if len(statements) < 2 or not any(_TRANSACTION.match(s.text) or self._read(s) for s in statements):
             return None
@@ -116,6 +119,8 @@ class ChangeRunner:
 
     def _read(self, statement: Clauses) -> Change | None:
         head = StatementHead.of(statement)
+        if not self._catalog.vocabulary.may_be_in(statement.text):
+            return None
         read = _READERS.get(head.verb or "")
         change = None if read is None else read(head)
         if change is None or not self._session().is_ours(change.target):

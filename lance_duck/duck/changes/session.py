@@ -95,7 +95,10 @@ class ChangeSession:
         table = TargetTable(name.name, dataset, ())
         arrow = dataset.schema
         types = _SCHEMAS.get(arrow.serialize().to_pybytes(), lambda: self._types(table))
-        columns = [TargetColumn(field.name, type_, field.type) for field, type_ in zip(arrow, types, strict=True)]
+        columns = [
+            TargetColumn(field.name, type_, field.type, field.nullable)
+            for field, type_ in zip(arrow, types, strict=True)
+        ]
         return replace(table, columns=columns)
 
     def _types(self, table: TargetTable) -> tuple[str, ...]:
@@ -111,13 +114,20 @@ class ChangeSession:
             sql: The query; it sees the variables of the caller, and Lance tables by name and path.
             tables: More tables, by name.
         """
+        return self._call(self.native.sql, "params", sql, tables)
+
+    def affected(self, sql: str, tables: Mapping[str, Any]) -> int:
+        """Run a change of a table of DuckDB's own, and return the number of rows that it changed."""
+        return int(self._call(self.native.execute, "parameters", sql, tables).fetchall()[0][0])
+
+    def _call(self, method: Callable[..., Any], argument: str, sql: str, tables: Mapping[str, Any]) -> Any:
         statement = Statement.of(sql)
         spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
         ours = (each for each in spellings if each.name is None or self.names.are_ours(each.name, later=True))
         text = apply(sql, (each.edit for each in ours))
         paths = {path: DuckTable(self.catalog.path_handle(path).current, hidden=False) for path in statement.paths}
         values = self.parameters.used_by(text)
-        return call_as_user(partial(self.native.sql, text, params=values), {**paths, **tables})
+        return call_as_user(partial(method, text, **{argument: values}), {**paths, **tables})
 
     def arrow(self, sql: str, tables: Mapping[str, Any]) -> pa.Table:
         """Return the rows of a query; see `relation`."""
@@ -245,7 +255,7 @@ class ChangeSession:
             edits, result = evaluate(self.table(name, dataset_of(pending.current)))
             if not edits.is_empty:
                 with UncommittedFiles(pending.current) as draft:
-                    pending.apply(write_edits(pending.current, edits, draft, predicate).operation)
+                    pending.apply(write_edits(pending.current, edits, draft, predicate).operation, edits.guard)
             return result
 
         def attempt(snapshot: Snapshot) -> tuple[Snapshot | None, ChangeResult]:

@@ -39,11 +39,13 @@ class TargetColumn:
         name: Its name.
         type: Its type in DuckDB's words.
         arrow: Its type in the table.
+        nullable: Whether it may be null.
     """
 
     name: str
     type: str
     arrow: pa.DataType
+    nullable: bool = True
 
     @property
     def quoted(self) -> str:

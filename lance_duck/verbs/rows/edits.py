@@ -35,12 +35,15 @@ class RowEdits:
         updated: Addresses of rows that get new values, each once and none of the deleted ones.
         values: The new values by column, a row for each of `updated` in that order; other columns stay as they are.
         inserted: New rows; columns that they lack are null.
+        guard: Returns, for the version that the edits begin with, what refuses newer versions that have rows with the
+            keys of the new ones; None if nothing depends on them.
     """
 
     deleted: Addresses = field(default_factory=NO_ROWS.copy)
     updated: Addresses = field(default_factory=NO_ROWS.copy)
     values: pa.Table | None = None
     inserted: pa.Table | None = None
+    guard: Callable[[Snapshot], Callable[[Snapshot], None]] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -66,7 +69,6 @@ def edit_rows(
     edits: RowEdits,
     predicate: str = "",
     properties: Mapping[str, str] | None = None,
-    guard: Callable[[Snapshot], None] | None = None,
 ) -> Snapshot:
     """Write edits of a version, and commit them.
 
@@ -75,7 +77,6 @@ def edit_rows(
         edits: The edits.
         predicate: What the user asked for, as SQL; kept with a delete.
         properties: Of the transaction.
-        guard: See `commit`.
 
     Raises:
         InvalidInputError: Values do not fit their columns.
@@ -84,6 +85,7 @@ def edit_rows(
     with UncommittedFiles(snapshot) as draft:
         written = write_edits(snapshot, edits, draft, predicate)
         draft.committing()
+        guard = None if edits.guard is None else edits.guard(snapshot)
         return commit(snapshot, written.operation, affected=written.affected, properties=properties, guard=guard)
 
 

@@ -1,0 +1,188 @@
+"""MERGE INTO and INSERT … ON CONFLICT of Lance tables."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.merge import MergeStatement
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.errors import InvalidInputError
+
+ROWS = [(0, "a"), (1, "b"), (2, "c"), (3, "a"), (4, "b"), (5, "x"), (7, "z")]
+
+
+def rows(con: ld.Connection) -> list[tuple[Any, ...]]:
+    return con.execute("FROM trips ORDER BY ALL").fetchall()
+
+
+MERGES = [
+    ("(SELECT 1 AS id, 'n' AS city) s USING (id) WHEN MATCHED THEN UPDATE", [(1, "n")], [(1, "b")], 1),
+    ("(SELECT 9 AS id, 'n' AS city) s USING (id) WHEN NOT MATCHED THEN INSERT *", [(9, "n")], [], 1),
+    ("(SELECT 9 AS k) s ON id = k WHEN NOT MATCHED THEN INSERT VALUES (k, 'v')", [(9, "v")], [], 1),
+    ("(VALUES (1), (9)) s(k) ON s.k = trips.id WHEN MATCHED THEN DELETE", [], [(1, "b")], 1),
+    (
+        "dim ON trips.city = dim.city AND trips.id < 2 WHEN MATCHED THEN UPDATE SET city = name",
+        [(0, "Aa"), (1, "Bb")],
+        [(0, "a"), (1, "b")],
+        2,
+    ),
+    ("dim AS d ON false WHEN NOT MATCHED BY SOURCE AND id > 4 THEN DELETE", [], [(5, "x"), (7, "z")], 2),
+    ("frame f ON f.id = trips.id WHEN MATCHED THEN UPDATE SET city = f.city", [(5, "frame")], [(5, "x")], 1),
+    (
+        "trips o ON o.id = trips.id + 1 WHEN MATCHED AND trips.id = 4 THEN UPDATE SET city = o.city",
+        [(4, "x")],
+        [(4, "b")],
+        1,
+    ),
+    (
+        "(SELECT 7 AS id) s USING (id) WHEN MATCHED AND (SELECT count(*) FROM trips) = 7 THEN DELETE",
+        [],
+        [(7, "z")],
+        1,
+    ),
+    (
+        "range(7, 9) r(i) ON i = id WHEN MATCHED THEN UPDATE SET id = -id WHEN NOT MATCHED THEN INSERT (id) VALUES (i)",
+        [(-7, "z"), (8, None)],
+        [(7, "z")],
+        2,
+    ),
+]
+
+
+@pytest.mark.parametrize(("sql", "new", "gone", "count"), MERGES)
+def test_merges_change_what_their_clauses_say(
+    con: ld.Connection,
+    folder: Path,
+    sql: str,
+    new: list[tuple[Any, ...]],
+    gone: list[tuple[Any, ...]],
+    count: int,
+) -> None:
+    frame = pa.table({"id": [5, 50], "city": ["frame", "none"]})
+    assert con.execute(f"MERGE INTO trips USING {sql}").fetchall() == [(count,)]
+    after = rows(con)
+    assert sorted(set(after) - set(ROWS)) == new
+    assert sorted(set(ROWS) - set(after)) == gone
+    assert lance.dataset(folder / "trips.lance").version == 4
+    assert frame.num_rows == 2
+
+
+def test_returning_tells_what_was_done(con: ld.Connection) -> None:
+    sql = (
+        "MERGE INTO lance.trips AS z USING (VALUES (1, 'u'), (2, 'd'), (30, 'i')) s(k, v) ON z.id = s.k "
+        "WHEN MATCHED AND v = 'd' THEN DELETE WHEN MATCHED THEN UPDATE SET city = v "
+        "WHEN NOT MATCHED THEN INSERT (id, city) VALUES (k, v) RETURNING *, merge_action, z.id + 1 AS more"
+    )
+    assert sorted(con.execute(sql).fetchall()) == [
+        (1, "u", "UPDATE", 2),
+        (2, "c", "DELETE", 3),
+        (30, "i", "INSERT", 31),
+    ]
+
+
+def test_several_rows_of_the_source_for_one_row_are_refused(con: ld.Connection) -> None:
+    with pytest.raises((InvalidInputError, duckdb.Error), match=r"(?i)more than once|several rows"):
+        con.execute("MERGE INTO trips USING (VALUES (1), (1)) s(id) USING (id) WHEN MATCHED THEN DELETE")
+    with pytest.raises(duckdb.Error, match=r"(?i)merge error"):
+        con.execute("MERGE INTO trips USING (VALUES (1)) s(id) USING (id) WHEN MATCHED THEN ERROR")
+    assert rows(con) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("sql", "count", "new"),
+    [
+        ("INSERT INTO trips VALUES (1, 'n'), (8, 'n') ON CONFLICT (id) DO NOTHING", 1, [(8, "n")]),
+        (
+            "INSERT INTO trips VALUES (1, 'n'), (8, 'n') ON CONFLICT (id) DO UPDATE SET city = excluded.city",
+            2,
+            [(1, "n"), (8, "n")],
+        ),
+        (
+            "INSERT INTO trips VALUES (1, 'n') ON CONFLICT (id) DO UPDATE SET city = trips.city || excluded.city",
+            1,
+            [(1, "bn")],
+        ),
+        (
+            "INSERT INTO trips SELECT id + 1, '+' FROM trips "
+            "ON CONFLICT (id) DO UPDATE SET city = '!' WHERE trips.id > 4",
+            3,
+            [(5, "!"), (6, "+"), (8, "+")],
+        ),
+    ],
+)
+def test_conflicts_are_those_of_the_columns_that_are_named(
+    con: ld.Connection, sql: str, count: int, new: list[tuple[Any, ...]]
+) -> None:
+    assert con.execute(sql).fetchall() == [(count,)]
+    assert sorted(set(rows(con)) - set(ROWS)) == new
+
+
+def test_a_primary_key_is_what_conflicts_are_about(tmp_path: Path) -> None:
+    key = pa.field("id", pa.int64(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"})
+    ld.write_dataset(
+        pa.table({"id": [1, 2], "s": ["a", "b"]}, schema=pa.schema([key, ("s", pa.string())])), tmp_path / "t.lance"
+    )
+    with ld.connect(tmp_path) as con:
+        assert con.execute("INSERT OR REPLACE INTO t VALUES (2, 'r'), (3, 'r') RETURNING id").fetchall() == [(2,), (3,)]
+        assert con.execute("INSERT OR IGNORE INTO t VALUES (3, 'i'), (4, 'i')").fetchall() == [(1,)]
+        assert con.execute("INSERT INTO t VALUES (4, 'c') ON CONFLICT DO UPDATE SET s = 'c'").fetchall() == [(1,)]
+        assert con.execute("FROM t ORDER BY id").fetchall() == [(1, "a"), (2, "r"), (3, "r"), (4, "c")]
+
+
+def test_without_keys_there_are_no_conflicts(con: ld.Connection) -> None:
+    for sql in (
+        "INSERT OR REPLACE INTO trips VALUES (1, 'a')",
+        "INSERT INTO trips VALUES (1, 'a') ON CONFLICT DO NOTHING",
+    ):
+        with pytest.raises(InvalidInputError, match="no columns by which rows conflict"):
+            con.execute(sql)
+
+
+def test_one_key_is_inserted_once_by_many_writers(folder: Path) -> None:
+    errors: list[BaseException] = []
+
+    def insert(number: int) -> None:
+        try:
+            with ld.connect(folder) as con:
+                for key in range(100, 104):
+                    con.execute(f"INSERT INTO trips VALUES ({key}, '{number}') ON CONFLICT (id) DO NOTHING")
+                    con.execute(
+                        f"MERGE INTO trips USING (SELECT {key + 50} AS id) s USING (id) "
+                        "WHEN NOT MATCHED THEN INSERT BY NAME"
+                    )
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=insert, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    ids = lance.dataset(folder / "trips.lance").to_table()["id"].to_pylist()
+    assert sorted(i for i in ids if i >= 100) == [100, 101, 102, 103, 150, 151, 152, 153]
+
+
+@pytest.mark.parametrize(
+    ("sql", "alias", "keys"),
+    [
+        ("MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE", "s", ("a",)),
+        ("MERGE INTO t AS z USING x.s q ON (q.b = z.a AND z.c = q.d) WHEN MATCHED THEN DELETE", "q", ("a", "c")),
+        ("MERGE INTO t USING (SELECT 1) AS q(a) USING (a) WHEN MATCHED THEN DELETE", "q", ("a",)),
+        ("MERGE INTO t USING f(1, 2) AS q ON t.a = q.a + 1 WHEN MATCHED THEN DELETE", "q", None),
+        ("MERGE INTO t USING s ON a = b WHEN MATCHED THEN DELETE", "s", None),
+    ],
+)
+def test_sources_and_keys_are_read(sql: str, alias: str, keys: tuple[str, ...] | None) -> None:
+    statement = MergeStatement.read(StatementHead.of(Clauses.of(sql)))
+    assert statement is not None
+    assert (statement.source_alias, statement.keys) == (alias, keys)
