@@ -23,7 +23,7 @@ from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
 from lance_duck.duck.changes.update import UpdateStatement
 from lance_duck.duck.explain import rows_as_statement
-from lance_duck.duck.names import Names
+from lance_duck.duck.names import Names, parts_of_name
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.user_scope import call_as_user
@@ -32,6 +32,12 @@ from lance_duck.snapshot import Snapshot
 
 _MAYBE: Final = re.compile(r"\b(insert|update|delete|merge|truncate)\b", re.IGNORECASE)
 
+_PART: Final = r"""(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)"""
+_TARGET: Final = re.compile(
+    r"\s*(?:insert\s+(?:or\s+\w+\s+)?into|update|delete\s+from|merge\s+into|truncate\s+table)"
+    rf"\s+({_PART}(?:\.{_PART})*)",
+    re.IGNORECASE,
+)
 _CONCERNED: Final = re.compile(_MAYBE.pattern + r"|\b(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
 _TRANSACTION: Final = re.compile(r"\s*(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
 
@@ -104,6 +110,9 @@ class ChangeRunner:
         self.rowcount = None
         if not _MAYBE.search(sql) or not self._catalog.vocabulary.may_be_in(sql):
             return None
+        target = _TARGET.match(sql)
+        if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
+            return None  # a long list of rows for a table of DuckDB's own is not read
         statements = statements_of(Statement.of(sql).edited.text)
         return self._read(statements[0]) if len(statements) == 1 else None
 
