@@ -255,11 +255,11 @@ def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dr
     if not own or not (parameters is None or isinstance(parameters, list | tuple)):
         return parameters
     values: list[Any] = []
-    given, at = list(parameters or ()), 0
+    positional, at = list(parameters or ()), 0
     for edit in own:
         before = sum(mark < edit.start for mark in statement.marks)
         within = sum(edit.start <= mark < edit.end for mark in statement.marks)
-        values += [*given[at:before], *(edit.values or ())]
+        values += [*positional[at:before], *(edit.values or ())]
         at = before + within
-    values += given[at:]
+    values += positional[at:]
     return values if values or parameters is not None else None

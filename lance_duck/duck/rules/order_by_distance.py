@@ -157,7 +157,7 @@ class SelectReader:
         inner, length, bare = vector
         query_place = self._place(inner) if isinstance(inner, exp.Subquery) else None
         text = sql_of(inner.this) if query_place else ""
-        given = re.findall(r"\$(\w+)", text)
+        parameters = re.findall(r"\$(\w+)", text)
         start, end = self._statement.place(table)
         condition, where_keys, where_columns = where
         return NearestSelect(
@@ -170,7 +170,9 @@ class SelectReader:
             column=measure.column.name,
             vector=text if query_place else _key(inner),
             query_place=query_place,
-            vector_keys=tuple((name, _as_key(name), "?" if self._statement.marks else f"${name}") for name in given),
+            vector_keys=tuple(
+                (name, _as_key(name), "?" if self._statement.marks else f"${name}") for name in parameters
+            ),
             length=length,
             bare=bare,
             where=condition,
@@ -239,8 +241,8 @@ class SelectReader:
         """Return the vector, the length that it is cast to, and where it has to be cast."""
         inner, length = cast_length(measure.vector)
         if isinstance(inner, exp.Subquery):
-            known = is_plain_query(inner.this) and not inner.alias and not self._reads_named(inner)
-            return (inner, length, None) if known else None
+            is_plain = is_plain_query(inner.this) and not inner.alias and not self._reads_named(inner)
+            return (inner, length, None) if is_plain else None
         if isinstance(inner, exp.Column) and self._outer and inner is measure.vector:
             return inner, length, None
         if self._outer or not isinstance(inner, exp.Placeholder) or not inner.this:

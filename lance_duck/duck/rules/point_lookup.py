@@ -74,8 +74,8 @@ def _where(select: exp.Select, statement: Statement) -> PlainWhere | None:
     alias = table.alias_or_name.lower()
     shown = {each.alias.lower() for each in select.expressions if isinstance(each, exp.Alias)}
     parts = [without_table(part, alias, shown) for part in conjuncts(where.this)]
-    known = [part for part in parts if part is not None and is_plain_condition(part, [""])]
-    condition = " AND ".join(f"({sql_of(part)})" for part in known)
+    conditions = [part for part in parts if part is not None and is_plain_condition(part, [""])]
+    condition = " AND ".join(f"({sql_of(part)})" for part in conditions)
     if not condition:
         return None
     start, end = statement.place(table)
@@ -86,6 +86,6 @@ def _where(select: exp.Select, statement: Statement) -> PlainWhere | None:
         name=tuple(part.name for part in table.parts),
         where=re.sub(r"\$\w+", "?", condition),
         where_keys=tuple(int(name) if name.isdigit() else name for name in re.findall(r"\$(\w+)", condition)),
-        where_columns=frozenset(column.name for part in known for column in part.find_all(exp.Column)),
+        where_columns=frozenset(column.name for part in conditions for column in part.find_all(exp.Column)),
         columns=columns_of(select, alias),
     )
