@@ -32,15 +32,15 @@ FilterLike: TypeAlias = str | pc.Expression | Predicate | tuple[str, Parameters]
 class Filter(Protocol):
     """A condition that chooses rows; immutable, safe to use from several threads.
 
-    It may have an attribute `implied`: None, or a predicate that is true wherever the filter is, which indexes are
-    asked instead of it; and `implied_exactly`, true where the predicate is true nowhere else.
+    A filter may have an attribute `implied`: None, or a predicate that is true wherever the filter is, which indexes
+    are asked instead; and `implied_exactly`, true where the predicate is true nowhere else.
     """
 
     def paths(self) -> tuple[Path, ...]:
-        """Return columns and struct fields that it reads."""
+        """Return the columns and struct fields that the filter reads."""
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Return rows for which it is true; no nulls.
+        """Return the rows for which the filter is true; no nulls.
 
         Args:
             columns: At least the top-level columns of `paths()`, structs with at least those fields.
@@ -55,11 +55,11 @@ class TreeFilter:
     predicate: Predicate
 
     def paths(self) -> tuple[Path, ...]:
-        """Return columns and struct fields that it reads."""
+        """Return the columns and struct fields that the filter reads."""
         return self.predicate.paths()
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Return rows for which it is true."""
+        """Return the rows for which the filter is true."""
         return mask(self.predicate, columns, num_rows)
 
     def __str__(self) -> str:
@@ -74,11 +74,11 @@ class SqlFilter:
     parameters: Parameters = None
 
     def paths(self) -> tuple[Path, ...]:
-        """Return columns and struct fields that it reads."""
+        """Return the columns and struct fields that the filter reads."""
         return self.expression.paths
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Return rows for which it is true."""
+        """Return the rows for which the filter is true."""
         used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.paths())}
         answer = evaluate_sql(f"{self.expression.sql} AS answer", used, num_rows, self.parameters, text=str(self))
         answers = answer.column(0).cast(pa.bool_()).combine_chunks()
@@ -93,22 +93,24 @@ class ExpressionFilter:
     """A pyarrow expression as a filter, evaluated by pyarrow.
 
     Attributes:
-        implied: A predicate that is true wherever it is, for indexes to be asked.
+        expression: The expression.
+        reads: Columns and struct fields that the expression reads.
+        implied: A predicate that is true wherever the expression is, for indexes to be asked.
         decodes: Dictionaries are decoded first, for functions that do not take them.
     """
 
     expression: pc.Expression
-    found: tuple[Path, ...]
+    reads: tuple[Path, ...]
     implied: Predicate | None = field(default=None, compare=False)
     decodes: bool = False
 
     def paths(self) -> tuple[Path, ...]:
-        """Return columns and struct fields that it reads."""
-        return self.found
+        """Return the columns and struct fields that the filter reads."""
+        return self.reads
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Return rows for which it is true."""
-        used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.found)}
+        """Return the rows for which the filter is true."""
+        used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.reads)}
         return expression_mask(self.expression, used, num_rows, decodes=self.decodes)
 
     def __str__(self) -> str:
@@ -122,11 +124,11 @@ class AllFilters:
     parts: tuple[Filter, ...]
 
     def paths(self) -> tuple[Path, ...]:
-        """Return columns and struct fields that they read."""
+        """Return the columns and struct fields that the filters read."""
         return tuple(dict.fromkeys(path for part in self.parts for path in part.paths()))
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Return rows for which all are true."""
+        """Return the rows for which all filters are true."""
         answer = self.parts[0].mask(columns, num_rows)
         for part in self.parts[1:]:
             answer = pc.and_(answer, part.mask(columns, num_rows))
@@ -139,41 +141,41 @@ class AllFilters:
 _FILTERS: Final[LruCache[Filter]] = LruCache(256)
 
 
-def make_filter(given: FilterLike | None, schema: pa.Schema, parameters: Parameters = None) -> Filter | None:
-    """Turn what a caller gave as a filter into a Filter.
+def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Parameters = None) -> Filter | None:
+    """Return a filter from what a caller gave as one.
 
     Args:
-        given: SQL text, (SQL text, parameters), a pyarrow expression or a predicate tree; None for none.
+        condition: SQL text, (SQL text, parameters), a pyarrow expression or a predicate tree; None for none.
         schema: Columns that it may read, hidden ones among them.
         parameters: Values bound to the SQL text.
 
     Raises:
         InvalidInputError: Bad syntax, unknown columns, not a condition, or not a filter at all.
     """
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and parameters is None:
-        given, parameters = given
-    if parameters is not None and not isinstance(given, str):
-        raise InvalidInputError("parameters without SQL text", found=type(given).__name__)
-    if given is None:
+    if isinstance(condition, tuple) and len(condition) == 2 and isinstance(condition[0], str) and parameters is None:
+        condition, parameters = condition
+    if parameters is not None and not isinstance(condition, str):
+        raise InvalidInputError("parameters without SQL text", found=type(condition).__name__)
+    if condition is None:
         return None
-    if isinstance(given, str):
-        return _sql_filter(given, schema, parameters)
-    if isinstance(given, pc.Expression):
-        paths = expression_paths(given, schema)
-        fitting = with_fitting_literals(given, schema)
+    if isinstance(condition, str):
+        return _sql_filter(condition, schema, parameters)
+    if isinstance(condition, pc.Expression):
+        paths = expression_paths(condition, schema)
+        fitting = with_fitting_literals(condition, schema)
         decodes = check_expression(fitting, schema)
         return ExpressionFilter(fitting, paths, implied_predicate(fitting, schema), decodes)
-    if isinstance(given, Predicate):
-        return TreeFilter(given)
+    if isinstance(condition, Predicate):
+        return TreeFilter(condition)
     raise InvalidInputError(
-        "bad filter", expected="SQL text or a pyarrow.compute.Expression", found=type(given).__name__
+        "bad filter", expected="SQL text or a pyarrow.compute.Expression", found=type(condition).__name__
     )
 
 
 def all_filters(*filters: Filter | None) -> Filter | None:
-    """Return the filters together; None when there are none."""
-    given = tuple(part for part in filters if part is not None)
-    return given[0] if len(given) == 1 else AllFilters(given) if given else None
+    """Return one filter for all that are given; None without any."""
+    parts = tuple(part for part in filters if part is not None)
+    return parts[0] if len(parts) == 1 else AllFilters(parts) if parts else None
 
 
 def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:

@@ -301,10 +301,10 @@ def _fragments(snapshot: Snapshot, chosen: Iterable[HasFragment | int] | None) -
     if chosen is None:
         return snapshot.fragments
     by_id = {fragment.id: fragment for fragment in snapshot.fragments}
-    found = []
+    fragments = []
     for entry in chosen:
         number = entry if isinstance(entry, int) else getattr(entry, "fragment_id", getattr(entry, "id", None))
         if number not in by_id:
             raise InvalidInputError("no such fragment", found=entry)
-        found.append(by_id[number])
-    return tuple(found)
+        fragments.append(by_id[number])
+    return tuple(fragments)

@@ -73,8 +73,8 @@ class ScanPlan:
     @cached_property
     def place_of(self) -> dict[int, int] | None:
         """Places of the fragments by id; None where one comes twice."""
-        found = {fragment_id: place for place, fragment_id in enumerate(self.ids)}
-        return found if len(found) == len(self.ids) else None
+        places = {fragment_id: place for place, fragment_id in enumerate(self.ids)}
+        return places if len(places) == len(self.ids) else None
 
     def cut_count(self, rows: int) -> int:
         """Return rows that offset and limit leave of so many."""

@@ -167,13 +167,13 @@ def reads(
     wanted: dict[str, list[Path]] = {}
     for path in paths:
         wanted.setdefault(path[0], []).append(path[1:])
-    found = []
+    result = []
     for name, below in wanted.items():
         if name in schema.names:
             field = schema.by_path(quoted_name(name)).pruned(below)
             whole = arrow_types.get(name) if arrow_types else None
-            found.append(Read(field, field.to_arrow(scan=True).type if whole is None else _pruned_type(whole, field)))
-    return tuple(found)
+            result.append(Read(field, field.to_arrow(scan=True).type if whole is None else _pruned_type(whole, field)))
+    return tuple(result)
 
 
 def _pruned_type(whole: pa.DataType, field: Field) -> pa.DataType:

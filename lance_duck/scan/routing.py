@@ -40,44 +40,44 @@ def routes(filter_: Filter, indexes: IndexCatalog) -> Routes:
     return Routes(parts, [_plan(part, indexes) for part in parts])
 
 
-def routed(snapshot: Snapshot, plan: ScanPlan, found: Routes | None = None) -> ScanPlan:
+def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = None) -> ScanPlan:
     """Return the plan with the choices of the indexes, which are asked now; the same plan where they have none.
 
     Args:
         snapshot: The version of the table.
         plan: What to scan.
-        found: Routes of its filter, where they are at hand.
+        index_routes: Routes of its filter, where they are at hand.
     """
     if plan.filter is None or not _may_route(plan):
         return plan
-    found = found or routes(plan.filter, catalog(snapshot))
-    if found.are_open:
+    index_routes = index_routes or routes(plan.filter, catalog(snapshot))
+    if index_routes.are_open:
         return plan
     rows = IndexRows(snapshot, plan.fragment_ids)
-    choices = Choices(found.parts, rows.each(found.plans), rows.log)
+    choices = Choices(index_routes.parts, rows.each(index_routes.plans), rows.log)
     return replace(plan, choices=choices)
 
 
-def counted(snapshot: Snapshot, plan: ScanPlan, found: Routes) -> int | None:
+def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | None:
     """Return count the rows that a plan's filter keeps, before limit and offset, by an index alone.
 
     None: no index of the table can, or the plan is for some of its rows.
     """
-    if not _may_route(plan) or len(found.plans) != 1 or plan.fragments is not snapshot.fragments:
+    if not _may_route(plan) or len(index_routes.plans) != 1 or plan.fragments is not snapshot.fragments:
         return None
-    part, leaf = found.parts[0], found.plans[0]
+    part, leaf = index_routes.parts[0], index_routes.plans[0]
     if not part.exact or not isinstance(leaf, IndexLeaf):
         return None
     totals = (count(snapshot, index, leaf.query) for index in leaf.indexes)
     return next((total for total in totals if total is not None), None)
 
 
-def rows_expected(snapshot: Snapshot, found: Routes) -> int | None:
+def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
     """Return rows that a scan of the table looks at, at most, with the help of indexes; None where they do not help."""
-    if found.are_open:
+    if index_routes.are_open:
         return None
     rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()))
-    known = [(rows.expected(plan), rows.closes(plan)) for plan in found.plans]
+    known = [(rows.expected(plan), rows.closes(plan)) for plan in index_routes.plans]
     helping = [(count, closed) for count, closed in known if count is not None and closed]
     if not helping:
         return None

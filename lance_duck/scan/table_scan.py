@@ -126,8 +126,8 @@ class TableScan:
 
     def count(self, plan: ScanPlan) -> int:
         """Return number of rows that a plan gives."""
-        found = None if plan.filter is None else counted(self.snapshot, plan, self.routes(plan.filter))
-        return count_rows(self.snapshot, self.routed(plan), self._columns) if found is None else plan.cut_count(found)
+        rows = None if plan.filter is None else counted(self.snapshot, plan, self.routes(plan.filter))
+        return count_rows(self.snapshot, self.routed(plan), self._columns) if rows is None else plan.cut_count(rows)
 
     def has_rows(self, plan: ScanPlan) -> bool:
         """Return whether a plan gives any row."""
@@ -176,15 +176,15 @@ class TableScan:
     def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
         """Return string columns whose texts repeat, in that form."""
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
-        found = {}
+        forms = {}
         for read in reads(self.snapshot.schema, strings):
             if not pa.types.is_string(read.arrow_type):
                 continue  # wide decimals, which are strings to DuckDB only
             if read.name not in self._repeats:
                 self._repeats[read.name] = repeats(self.snapshot, self._columns, read)
             if self._repeats[read.name]:
-                found[read.name] = pa.dictionary(pa.int32(), pa.string())
-        return found
+                forms[read.name] = pa.dictionary(pa.int32(), pa.string())
+        return forms
 
     def _sorted(self, plan: ScanPlan, options: ScanOptions, workers: int | None) -> pa.Table:
         """Return all rows in order, then limit and offset."""

@@ -47,18 +47,18 @@ def _parts(filter_: Filter) -> Iterator[Conjunct]:
         for predicate in _grouped(filter_.predicate):
             yield Conjunct(TreeFilter(predicate), predicate, True)
     else:
-        found: Any = getattr(filter_, "implied", None)
-        yield Conjunct(filter_, found, bool(getattr(filter_, "implied_exactly", False)))
+        implied: Any = getattr(filter_, "implied", None)
+        yield Conjunct(filter_, implied, bool(getattr(filter_, "implied_exactly", False)))
 
 
 def _grouped(predicate: Predicate) -> list[Predicate]:
-    found: list[Predicate] = []
+    groups: list[Predicate] = []
     places: dict[Path, int] = {}
     for part in conjuncts(predicate):
         if isinstance(part, Compare) and part.op in _RANGES:
-            place = places.setdefault(part.path, len(found))
-            if place < len(found):
-                found[place] = all_of(found[place], part)
+            place = places.setdefault(part.path, len(groups))
+            if place < len(groups):
+                groups[place] = all_of(groups[place], part)
                 continue
-        found.append(part)
-    return found
+        groups.append(part)
+    return groups

@@ -19,11 +19,11 @@ def _indexed(snapshot: Snapshot) -> frozenset[str]:
     rows = {fragment.id: fragment.num_rows for fragment in snapshot.fragments}
     least = sum(rows.values()) * INDEXED_SHARE
     tops = {field.id: field for field in snapshot.schema.fields}
-    found = set()
+    names = set()
     for index in catalog(snapshot):
         field = tops.get(index.segments[0].field.id) if index.segments else None
         if field is None or not index.answers(Among(pa.nulls(0, index.segments[0].type))):
             continue
         if sum(rows[int(i)] for i in index.fragments) >= least:
-            found.add(field.name)
-    return frozenset(found)
+            names.add(field.name)
+    return frozenset(names)

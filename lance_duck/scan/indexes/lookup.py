@@ -76,8 +76,8 @@ class IndexRows:
                     return frozenset()
                 return self._fragments & _covered(plan)
             case AllOf(parts):
-                found = [self.closes(part) for part in parts]
-                return frozenset().union(*found) if parts else self._fragments
+                closed = [self.closes(part) for part in parts]
+                return frozenset().union(*closed) if parts else self._fragments
             case AnyOf(parts):
                 return reduce(frozenset.intersection, map(self.closes, parts), self._fragments)
 
@@ -93,12 +93,12 @@ class IndexRows:
                 return reduce(RowBounds.__and__, self._each(parts, wanted)) if parts else NOTHING
             case AnyOf(parts):
                 wanted &= self.closes(plan)
-                found = [self._bounds(part, wanted) for part in parts]
+                bounds = [self._bounds(part, wanted) for part in parts]
                 nothing = RowSet({})
-                return reduce(RowBounds.__or__, found, RowBounds(nothing, nothing, wanted))
+                return reduce(RowBounds.__or__, bounds, RowBounds(nothing, nothing, wanted))
 
     def _each(self, plans: Sequence[IndexPlan], wanted: frozenset[int]) -> list[RowBounds]:
-        found = [NOTHING] * len(plans)
+        bounds = [NOTHING] * len(plans)
         total = NOTHING
         for place in sorted(range(len(plans)), key=lambda i: self._order(plans[i])):
             plan = plans[place]
@@ -108,9 +108,9 @@ class IndexRows:
                 self._refuse(plan, "other indexes leave few rows")
                 continue
             needed = wanted - (total.closed - set(total.maybe.fragment_ids))
-            found[place] = self._bounds(plan, needed)
-            total = total & found[place]
-        return found
+            bounds[place] = self._bounds(plan, needed)
+            total = total & bounds[place]
+        return bounds
 
     def _not_worth(self, plan: IndexPlan, rows: int) -> bool:
         if rows <= LOOKED_AT_ROWS:
@@ -128,15 +128,15 @@ class IndexRows:
         if self._too_many(leaf):
             answered.refused = "it would return most of the table"
             return NOTHING
-        found = NOTHING
+        result = NOTHING
         for index in leaf.indexes:
-            left = wanted - found.closed
+            left = wanted - result.closed
             pairs = [(segment, left & _fragments_of(segment)) for segment in index.segments]
             for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, answered):
-                found = beside(found, bounds)
-            if wanted <= found.closed:
+                result = beside(result, bounds)
+            if wanted <= result.closed:
                 break
-        return found
+        return result
 
     def _segments(
         self, pairs: Sequence[tuple[Segment, frozenset[int]]], leaf: IndexLeaf, answered: Answered
@@ -210,10 +210,10 @@ class IndexRows:
                 if mine <= asked:
                     continue
                 asked |= mine
-                found = estimate(self._snapshot, segment, leaf.query)
-                if found is None:
+                rows = estimate(self._snapshot, segment, leaf.query)
+                if rows is None:
                     return None
-                total += found
+                total += rows
         return total
 
 

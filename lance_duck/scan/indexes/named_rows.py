@@ -38,13 +38,13 @@ def rows_named(snapshot: Snapshot, plan: ByName, fragments: frozenset[int]) -> R
 def _ranges(snapshot: Snapshot, query: Between, fragments: frozenset[int]) -> list[tuple[int, int, int]]:
     low = 0 if query.low is None else query.low.as_py() + query.low_open
     high = 2**64 if query.high is None else query.high.as_py() + (not query.high_open)
-    found = []
+    ranges = []
     for fragment_id in fragments:
         first = fragment_id << 32
         start, stop = max(low - first, 0), min(high - first, _count(snapshot, fragment_id))
         if start < stop:
-            found.append((fragment_id, start, stop))
-    return found
+            ranges.append((fragment_id, start, stop))
+    return ranges
 
 
 def _by_stable_id(snapshot: Snapshot, plan: ByName) -> bool:

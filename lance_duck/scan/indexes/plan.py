@@ -189,9 +189,9 @@ class _Planner:
         merged += [self._ask(path, query) for (path, _), all_ in groups.items() if (query := union(all_)) is not None]
         if EVERY in merged:
             return EVERY
-        found = [reason for part in merged if is_open(part) for reason in reasons(part)]
-        if found:
-            return Open("; ".join(dict.fromkeys(found)))
+        unknown = [reason for part in merged if is_open(part) for reason in reasons(part)]
+        if unknown:
+            return Open("; ".join(dict.fromkeys(unknown)))
         return merged[0] if len(merged) == 1 else AnyOf(tuple(merged))
 
 

@@ -59,15 +59,15 @@ class Choices:
     @cached_property
     def _settled(self) -> list[frozenset[int]]:
         """For each condition the fragments where it holds for all rows that are looked at."""
-        found = []
+        result = []
         for part, bounds in zip(self.parts, self.bounds, strict=True):
             if not part.exact or not bounds.closed:
-                found.append(frozenset[int]())
+                result.append(frozenset[int]())
             elif bounds.is_exact:
-                found.append(bounds.closed)
+                result.append(bounds.closed)
             else:
-                found.append(bounds.closed.difference((self.rows - bounds.sure).fragment_ids))
-        return found
+                result.append(bounds.closed.difference((self.rows - bounds.sure).fragment_ids))
+        return result
 
     @cached_property
     def _filters(self) -> dict[tuple[bool, ...], Filter | None]:

@@ -35,14 +35,14 @@ _NONE: Final = Literal("value", None)
 
 def constants_end(text: str, at: int) -> int:
     """Return where a list of numbers or of texts, or nulls, ends that begins at a place before a bracket; -1: none."""
-    found = _LIST.match(text, at)
-    return found.end() if found else -1
+    match = _LIST.match(text, at)
+    return match.end() if match else -1
 
 
 def marks_end(text: str, at: int) -> int:
     """Return where a list of question marks ends that begins at a place before a bracket; -1: there is none."""
-    found = _MARKS.match(text, at)
-    return found.end() if found else -1
+    match = _MARKS.match(text, at)
+    return match.end() if match else -1
 
 
 def written_values(run: str, type_: pa.DataType) -> pa.Array:

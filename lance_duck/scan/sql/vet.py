@@ -134,9 +134,9 @@ def all_parameters(each: Sequence[Parameters]) -> Parameters:
 
 def refuse_loose_ends(text: str, what: str) -> None:
     """Refuse text that would close a parenthesis put around it, with InvalidInputError."""
-    found = unbalanced(QUOTED.sub(" ", text)) if text.strip() else "an empty text"
-    if found is not None:
-        raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=found)
+    loose_end = unbalanced(QUOTED.sub(" ", text)) if text.strip() else "an empty text"
+    if loose_end is not None:
+        raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=loose_end)
 
 
 def _parse(text: str, what: str, parts: Sequence[str] = ()) -> list[Any]:
@@ -149,8 +149,8 @@ def _parse(text: str, what: str, parts: Sequence[str] = ()) -> list[Any]:
         raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
     if answer.get("error"):
         at_end = int(answer.get("position") or 0) > len(f"SELECT ({text}".encode())
-        found = words_about(str(answer.get("error_message")), text, at_end=at_end)
-        raise InvalidInputError(f"bad {what}", where=repr(text), found=found)
+        message = words_about(str(answer.get("error_message")), text, at_end=at_end)
+        raise InvalidInputError(f"bad {what}", where=repr(text), found=message)
     nodes = [statement["node"] for statement in answer["statements"]]
     node = nodes[0]
     single = len(nodes) == 1 and node["type"] == "SELECT_NODE" and len(node["select_list"]) == 1 + len(parts)
@@ -232,10 +232,10 @@ def _descend(field: pa.Field, names: Sequence[str]) -> Path:
     for name in names:
         if not pa.types.is_struct(type_):
             break
-        found = find_name(name, [child.name for child in type_.fields])
-        if found is None:
+        child = find_name(name, [child.name for child in type_.fields])
+        if child is None:
             break
-        path, type_ = (*path, found), type_.field(found).type
+        path, type_ = (*path, child), type_.field(child).type
     return path
 
 
