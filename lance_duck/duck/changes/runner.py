@@ -12,8 +12,9 @@ from typing import Any, Final, Protocol
 import duckdb
 
 from lance_duck.commit import run_again
-from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.catalog import SCHEMA, TableCatalog
 from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock
+from lance_duck.duck.changes.create import CopyStatement, CreateStatement, DropStatement
 from lance_duck.duck.changes.delete import DeleteStatement
 from lance_duck.duck.changes.head import VERBS, StatementHead
 from lance_duck.duck.changes.insert import InsertStatement
@@ -25,12 +26,13 @@ from lance_duck.duck.changes.update import UpdateStatement
 from lance_duck.duck.explain import rows_as_statement
 from lance_duck.duck.names import Names, parts_of_name
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
+from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 
-_MAYBE: Final = re.compile(r"\b(insert|update|delete|merge|truncate)\b", re.IGNORECASE)
+_MAYBE: Final = re.compile(r"\b(insert|update|delete|merge|truncate|create|drop|copy)\b", re.IGNORECASE)
 
 _PART: Final = r"""(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)"""
 _TARGET: Final = re.compile(
@@ -59,6 +61,9 @@ _READERS: Final[Mapping[str, Callable[[StatementHead], TableChange | None]]] = {
     "delete": DeleteStatement.read,
     "truncate": DeleteStatement.read,
     "merge": MergeStatement.read,
+    "create": CreateStatement.read,
+    "drop": DropStatement.read,
+    "copy": CopyStatement.read,
 }
 
 
@@ -108,7 +113,7 @@ class ChangeRunner:
             UnsupportedError: The connection is read-only.
         """
         self.rowcount = None
-        if not _MAYBE.search(sql) or not self._catalog.vocabulary.may_be_in(sql):
+        if not _MAYBE.search(sql) or not self._may_name(sql):
             return None
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
@@ -128,11 +133,11 @@ class ChangeRunner:
 
     def _read(self, statement: Clauses) -> Change | None:
         head = StatementHead.of(statement)
-        if not self._catalog.vocabulary.may_be_in(statement.text):
+        if not self._may_name(statement.text):
             return None
         read = _READERS.get(head.verb or "")
         change = None if read is None else read(head)
-        if change is None or not self._session().is_ours(change.target):
+        if change is None or not self._concerns(change):
             return None
         if self.read_only:
             raise UnsupportedError(
@@ -143,6 +148,18 @@ class ChangeRunner:
         if head.verb in VERBS:
             self._native.extract_statements(statement.text)  # an error of syntax is about the text as it was written
         return Change(change, statement.text, head.explain.text)
+
+    def _may_name(self, sql: str) -> bool:
+        """Return whether a text may name a table of ours, or a new one."""
+        return self._catalog.vocabulary.may_be_in(sql) or folded(self._catalog.name) + "." in folded(sql)
+
+    def _concerns(self, change: TableChange) -> bool:
+        """Return whether a change is one of a Lance table, or makes one."""
+        target = change.target
+        if isinstance(change, CreateStatement) and target.path is None:
+            database, *schema = [folded(part) for part in target.parts[:-1]] or [""]
+            return database == folded(self._catalog.name) and schema in ([], [SCHEMA])
+        return self._session().is_ours(target)
 
     def _session(self, values: StatementParameters = NO_PARAMETERS, explain: str = "") -> ChangeSession:
         return ChangeSession(self._native, self._catalog, self._names, values, explain, self._block)

@@ -29,11 +29,14 @@ from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
+from lance_duck.errors import NotFoundError, UnsupportedError
 from lance_duck.snapshot import Snapshot
+from lance_duck.store.uri import join_uri
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.edits import RowEdits, edit_rows, write_edits
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import commit_added, stage_append
+from lance_duck.wire.paths import TABLE_SUFFIX
 
 OpenRows = Callable[[TargetTable], "AbstractContextManager[pa.RecordBatchReader]"]
 Evaluate = Callable[[TargetTable], tuple[RowEdits, ChangeResult]]
@@ -105,6 +108,36 @@ class ChangeSession:
         relation = call_as_user(partial(self.native.sql, visible(SOURCE)), table.sources)
         return tuple(map(str, relation.types))
 
+    def place_of(self, name: TableName) -> tuple[str, Mapping[str, str] | None]:
+        """Return where a table of a name is, or would be, and the settings of its store.
+
+        Raises:
+            UnsupportedError: No folder is connected.
+        """
+        self.refuse_in_transaction("CREATE TABLE")
+        if name.path is not None:
+            return name.path, None
+        folder = self.catalog.folder
+        if folder is None:
+            raise UnsupportedError(
+                "no folder for new tables",
+                where=name.name,
+                remedy="lance_duck.connect(folder), or CREATE TABLE 'x.lance'",
+            )
+        return join_uri(folder.uri, name.name + TABLE_SUFFIX), folder.storage_options
+
+    def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
+        """Return the table at a place, if there is one."""
+        try:
+            return LanceDataset(uri, storage_options=options)
+        except NotFoundError:
+            return None
+
+    def refuse_in_transaction(self, statement: str) -> None:
+        """Refuse, between BEGIN and COMMIT, what makes or drops tables. Raises UnsupportedError."""
+        if self.block is not None:
+            raise UnsupportedError(f"{statement} of a Lance table in a transaction", remedy="COMMIT first")
+
     # Evaluation by DuckDB.
 
     def relation(self, sql: str, tables: Mapping[str, Any]) -> Any:
@@ -131,11 +164,11 @@ class ChangeSession:
 
     def arrow(self, sql: str, tables: Mapping[str, Any]) -> pa.Table:
         """Return the rows of a query; see `relation`."""
-        self._explain(sql, tables)
+        self.explain_query(sql, tables)
         table: pa.Table = call_as_user(self.relation(sql, tables).to_arrow_table, tables)
         return table
 
-    def _explain(self, sql: str, tables: Mapping[str, Any]) -> None:
+    def explain_query(self, sql: str, tables: Mapping[str, Any]) -> None:
         """End an EXPLAIN with the plan of a query, by PlannedQuery."""
         if self.explain:
             relation = self.relation(f"{self.explain} {sql}", tables)
@@ -147,7 +180,7 @@ class ChangeSession:
 
         The connection can run nothing else meanwhile: DuckDB 1.x would end the rows without a word.
         """
-        self._explain(sql, tables)
+        self.explain_query(sql, tables)
         reader = call_as_user(self.relation(sql, tables).to_arrow_reader, tables)
         try:
             has_durations = any(pa.types.is_duration(column.arrow) for column in table.columns)

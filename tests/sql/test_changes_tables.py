@@ -1,0 +1,104 @@
+"""CREATE TABLE, DROP TABLE and COPY … TO of Lance tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+
+Connect = Callable[..., ld.Connection]
+
+
+def test_tables_are_made_of_queries(con: ld.Connection, folder: Path) -> None:
+    frame = pa.table({"x": [1]})
+    assert con.execute("CREATE TABLE lance.fresh AS SELECT i, i * x AS j FROM range(3) r(i), frame").fetchall() == [
+        (3,)
+    ]
+    assert con.execute("FROM fresh ORDER BY i").fetchall() == [(0, 0), (1, 1), (2, 2)]
+    assert lance.dataset(folder / "fresh.lance").count_rows() == 3
+    with pytest.raises(AlreadyExistsError):
+        con.execute("CREATE TABLE lance.fresh AS SELECT 1 AS a")
+    assert con.execute("CREATE TABLE IF NOT EXISTS lance.fresh AS SELECT 1 AS a").fetchall() == [(0,)]
+    con.execute("CREATE OR REPLACE TABLE lance.main.fresh AS SELECT max(i) AS top FROM fresh")
+    assert con.execute("FROM fresh").fetchall() == [(2,)]
+    assert frame.num_rows == 1
+    assert lance.dataset(folder / "fresh.lance").version == 2
+
+
+def test_tables_are_made_of_columns(con: ld.Connection, folder: Path) -> None:
+    con.execute('CREATE TABLE lance.fresh (id BIGINT PRIMARY KEY, "v v" FLOAT[3], s VARCHAR NOT NULL)')
+    schema = ld.dataset(folder / "fresh.lance").schema
+    assert schema.names == ["id", "v v", "s"]
+    assert [field.nullable for field in schema] == [False, True, False]
+    con.execute("INSERT INTO fresh VALUES (1, [1, 2, 3], 'a')")
+    con.execute("INSERT OR REPLACE INTO fresh VALUES (1, NULL, 'b')")
+    assert con.execute("FROM fresh").fetchall() == [(1, None, "b")]
+    for column in ("a INT CHECK (a > 1)", "a INT DEFAULT 3", "a INT UNIQUE", "a INT REFERENCES dim (city)"):
+        with pytest.raises(UnsupportedError):
+            con.execute(f"CREATE TABLE lance.other ({column})")
+    with pytest.raises(UnsupportedError, match="INTERVAL"):
+        con.execute("CREATE TABLE lance.other AS SELECT INTERVAL 1 DAY AS i")
+    assert not (folder / "other.lance").exists()
+
+
+def test_names_without_our_database_are_tables_of_duckdb(con: ld.Connection, folder: Path) -> None:
+    con.execute("CREATE TABLE own AS FROM trips")
+    con.execute("DROP TABLE own")
+    assert not (folder / "own.lance").exists()
+
+
+def test_tables_are_made_at_paths(tmp_path: Path, connect: Connect) -> None:
+    con, path = connect(), tmp_path / "new.lance"
+    con.execute(f"CREATE TABLE '{path}' AS SELECT 1 AS a")
+    assert con.execute(f"FROM '{path}'").fetchall() == [(1,)]
+    with pytest.raises(UnsupportedError, match="no folder"):
+        con.execute("CREATE TABLE lance.fresh AS SELECT 1 AS a")
+    con.execute(f"DROP TABLE '{path}'")
+    assert not path.exists()
+
+
+def test_dropped_tables_are_gone(con: ld.Connection, folder: Path) -> None:
+    con.execute("DROP TABLE trips")
+    assert not (folder / "trips.lance").exists()
+    con.execute("DROP TABLE IF EXISTS trips")
+    with pytest.raises(duckdb.CatalogException):
+        con.execute("DROP TABLE trips")
+    assert con.execute("SHOW TABLES").fetchall() == [("dim",), ("odd name",)]
+
+
+def test_copies_write_lance_tables(con: ld.Connection, folder: Path) -> None:
+    path = folder / "copy.lance"
+    assert con.execute(f"COPY (SELECT id FROM trips WHERE id < 2) TO '{path}'").fetchall() == [(2,)]
+    assert con.execute(f"COPY trips (id) TO '{path}' (FORMAT lance, MODE 'append')").fetchall() == [(7,)]
+    assert con.execute("SELECT count(*) FROM copy").fetchall() == [(9,)]
+    assert con.execute(f"COPY dim TO '{path}' WITH (FORMAT 'lance', MODE overwrite)").fetchall() == [(3,)]
+    assert con.execute("SELECT count(name) FROM copy").fetchall() == [(3,)]
+    with pytest.raises(AlreadyExistsError):
+        con.execute(f"COPY dim TO '{path}' (MODE 'create')")
+    for options in ("(FORMAT csv)", "(FORMAT parquet, MODE 'append')", "(MODE 'other')", "(HEADER true)"):
+        with pytest.raises((InvalidInputError, UnsupportedError)):
+            con.execute(f"COPY dim TO '{path}' {options}")
+    con.execute(f"COPY dim TO '{folder}/dim.csv'")
+    assert (folder / "dim.csv").read_text(encoding="utf-8").startswith("city,name\n")
+    assert path.is_dir()
+
+
+def test_tables_are_not_made_or_dropped_where_that_is_refused(
+    con: ld.Connection, folder: Path, connect: Connect
+) -> None:
+    statements = ["CREATE TABLE lance.q AS SELECT 1 AS a", "DROP TABLE trips", f"COPY dim TO '{folder}/q.lance'"]
+    for sql in statements:
+        assert con.execute(f"EXPLAIN {sql}").fetchall()[-1][0] == "lance_change"
+        with pytest.raises(UnsupportedError, match="transaction"):
+            con.execute(f"BEGIN; {sql}")
+        con.execute("ROLLBACK")
+        with pytest.raises(UnsupportedError, match="read-only"):
+            connect(folder, read_only=True).execute(sql)
+    assert sorted(path.name for path in folder.iterdir()) == ["dim.lance", "odd name.lance", "trips.lance"]
