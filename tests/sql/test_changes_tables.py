@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, UnsupportedError
 
 Connect = Callable[..., ld.Connection]
 
@@ -88,6 +88,56 @@ def test_copies_write_lance_tables(con: ld.Connection, folder: Path) -> None:
     con.execute(f"COPY dim TO '{folder}/dim.csv'")
     assert (folder / "dim.csv").read_text(encoding="utf-8").startswith("city,name\n")
     assert path.is_dir()
+
+
+ALTERATIONS = [
+    ("ADD COLUMN x INTEGER", [("id", "BIGINT"), ("city", "VARCHAR"), ("x", "INTEGER")], (0, "a", None)),
+    ("ADD x DECIMAL(9, 2) DEFAULT 1 + 0.5", [("id", "BIGINT"), ("city", "VARCHAR"), ("x", "DECIMAL(9,2)")], None),
+    ("ADD COLUMN IF NOT EXISTS CITY INT", [("id", "BIGINT"), ("city", "VARCHAR")], (0, "a")),
+    ("DROP COLUMN city", [("id", "BIGINT")], (0,)),
+    ("DROP COLUMN IF EXISTS nope", [("id", "BIGINT"), ("city", "VARCHAR")], (0, "a")),
+    ('RENAME city TO "the city"', [("id", "BIGINT"), ("the city", "VARCHAR")], (0, "a")),
+    ("ALTER COLUMN id TYPE INTEGER", [("id", "INTEGER"), ("city", "VARCHAR")], (0, "a")),
+    ("ALTER id SET DATA TYPE SMALLINT", [("id", "SMALLINT"), ("city", "VARCHAR")], (0, "a")),
+]
+
+
+@pytest.mark.parametrize(("action", "columns", "first"), ALTERATIONS)
+def test_columns_are_altered(
+    con: ld.Connection, action: str, columns: list[tuple[str, str]], first: tuple[object, ...] | None
+) -> None:
+    assert con.execute(f"ALTER TABLE lance.trips {action}").fetchall() == []
+    assert [row[:2] for row in con.execute("DESCRIBE trips").fetchall()] == columns
+    if first is not None:
+        assert con.execute("FROM trips ORDER BY 1 LIMIT 1").fetchall() == [first]
+
+
+def test_nulls_are_forbidden_and_allowed(con: ld.Connection, folder: Path) -> None:
+    con.execute("ALTER TABLE trips ALTER city SET NOT NULL")
+    with pytest.raises(InvalidInputError):
+        con.execute("INSERT INTO trips VALUES (1, NULL)")
+    con.execute("ALTER TABLE trips ALTER city DROP NOT NULL")
+    assert con.execute("INSERT INTO trips VALUES (1, NULL)").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "RENAME TO other",
+        "ADD COLUMN x INT NOT NULL",
+        "ADD COLUMN x INT CHECK (x > 1)",
+        "ALTER id TYPE VARCHAR USING id::VARCHAR",
+        "ALTER city SET DEFAULT 'x'",
+        "DROP nope",
+        "RENAME nope TO x",
+        "ADD COLUMN",
+        "ALTER id TYPE nope",
+    ],
+)
+def test_other_alterations_are_refused(con: ld.Connection, folder: Path, action: str) -> None:
+    with pytest.raises((duckdb.Error, LanceDuckError)):
+        con.execute(f"ALTER TABLE trips {action}")
+    assert ld.dataset(folder / "trips.lance").version == 3
 
 
 def test_tables_are_not_made_or_dropped_where_that_is_refused(

@@ -137,18 +137,3 @@ def test_names_are_cut_as_sql_spells_them() -> None:
     assert parts_of_name("a") == ("a",)
     assert parts_of_name('A."b.""c,"') == ("A", 'b."c,')
     assert parts_of_name("a,b") == ()
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "ALTER TABLE {t} ADD COLUMN z INT",
-    ],
-)
-def test_a_statement_that_is_not_supported_yet_says_what_is(con: ld.Connection, sql: str) -> None:
-    for name in ("trips", "lance.trips", '"odd name"'):
-        with pytest.raises(ld.errors.LanceDuckError):
-            con.execute(sql.format(t=name))
-    con.execute("CREATE VIEW mine AS SELECT 1 AS id")
-    with pytest.raises(duckdb.Error):
-        con.execute(sql.format(t="mine"))

@@ -13,6 +13,7 @@ import duckdb
 
 from lance_duck.commit import run_again
 from lance_duck.duck.catalog import SCHEMA, TableCatalog
+from lance_duck.duck.changes.alter import AlterStatement
 from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock
 from lance_duck.duck.changes.create import CopyStatement, CreateStatement, DropStatement
 from lance_duck.duck.changes.delete import DeleteStatement
@@ -32,7 +33,7 @@ from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 
-_MAYBE: Final = re.compile(r"\b(insert|update|delete|merge|truncate|create|drop|copy)\b", re.IGNORECASE)
+_MAYBE: Final = re.compile(r"\b(insert|update|delete|merge|truncate|create|drop|copy|alter)\b", re.IGNORECASE)
 
 _PART: Final = r"""(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)"""
 _TARGET: Final = re.compile(
@@ -64,6 +65,7 @@ _READERS: Final[Mapping[str, Callable[[StatementHead], TableChange | None]]] = {
     "create": CreateStatement.read,
     "drop": DropStatement.read,
     "copy": CopyStatement.read,
+    "alter": AlterStatement.read,
 }
 
 
@@ -145,7 +147,7 @@ class ChangeRunner:
                 where=f"{(head.verb or '').upper()} of table {change.target.name}",
                 remedy="connect without read_only=True",
             )
-        if head.verb in VERBS:
+        if head.verb in VERBS or (head.verb == "alter" and change.target.path is None):
             self._native.extract_statements(statement.text)  # an error of syntax is about the text as it was written
         return Change(change, statement.text, head.explain.text)
 
