@@ -176,7 +176,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self.to_table(limit=num_rows, **options)
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
-        """Return rows by position among those that are not deleted, in any order, also repeatedly.
+        """Return the rows by position among those that are not deleted, in any order, also repeatedly.
 
         Args:
             indices: Positions.

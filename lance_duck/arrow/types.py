@@ -74,7 +74,7 @@ def storage_type(type_: pa.DataType) -> pa.DataType:
 
 
 def with_type(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return values of a storage type as the extension type that is stored so."""
+    """Return the values of a storage type as the extension type that is stored so."""
     if isinstance(type_, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(type_, with_type(values, type_.storage_type))
     return values

@@ -35,7 +35,7 @@ def is_explain(sql: str) -> bool:
 
 
 def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> Rows | None:
-    """Return rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
+    """Return the rows of an EXPLAIN, with one more where Lance tables are read; None for other statements.
 
     Args:
         sql: The statement.
@@ -109,7 +109,7 @@ def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[str
 
 
 def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predicate] | None:
-    """Return conditions of a scan; None where it is none of this table."""
+    """Return the conditions of a scan; None where it is none of this table."""
     schema: pa.Schema = table.dataset.schema
     if not set(names) <= {*schema.names, ROWS}:
         return None

@@ -24,7 +24,7 @@ def load_macros(connection: duckdb.DuckDBPyConnection, *, for_all_cursors: bool 
 
 
 def macro_texts() -> list[str]:
-    """Return contents of the files, in order of their names."""
+    """Return the contents of the files, in the order of their names."""
     files = [file for file in _folder().joinpath("macros").iterdir() if file.name.endswith(".sql")]
     return [file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)]
 

@@ -188,7 +188,7 @@ def _search_path(text: str) -> list[Place]:
 
 
 def _names_in(text: str) -> list[tuple[str, ...]]:
-    """Return qualified names that commas divide."""
+    """Return the qualified names in a comma-separated list."""
     names: list[list[str]] = [[]]
     at = 0
     while (part := _PART.match(text, at)) is not None:

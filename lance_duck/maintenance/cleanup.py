@@ -154,7 +154,7 @@ def _folders() -> tuple[str, ...]:
 
 
 def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:
-    """Return branches that were made from this one."""
+    """Return the branches that were made from this one."""
     mine = snapshot.branch or refs.MAIN
     return {name: b for name, b in snapshot.branches().items() if (b.parent_branch or refs.MAIN) == mine}
 

@@ -119,7 +119,7 @@ class CompactionArguments(TypedDict, total=False):
 
 
 def compaction_options(given: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
-    """Return settings from what the caller gave, then from the config of the table, then the defaults.
+    """Return the settings from what the caller gave, then from the config of the table, then the defaults.
 
     Args:
         given: By name; None stands for not given. Names that pylance's JSON has besides are passed over when empty.

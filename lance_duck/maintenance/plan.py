@@ -42,7 +42,7 @@ class Candidate:
 
 
 def plan_groups(candidates: Iterable[Candidate], options: CompactionOptions) -> list[list[Candidate]]:
-    """Return groups of neighbouring fragments, each to be written anew as one.
+    """Return the groups of neighbouring fragments, each to be written anew as one.
 
     Args:
         candidates: All fragments of the table, in its order.

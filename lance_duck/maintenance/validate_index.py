@@ -134,7 +134,7 @@ class _Claim:
 
 
 def _conditions(column: pa.Array) -> list[Predicate]:
-    """Return conditions on some of the values of a column."""
+    """Return the conditions on some of the values of a column."""
     values = column.drop_null()
     if is_list(column.type):
         labels = values.flatten().drop_null()
@@ -149,7 +149,7 @@ def _some(count: int) -> list[int]:
 
 
 def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
+    """Return the values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=[segment.path], fragments=[fragment_id], with_row_address=True, use_threads=False)
     found = table.reader(table.plan(options), options).read_all()

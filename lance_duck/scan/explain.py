@@ -175,7 +175,7 @@ def _names(columns: list[str], hidden: tuple[str, ...]) -> str:
 
 
 def evaluator(condition: Filter) -> str:
-    """Return who evaluates a filter."""
+    """Name what evaluates a filter."""
     if isinstance(condition, AllFilters):
         return ", ".join(dict.fromkeys(evaluator(part) for part in condition.parts))
     if isinstance(condition, TreeFilter):

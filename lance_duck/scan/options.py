@@ -222,7 +222,7 @@ class Known:
         self._layouts: LruCache[Any] = LruCache(_KEPT)
 
     def readable(self, schema: Schema, blob_bytes: bool = False) -> pa.Schema:
-        """Return columns that filters may name."""
+        """Return the columns that filters may name."""
         if blob_bytes not in self._schemas:
             self._schemas[blob_bytes] = readable_schema(schema)
         return self._schemas[blob_bytes]

@@ -77,7 +77,7 @@ class ScanPlan:
         return places if len(places) == len(self.ids) else None
 
     def cut_count(self, rows: int) -> int:
-        """Return rows that offset and limit leave of so many."""
+        """Return the rows that offset and limit leave of so many."""
         rows = max(0, rows - self.offset)
         return rows if self.limit is None else min(rows, self.limit)
 
@@ -198,7 +198,7 @@ class Sizer:
         self._next = max(1, min(FIRST_ROWS, FIRST_BYTES // self._most))
 
     def take(self) -> int:
-        """Return rows of the next morsel."""
+        """Return the rows of the next morsel."""
         cap = max(1, min(MORSEL_ROWS, self._bytes // self._width, BURST * self._bytes // self._most))
         rows = min(self._next, cap)
         self._next = min(self._next * MORSEL_GROWTH, MORSEL_ROWS)

@@ -120,7 +120,7 @@ class Read:
 
 
 def readable_schema(schema: Schema) -> pa.Schema:
-    """Return columns that filters and expressions may name: those of the table, and the hidden ones."""
+    """Return the columns that filters and expressions may name: those of the table, and the hidden ones."""
     hidden = [pa.field(name, pa.uint64()) for name in HIDDEN if name not in schema.names]
     return pa.schema([*schema.scan_arrow, *hidden])
 
@@ -163,7 +163,7 @@ def project(
 def reads(
     schema: Schema, paths: Iterable[Path], arrow_types: Mapping[str, pa.DataType] | None = None
 ) -> tuple[Read, ...]:
-    """Return columns to read so that all paths are there; hidden columns need none."""
+    """Return the columns to read so that all paths are there; hidden columns need none."""
     wanted: dict[str, list[Path]] = {}
     for path in paths:
         wanted.setdefault(path[0], []).append(path[1:])

@@ -121,7 +121,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
                 yield pads.TaggedRecordBatch(batch, self._handle(fragment))
 
     def count_rows(self) -> int:
-        """Return number of rows of the result; without a filter from metadata alone."""
+        """Return the number of rows of the result; without a filter from metadata alone."""
         if self._search is not None:
             search, queries = self._search
             return search.count(queries)
@@ -140,7 +140,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return pa.Table.from_batches(batches, self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:
-        """Return rows of the result by position."""
+        """Return the rows of the result by position."""
         return self.to_table().take(indices)
 
     def explain_plan(self, verbose: bool = False) -> str:

@@ -35,7 +35,7 @@ def has_subquery(text: str) -> bool:
 
 
 def addresses_where(table: TableScan, text: str, parameters: Parameters = None) -> NDArray[np.uint64]:
-    """Return addresses of the rows for which a condition with subqueries is true, ascending.
+    """Return the addresses of the rows for which a condition with subqueries is true, ascending.
 
     Args:
         table: The table; in the subqueries it is `target`, and has the name of its directory without ".lance".
@@ -55,7 +55,7 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
 
 
 def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.uint64], pa.ChunkedArray]:
-    """Return addresses of all rows, ascending, and the value of an expression with subqueries for each.
+    """Return the addresses of all rows, ascending, and the value of an expression with subqueries for each.
 
     Args:
         table: As for `addresses_where`.
@@ -96,7 +96,7 @@ class _Target:
 
 
 def _named(text: str, names: list[str]) -> list[str]:
-    """Return columns that the text may read: those whose names are in it, or all, where it has a star."""
+    """Return the columns that the text may read: those whose names are in it, or all, where it has a star."""
     if "*" in QUOTED.sub(" ", text):
         return [name for name in names if name not in HIDDEN]
     lower = text.lower()
@@ -124,7 +124,7 @@ class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema
 
     def count_rows(self) -> int:
-        """Return rows, from metadata alone."""
+        """Count rows from metadata alone."""
         return self._table.snapshot.count_rows()
 
     def accepts(self, predicate: Any) -> bool:

@@ -106,7 +106,7 @@ class Chain:
         return kind in ("", "RIGHT", "SEMI")
 
     def sure_of(self, source: FromItem) -> list[Node]:
-        """Return conditions of WHERE, where a join never fills the columns of this table with NULL."""
+        """Return the conditions of WHERE, where a join never fills the columns of this table with NULL."""
         place = self.sources.index(source)
         filled = source.kind == "LEFT" or any(later.kind == "RIGHT" for later in self.sources[place + 1 :])
         where = self.select.args.get("where")

@@ -184,7 +184,7 @@ class _Finder:
             yield from self._narrowed(big, name, self._keys_of(small, name, chain.sure_of(small)))
 
     def _keys_of(self, small: FromItem, column: str, conditions: list[Node]) -> tuple[Node, str] | None:
-        """Return query for the values of a column, of the rows that fulfil those conditions that read it alone."""
+        """Return the query for the values of a column, of the rows that fulfil those conditions that read it alone."""
         node = small.node
         name = sql_of(exp.to_identifier(small.alias))
         if isinstance(node, exp.Subquery) and is_plain_query(node.this) and not node.alias_column_names:

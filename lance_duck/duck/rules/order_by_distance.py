@@ -260,7 +260,7 @@ class SelectReader:
         return inner, length, (edited.origin(places[0][0]), edited.origin(places[0][1] - 1) + 1)
 
     def _place(self, query: exp.Subquery) -> tuple[int, int]:
-        """Return place and end of what stands between the parentheses of a query."""
+        """Return the place and end of what stands between the parentheses of a query."""
         within = query.this.find(exp.Column, exp.Table)
         first = self._statement.edited.origin(next(p.meta["start"] for p in within.walk() if "start" in p.meta))
         tokens = self._statement.tokens
@@ -278,7 +278,7 @@ class SelectReader:
 
 
 def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
-    """Return names that a statement may mean columns of a table by, in lower case; None: perhaps all.
+    """Return the names that a statement may mean columns of a table by, in lower case; None: perhaps all.
 
     Args:
         select: Reads this one table.

@@ -87,7 +87,7 @@ def _is_from(tokens: Sequence[Token], i: int) -> bool:
 
 
 def _statement(tokens: Sequence[Token], i: int) -> str | None:
-    """Return first word of the statement when token i is not in parentheses."""
+    """Return the first word of the statement if token i is outside parentheses."""
     depth = 0
     while i >= 0 and tokens[i].text != ";":
         depth += {")": 1, "(": -1}.get(tokens[i].text, 0)
@@ -98,7 +98,7 @@ def _statement(tokens: Sequence[Token], i: int) -> str | None:
 
 
 def _opener(tokens: Sequence[Token], i: int) -> int:
-    """Return place of the parenthesis that token i is in, -1 for none."""
+    """Return the place of the parenthesis that token i is in, -1 for none."""
     depth = 0
     for at in range(i - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(tokens[at].text, 0)
@@ -153,7 +153,7 @@ def _table_before(tokens: Sequence[Token], at: int) -> tuple[int, int, str | Non
 
 
 def _name_start(tokens: Sequence[Token], last: int) -> int | None:
-    """Return first token of the (qualified) name that ends at token `last`."""
+    """Return the first token of the (qualified) name that ends at token `last`."""
     if last < 0:
         return None
     if tokens[last].path is not None:

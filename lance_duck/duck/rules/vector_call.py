@@ -92,7 +92,7 @@ def _columns(select: exp.Select) -> tuple[frozenset[str] | None] | None:
 
 
 def _arguments(statement: Statement, first: int, end: int) -> dict[str, Any] | None:
-    """Return arguments by their names; None where one is neither a constant nor a parameter."""
+    """Return the arguments by their names; None where one is neither a constant nor a parameter."""
     arguments: dict[str, Any] = {}
     for number, part in enumerate(divided(statement.tokens[first:end], ",")):
         if not part:

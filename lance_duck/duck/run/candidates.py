@@ -67,7 +67,7 @@ class Ask:
         return dataset.scan(columns=[DISTANCE], **self.arguments(k))
 
     def arguments(self, k: int) -> dict[str, Any]:
-        """Return arguments of the search for so many rows."""
+        """Return the arguments of the search for so many rows."""
         settings = self.settings
         nearest = {"column": self.column, "q": self.vector, "k": k, "metric": self.metric}
         nearest |= {"nprobes": settings.nprobes, "ef": settings.ef, "use_index": settings.nearest == "auto"}

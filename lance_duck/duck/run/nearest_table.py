@@ -35,7 +35,7 @@ class NearestTable(DuckTable):
         self._is_steady = is_steady
 
     def rows(self) -> int:
-        """Return rows that will do."""
+        """Return the rows that will do."""
         return self._ask.first
 
     def accepts(self, predicate: Any) -> bool:

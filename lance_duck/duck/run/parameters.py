@@ -51,7 +51,7 @@ class Given:
         return int(found.__index__())
 
     def vector(self, key: Key) -> NDArray[np.float64]:
-        """Return numbers of a parameter, or of a list in the text.
+        """Return the numbers of a parameter, or of a list in the text.
 
         Raises:
             NotFoundHere: There are none.

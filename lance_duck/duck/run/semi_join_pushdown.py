@@ -312,7 +312,7 @@ class _Objects:
         return name.lower() in self.found
 
     def rows(self, name: str) -> int | None:
-        """Return rows of a table, about; None for what is no table that can be read twice."""
+        """Return the rows of a table, about; None for what is no table that can be read twice."""
         return self.found[name][0]
 
     def is_temporary(self, name: str) -> bool:
@@ -346,7 +346,7 @@ def _column(table: LanceDataset, name: str) -> str | None:
 
 
 def _length(thing: Any, later: bool) -> int | None:
-    """Return rows of what a variable of the user holds; None for what cannot be read twice, or may change."""
+    """Return the rows of what a variable of the user holds; None for what cannot be read twice, or may change."""
     if isinstance(thing, pa.Table):
         return int(thing.num_rows)
     if later or type(thing).__module__.split(".")[0] not in _FRAMES or type(thing).__name__ != "DataFrame":

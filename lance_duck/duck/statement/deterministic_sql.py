@@ -71,7 +71,7 @@ def is_plain_table(node: Node) -> bool:
 
 
 def sql_of(node: Node) -> str:
-    """Return text of a part, every name in quotes."""
+    """Return the text of a part, every name in quotes."""
     return str(node.sql(dialect="duckdb", identify=True, comments=False))
 
 

@@ -39,7 +39,7 @@ class Token:
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """Return tokens in order; none when DuckDB cannot cut the text."""
+    """Return the tokens in order; none when DuckDB cannot cut the text."""
     data = sql.encode()
     try:
         cuts = duckdb.tokenize(sql)
@@ -68,7 +68,7 @@ def _token(sql: str, start: int, end: int, match: re.Match[bytes]) -> Token:
 
 
 def _character_places(sql: str, data: bytes) -> list[int]:
-    """Return character of each byte, or nothing when they are the same."""
+    """Return the character position of each byte, or nothing if all characters are one byte."""
     if len(sql) == len(data):
         return []
     places = [i for i, character in enumerate(sql) for _ in character.encode()]

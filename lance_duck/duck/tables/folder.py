@@ -34,7 +34,7 @@ class Folder:
         self.tables()
 
     def tables(self) -> dict[str, str]:
-        """Return URI of each table by its name, as they are now."""
+        """Return the present URI of each table, by table name."""
         found = self._store.folders()
         if found is None:
             raise NotFoundError("no such folder", where=self.uri, expected="a folder of *.lance tables")

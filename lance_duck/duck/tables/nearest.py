@@ -61,7 +61,7 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema.__arrow_c_schema__()
 
     def count_rows(self) -> int:
-        """Return rows at most."""
+        """Return the rows at most."""
         return min(int(self._asked["nearest"]["k"]), int(self._dataset.count_rows())) * self._queries
 
     def explained(self) -> str:
@@ -112,7 +112,7 @@ def found_rows(dataset: LanceDataset, wanted: pa.Schema, asked: Mapping[str, Any
 
 
 def _read(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Table:
-    """Return columns of rows in types that a search does not give."""
+    """Return the columns of rows in types that a search does not give."""
     addresses = found.column(_ADDRESS).combine_chunks()
     fields = [field for field in wanted if field.name not in _MADE]
     schema = pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())])

@@ -65,14 +65,14 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema(self.dataset)
 
     def __arrow_c_schema__(self) -> object:
-        """Return schema for a bind, which comes first and so decides on the dataset."""
+        """Return the schema for a bind, which comes first and so decides on the dataset."""
         if not self._pinned:
             self._refresh()
         self._noted()
         return self.schema.__arrow_c_schema__()
 
     def count_rows(self) -> int:
-        """Return rows of the table, from metadata."""
+        """Return the rows of the table, from metadata."""
         return int(self.dataset.count_rows())
 
     def accepts(self, predicate: Any) -> bool:

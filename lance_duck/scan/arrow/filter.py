@@ -23,7 +23,7 @@ _MASK: Final = "mask"
 
 
 def expression_paths(expression: pc.Expression, schema: pa.Schema) -> tuple[Path, ...]:
-    """Return columns and struct fields that the expression reads; all columns when it does not say.
+    """Return the columns and struct fields that the expression reads; all columns when it does not say.
 
     Raises:
         InvalidInputError: It reads a column that the schema does not have.
@@ -60,7 +60,7 @@ def check_expression(expression: pc.Expression, schema: pa.Schema) -> bool:
 def expression_mask(
     expression: pc.Expression, columns: Columns, num_rows: int, *, decodes: bool = False
 ) -> pa.BooleanArray:
-    """Return rows for which the expression is true.
+    """Return the rows for which the expression is true.
 
     Args:
         expression: The condition.

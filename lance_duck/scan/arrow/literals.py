@@ -134,7 +134,7 @@ class _Fitting:
             self.replaced[place] = pa.array([value.as_py()], value.type)
 
     def _type(self, node: Node) -> pa.DataType | None:
-        """Return type of a node; `_ANY_DECIMAL` for some decimal, None where it is not known."""
+        """Return the type of a node; `_ANY_DECIMAL` for some decimal, None where it is not known."""
         function, arguments = node
         if function == "field":
             return value_type(path_type(self._schema, arguments))

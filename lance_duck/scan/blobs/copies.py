@@ -112,7 +112,7 @@ def _parts(batch: pa.RecordBatch, fields: dict[str, Field], most: int) -> Iterat
 
 
 def _costs(array: pa.Array, field: Field) -> Int64s:
-    """Return bytes of the blobs of each row."""
+    """Return the bytes of the blobs of each row."""
     array = _storage(array)
     nothing = np.zeros(len(array), np.int64)
     if field.blob_version:
@@ -168,7 +168,7 @@ def _blobs(array: pa.StructArray, field: Field, file: LanceFile | None, snapshot
 
 
 def _bytes(array: pa.StructArray, file: LanceFile) -> tuple[VariableWidth, NDArray[np.bool_]]:
-    """Return bytes of blobs that the table owns, and which of them are not null."""
+    """Return the bytes of blobs that the table owns, and which of them are not null."""
     extents = inline_extents(array) if array.type.num_fields > 2 else None
     if extents is not None:
         values = run(read_extents(*extents, file.source, file.source.path))
@@ -182,7 +182,7 @@ def _bytes(array: pa.StructArray, file: LanceFile) -> tuple[VariableWidth, NDArr
 
 
 def _references(array: pa.StructArray, is_external: NDArray[np.bool_], snapshot: Snapshot) -> dict[str, pa.Array]:
-    """Return URIs of external files, and the parts of them that are meant."""
+    """Return the URIs of external files, and the parts of them that are meant."""
     bases = {i: snapshot.location.base_uri(base) for i, base in snapshot.base_paths.items()}
     ids = _numbers(array, "blob_id").tolist()
     uris: list[str | None] = [None] * len(array)
@@ -211,7 +211,7 @@ def _binary(values: VariableWidth, valid: NDArray[np.bool_]) -> pa.LargeBinaryAr
 
 
 def _items(array: pa.Array) -> tuple[Int64s, pa.Array]:
-    """Return offsets from 0 of lists, and their items."""
+    """Return the offsets from 0 of lists, and their items."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     return np.append(0, np.cumsum(lengths, dtype=np.int64)), array.flatten()
 

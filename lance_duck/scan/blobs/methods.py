@@ -35,7 +35,7 @@ class BlobReads:
         *,
         buffer_size: int = BLOB_BUFFER_BYTES,
     ) -> list[BlobFile | None]:
-        """Return blobs of rows as files that are read when asked, in the order asked for; None for nulls.
+        """Return the blobs of rows as files that are read when asked, in the order asked for; None for nulls.
 
         Exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions) says which rows.
 
@@ -61,7 +61,7 @@ class BlobReads:
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, bytes | None]]:
-        """Return addresses and bytes of blobs, None for nulls, in the order asked for.
+        """Return the addresses and bytes of blobs, None for nulls, in the order asked for.
 
         Args:
             blob_column: A blob column.

@@ -46,7 +46,7 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> Chose
 def take_blobs(
     table: TableScan, column: str, chosen: Chosen, buffer_size: int = BLOB_BUFFER_BYTES
 ) -> list[BlobFile | None]:
-    """Return blobs of rows as files, in the order asked for; None for nulls.
+    """Return the blobs of rows as files, in the order asked for; None for nulls.
 
     Raises:
         InvalidInputError: No such blob column, or a row that is not there.
@@ -57,7 +57,7 @@ def take_blobs(
 
 
 def read_blobs(table: TableScan, column: str, chosen: Chosen) -> list[tuple[int, bytes | None]]:
-    """Return addresses and blobs of rows, in the order asked for; see `take_blobs`.
+    """Return the addresses and blobs of rows, in the order asked for; see `take_blobs`.
 
     Raises:
         CorruptError: A blob reaches beyond the end of its file.
@@ -69,7 +69,7 @@ def read_blobs(table: TableScan, column: str, chosen: Chosen) -> list[tuple[int,
 def read_ranges(
     table: TableScan, column: str, requests: Sequence[tuple[int, int, int]], selector: str
 ) -> list[tuple[int, int, bytes | None]]:
-    """Return parts of blobs.
+    """Return the parts of blobs.
 
     Args:
         table: The table.
@@ -119,7 +119,7 @@ def _bytes(places: Sequence[BlobPlace | _BlobRange | None]) -> Iterator[bytes | 
 
 
 def _find(table: TableScan, column: str, chosen: Chosen) -> tuple[list[int], list[BlobPlace | None]]:
-    """Return addresses of rows, and where their blobs lie."""
+    """Return the addresses of rows, and where their blobs lie."""
     schema = table.snapshot.schema
     field = schema.by_path(column)
     if not field.blob_version:

@@ -80,7 +80,7 @@ def _membership(path: Path, values: pa.Array) -> Predicate:
 
 
 def _flat(node: Any) -> list[Any]:
-    """Return operands of a chain of the same operator, in order; chains can be thousands long."""
+    """Return the operands of a chain of the same operator, in order; chains can be thousands long."""
     operands, pending = [], [node]
     while pending:
         part = pending.pop()
@@ -117,7 +117,7 @@ def _scalar(node: Any, type_: pa.DataType) -> pa.Scalar:
 
 
 def _fit(value: Any, type_: pa.DataType) -> Any:
-    """Return constants in the type that the column is stored in; refused where one has no equal there."""
+    """Return the constants in the type that the column is stored in; refused where one has no equal there."""
     if is_number(type_) and value.type != type_:
         raise _Untranslatable  # DuckDB would compare the column in the type of the constant
     try:

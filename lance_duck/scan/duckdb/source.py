@@ -56,18 +56,18 @@ class ScanSource(_Base):
 
     @abstractmethod
     def indexed_columns(self) -> frozenset[str]:
-        """Return top-level columns of which an index answers equality for most of the rows."""
+        """Return the top-level columns for which an index answers equality on most of the rows."""
 
     @abstractmethod
     def index_estimate(self, predicate: Predicate) -> int | None:
-        """Return rows that a scan with a predicate looks at, at most, where indexes help it; None: they do not."""
+        """Return the rows that a scan with a predicate looks at, at most, where indexes help it; None: they do not."""
 
     def __arrow_c_schema__(self) -> object:
         """Return the columns that DuckDB sees, read at each bind."""
         return duckdb_arrow_schema(self.schema).__arrow_c_schema__()
 
     def rows(self) -> int | None:
-        """Return rows of the table: what the optimizer plans joins by."""
+        """Return the rows of the table: what the optimizer plans joins by."""
         return self.count_rows()
 
     def accepts(self, predicate: Any) -> bool:

@@ -88,5 +88,5 @@ def _nested(type_: pa.DataType) -> pa.DataType:
 
 
 def _plain(item: pa.Field) -> pa.Field:
-    """Return items without a dictionary."""
+    """Return the items without a dictionary."""
     return item.with_type(item.type.value_type) if pa.types.is_dictionary(item.type) else item

@@ -139,7 +139,7 @@ def _refuse(error: Exception, what: str, shown: str) -> NoReturn:
 
 
 def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
-    """Return nearest Arrow type that DuckDB takes in.
+    """Return the nearest Arrow type that DuckDB takes.
 
     Raises:
         UnsupportedError: There is none: decimals of more than 38 digits.

@@ -61,11 +61,11 @@ class IndexRows:
         return self._each(plans, self._fragments)
 
     def expected(self, plan: IndexPlan) -> int | None:
-        """Return rows that a plan gives at most in the fragments that indexes cover; None: not known. Reads little."""
+        """Return the most rows that a plan gives in the fragments that indexes cover; None if unknown. Reads little."""
         return self._expected(plan)
 
     def closes(self, plan: IndexPlan) -> frozenset[int]:
-        """Return fragments of which a plan will say something; no index is asked but for estimates."""
+        """Return the fragments of which a plan will say something; no index is asked but for estimates."""
         match plan:
             case Open():
                 return frozenset()

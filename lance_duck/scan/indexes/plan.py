@@ -171,7 +171,7 @@ class _Planner:
         return merged[0] if len(merged) == 1 else AllOf(tuple(merged))
 
     def _both(self, first: IndexPlan, second: IndexPlan) -> IndexPlan | None:
-        """Return two queries of one column as one; None where they are not."""
+        """Unite two queries of one column; None where they are not one query."""
         if not isinstance(first, IndexLeaf) or not isinstance(second, IndexLeaf):
             return None
         query = intersection(first.query, second.query)
@@ -204,7 +204,7 @@ def _flat(parts: Sequence[IndexPlan], kind: type[AllOf | AnyOf]) -> Iterator[Ind
 
 
 def _rank(index: ColumnIndex) -> int:
-    """Return indexes that answer exactly come before those that say maybe."""
+    """Return the indexes that answer exactly come before those that say maybe."""
     return 0 if index.kind is not None and index.kind.name in _EXACT else 1
 
 

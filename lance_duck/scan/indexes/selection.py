@@ -49,7 +49,7 @@ class Choices:
         return len(self.total.closed) == count
 
     def offsets(self, fragment_id: int) -> NDArray[np.int64]:
-        """Return rows of a closed fragment to look at, ascending."""
+        """Return the rows of a closed fragment to look at, ascending."""
         return self.rows.offsets(fragment_id)
 
     def left(self, fragment_id: int) -> Filter | None:

@@ -127,7 +127,7 @@ def in_order(found: Found, count: int, k: int) -> Found:
 
 
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:
-    """Return places of finite distances up to a limit: the k smallest, and all that equal the largest of these."""
+    """Return the places of finite distances up to a limit: the k smallest, and all that equal the largest of these."""
     places = np.flatnonzero(distances <= np.float32(min(limit, _LARGEST)))
     near = distances[places]
     if len(places) and near.min() == -np.inf:

@@ -60,7 +60,7 @@ class Question:
     upper: float | None = None
 
     def near(self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
-        """Return rows that may be among the k nearest of each query.
+        """Return the rows that may be among the k nearest of each query.
 
         Args:
             block: Vectors.
@@ -75,7 +75,7 @@ class Question:
         return pieces[0] if len(pieces) == 1 else joined(pieces)
 
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return distances of rows to queries, pair by pair; NaN or infinity where a vector is incomparable."""
+        """Return the distances of rows to queries, pair by pair; NaN or infinity where a vector is incomparable."""
         out = np.empty(len(rows), np.float32)
         if len(rows):
             KERNELS[self.metric](block.values, readonly(rows), self._queries, readonly(which), out)
@@ -125,7 +125,7 @@ class Question:
         return found.where(np.isfinite(found.distances))
 
     def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
-        """Return distances within which each query has k rows: those of the k rows with the best scores, at most."""
+        """Return the distance within which each query has k rows: at most that of the k rows with the best scores."""
         known = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
         top = np.argpartition(known, len(places) - self.k, axis=1)[:, len(places) - self.k :]
         which = np.repeat(np.arange(len(known)) + begin, self.k)
@@ -137,7 +137,7 @@ class Question:
     def _scores(
         self, values: NDArray[Any], mine: slice
     ) -> tuple[NDArray[Any], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
-        """Return scores (rows, queries), and what a score has to be at least where the distance is up to a limit.
+        """Return the scores (rows, queries), and the least score of a distance up to a limit.
 
         Both take in what a sum may be off, twice over.
         """
@@ -171,7 +171,7 @@ class Question:
 
 
 def _products(values: NDArray[Any], queries: NDArray[Any]) -> NDArray[Any]:
-    """Return inner products (rows, queries) of vectors (rows, dim) with queries (dim, queries)."""
+    """Return the inner products (rows, queries) of vectors (rows, dim) with queries (dim, queries)."""
     count, (dim, asked) = len(values), queries.shape
     step = max(1, LONE_PRODUCT // (dim * asked))
     whole = count // step * step

@@ -88,7 +88,7 @@ class Exact:
     def _pairs(
         self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece
     ) -> Found:
-        """Return distances of the rows of a piece to the queries that they were found for."""
+        """Return the distances of the rows of a piece to the queries that they were found for."""
         block, places, mine = self._load(read, piece)
         low = np.searchsorted(addresses, mine, "left")
         counts = np.searchsorted(addresses, mine, "right") - low
@@ -103,7 +103,7 @@ class Exact:
         return question.near(block, places, addresses, best.limits)
 
     def _load(self, read: Read, piece: _Piece) -> tuple[Block, Offsets | None, NDArray[np.uint64]]:
-        """Return vectors, which of them are meant (None: all), and the addresses of those."""
+        """Return vectors, a mask of those that are meant (None: all), and their addresses."""
         reader, deletions, offsets = piece.reader, piece.reader.deletions, piece.offsets
         if offsets is None and deletions is not None and deletions.count_in(piece.start, piece.stop):
             offsets = deletions.live_offsets(piece.start, piece.stop)

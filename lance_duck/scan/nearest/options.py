@@ -170,7 +170,7 @@ def only_vector_column(schema: Schema) -> str:
 
 
 def _vectors(field: Field) -> tuple[int, np.dtype[Any], pa.DataType] | None:
-    """Return length, numbers and form of the vectors of a column; None where it holds none."""
+    """Return the length, number type and form of the vectors of a column; None where it holds none."""
     type_ = field.arrow_type
     type_ = storage_type(type_)
     if not pa.types.is_fixed_size_list(type_) or not type_.list_size:
@@ -221,7 +221,7 @@ def _metric(given: Mapping[str, Any], column: VectorColumn) -> str | None:
 
 
 def _probes(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return partitions to begin with, and at most."""
+    """Return the partitions to begin with, and at most."""
     exact = _whole(given, "nprobes", 1, "Nprobes must be > 0")
     least = _whole(given, "minimum_nprobes", 1, "minimum_nprobes must be >= 1")
     most = _whole(given, "maximum_nprobes", 1, "maximum_nprobes must be >= 1")

@@ -58,7 +58,7 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
 
 
 def _indexes(snapshot: Snapshot, path: str) -> tuple[list[ColumnIndex], list[str]]:
-    """Return vector indexes over a column, and what is wrong with segments that are ignored."""
+    """Return the vector indexes of a column, and why segments of it are ignored."""
     found = catalog(snapshot)
     ignored = [
         f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"

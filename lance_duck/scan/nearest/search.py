@@ -321,7 +321,7 @@ def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Found
 
 
 def _least(hits: Hits) -> int:
-    """Return neighbours of the query that has fewest."""
+    """Return the neighbours of the query that has fewest."""
     return int((hits.positions >= 0).sum(axis=1).min())
 
 

@@ -14,14 +14,14 @@ _VIEW_BYTES = 16
 
 
 def keep(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
-    """Return values where the mask is true; the mask has no nulls."""
+    """Return the values where the mask is true; the mask has no nulls."""
     if is_view(array.type):
         return pick(array, nonzero(mask))
     return array.filter(mask)
 
 
 def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
-    """Return values at the places, which lie inside the array; views share their bytes with the array."""
+    """Return the values at the places, which lie inside the array; views share their bytes with the array."""
     if not is_view(array.type):
         return array.take(pa.array(places))
     buffers = array.buffers()
@@ -35,7 +35,7 @@ def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
 
 
 def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
-    """Return places where the mask, which has no nulls, is true."""
+    """Return the places where the mask, which has no nulls, is true."""
     if not len(mask):
         return np.empty(0, np.int64)
     bits = np.frombuffer(mask.buffers()[1], np.uint8)
@@ -45,7 +45,7 @@ def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
 
 
 def descend(array: pa.Array, path: Path) -> pa.Array:
-    """Return field of a struct array at the path below it, null where a struct on the way is null; () is the array."""
+    """Return the member of a struct array at a path, null where a struct on the way is null; () is the array."""
     for name in path:
         storage = array.storage if isinstance(array, pa.ExtensionArray) else array
         array = pc.struct_field(storage, [storage.type.get_field_index(name)])
@@ -53,7 +53,7 @@ def descend(array: pa.Array, path: Path) -> pa.Array:
 
 
 def row_width(type_: pa.DataType) -> int:
-    """Return bytes that a value takes, guessed from its type alone."""
+    """Return the bytes that a value takes, guessed from its type alone."""
     if isinstance(type_, pa.BaseExtensionType):
         return row_width(type_.storage_type)
     if pa.types.is_null(type_):

@@ -87,7 +87,7 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
 
 def mask(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
-    """Return rows where the predicate is true: booleans without nulls. Compiled passes where there are any."""
+    """Return the rows where the predicate is true: booleans without nulls. Compiled passes where there are any."""
     bits = np.packbits(true_rows(predicate, columns, num_rows, evaluate), bitorder="little")
     return pa.BooleanArray.from_buffers(pa.bool_(), num_rows, [None, pa.py_buffer(bits)])
 
@@ -101,7 +101,7 @@ def _fold(
 
 
 def _column(path: Path, columns: Columns) -> pa.Array:
-    """Return values at `path`, null where a struct on the way is null."""
+    """Return the values at `path`, null where a struct on the way is null."""
     if path[0] not in columns:
         raise InvalidInputError("filter on a column that is not there", found=path[0], expected=", ".join(columns))
     array = columns[path[0]]

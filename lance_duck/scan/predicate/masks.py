@@ -36,7 +36,7 @@ _OPS: Final[dict[Op, int]] = {
 
 
 def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest) -> Mask:
-    """Return rows where the predicate is true, as uint8 (0 or 1).
+    """Return the rows where the predicate is true, as uint8 (0 or 1).
 
     Args:
         predicate: What to ask.
@@ -152,7 +152,7 @@ def _compare_integers(op: Op, values: NDArray[Any], constant: int, mask: Mask) -
 
 
 def _whole_number(value: pa.Scalar) -> tuple[np.dtype[Any], int] | None:
-    """Return storage type and stored number of a scalar of a type that is stored as integers."""
+    """Return the storage type and the stored number of a scalar whose type is stored as integers."""
     kind = value.type
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         return np.dtype(f"<i{kind.bit_width // 8}"), int(value.as_py().scaleb(kind.scale).to_integral_value())

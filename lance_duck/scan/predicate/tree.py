@@ -30,11 +30,11 @@ class Predicate(ABC):
         """Return the parts that name a column or a constant, in order."""
 
     def paths(self) -> tuple[Path, ...]:
-        """Return paths of the columns it reads, in order, each once."""
+        """Return the paths of the columns it reads, in order, each once."""
         return tuple(dict.fromkeys(path for leaf in self.leaves() if isinstance(leaf, _Leaf) for path in leaf.reads))
 
     def columns(self) -> tuple[str, ...]:
-        """Return names of the top-level columns it reads, in order, each once."""
+        """Return the names of the top-level columns it reads, in order, each once."""
         return tuple(dict.fromkeys(path[0] for path in self.paths()))
 
 
@@ -222,7 +222,7 @@ def any_of(*operands: Predicate) -> Predicate:
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """Return predicates that must all hold: the operands of an AND, or the predicate alone."""
+    """Return the predicates that must all hold: the operands of an AND, or the predicate alone."""
     return predicate.operands if isinstance(predicate, And) else (predicate,)
 
 

@@ -49,7 +49,7 @@ def scan_batches(
 def count_rows(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> int:
-    """Return number of rows that the plan gives; no data file is opened without a filter, or where indexes say all."""
+    """Count the rows that the plan gives; no data file is opened without a filter, or where indexes answer it."""
     readers = Readers(snapshot, plan, columns or ColumnCache())
     if plan.filter is None:
         total = sum(readers.count(i) for i in range(len(plan.fragments)))

@@ -38,7 +38,7 @@ def read_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> pa.Re
 
 
 def count_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> int:
-    """Return number of rows of the morsel that live and pass the filter."""
+    """Return the number of rows of the morsel that live and pass the filter."""
     rows = _live_rows(plan, reader, morsel)
     if plan.filter is None or not count_rows(rows):
         return count_rows(rows)
@@ -73,7 +73,7 @@ def read_rows(reader: FragmentReader, wanted: Sequence[Read], rows: Rows) -> Col
 
 
 def count_rows(rows: Rows) -> int:
-    """Return number of rows."""
+    """Return the number of rows."""
     return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
 
 
@@ -85,7 +85,7 @@ def _live_rows(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> Rows:
 
 
 def _narrow(plan: ScanPlan, rows: Rows, early: Columns, mask: pa.BooleanArray) -> tuple[Rows, Columns]:
-    """Return rows where the mask is true, and of the columns so far those that the result needs, for these rows."""
+    """Return the rows where the mask is true, and of the columns so far those that the result needs, for these rows."""
     kept = {name: early[name] for name in plan.carried if name in early}
     if mask.true_count == len(mask):
         return rows, kept

@@ -53,5 +53,5 @@ def rows_way(rows: Rows, num_rows: int, *, may_read_between: bool = False) -> Wa
 
 
 def as_points(rows: Rows) -> NDArray[np.int64]:
-    """Return rows as offsets."""
+    """Return the rows as offsets."""
     return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows

@@ -80,7 +80,7 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.R
 
 
 def count_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> int:
-    """Return number of rows that live and pass the filter of the plan."""
+    """Return the number of rows that live and pass the filter of the plan."""
     shares = _prepared(plan, shares, uri)
     count = sum(len(share.offsets) for share in shares)
     if plan.filter is None or not count:
@@ -117,7 +117,7 @@ def _hidden(shares: Sequence[Share], names: Sequence[str]) -> Columns:
 def _narrowed(
     filter_: Filter, shares: Sequence[Share], early: Columns, wanted: set[str]
 ) -> tuple[Sequence[Share], Columns]:
-    """Return rows that pass the filter, and of the columns so far those that are wanted, for these rows."""
+    """Return the rows that pass the filter, and of the columns so far those that are wanted, for these rows."""
     mask = filter_.mask(early, sum(len(share.offsets) for share in shares))
     kept = {name: array for name, array in early.items() if name in wanted}
     if mask.true_count == len(mask):

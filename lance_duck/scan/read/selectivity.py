@@ -58,7 +58,7 @@ def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Fi
 
 
 def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:
-    """Return fragment, start and stop of the slice around a place, in fragments from the start of the table."""
+    """Return the fragment, start and stop of the slice around a place, in fragments from the start of the table."""
     index = int(place)
     count = snapshot.physical_rows(snapshot.fragments[index])
     start = max(0, min(int((place % 1) * count) - SAMPLE_SLICE_ROWS // 2, count - SAMPLE_SLICE_ROWS))

@@ -57,7 +57,7 @@ class Taker:
         self._last: tuple[Projection, Sequence[Read]] | None = None
 
     def by_position(self, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return rows by their places among all rows that are not deleted, in any order, also repeatedly.
+        """Return the rows by their places among all rows that are not deleted, in any order, also repeatedly.
 
         Raises:
             InvalidInputError: A place is negative or beyond the last row.
@@ -91,14 +91,14 @@ class Taker:
         return self._take(owners[lives], offsets[lives], projection)
 
     def _of_fragment(self, index: int, offsets: Places, projection: Projection) -> pa.RecordBatch:
-        """Return rows of one fragment."""
+        """Return the rows of one fragment."""
         reader = self._reader(index)
         if reader.deletions is not None or int(np.maximum.reduce(offsets)) >= reader.num_rows:
             offsets = offsets[self._lives(reader, offsets)]
         return self._take(np.full(len(offsets), index, np.int64), offsets, projection)
 
     def by_row_id(self, row_ids: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return rows by `_rowid`: stable row ids where the table has them, else addresses.
+        """Return the rows by `_rowid`: stable row ids where the table has them, else addresses.
 
         Stable ids that no living row has are left out.
         """
@@ -109,7 +109,7 @@ class Taker:
         return self.by_address(addresses[lives], projection)
 
     def in_fragment(self, fragment: Fragment, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return rows by their places among the rows of one fragment that are not deleted.
+        """Return the rows by their places among the rows of one fragment that are not deleted.
 
         Raises:
             InvalidInputError: A place is negative or beyond the last row.
@@ -121,7 +121,7 @@ class Taker:
         return self._take(np.full(len(wanted), index, np.int64), offsets, projection)
 
     def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
-        """Return rows `offsets` of the fragments at `owners`."""
+        """Take the rows at `offsets` of the fragments at `owners`."""
         wanted = self._wanted(projection)
         cached = self._cached(wanted, owners, offsets)
         if cached and len(cached) == len(projection.roots):
@@ -131,7 +131,7 @@ class Taker:
         return assemble(projection, columns | cached, len(offsets))
 
     def _cached(self, wanted: Sequence[Read], owners: Places, offsets: Places) -> Columns:
-        """Return rows of the columns that are decoded in memory."""
+        """Return the rows of the columns that are decoded in memory."""
         columns = self.decoded.of_take(wanted, len(offsets))
         if not columns:
             return {}
@@ -170,7 +170,7 @@ class Taker:
         return columns if back is None else {name: pick(array, back) for name, array in columns.items()}
 
     def _wanted(self, projection: Projection) -> Sequence[Read]:
-        """Return columns to read for a projection; those of the last one are remembered."""
+        """Return the columns to read for a projection; those of the last one are remembered."""
         last = self._last
         if last is None or last[0] is not projection:
             last = self._last = projection, reads(self._snapshot.schema, projection.paths, _forms(projection))
@@ -190,7 +190,7 @@ class Taker:
         ]
 
     def _owners(self, ids: Places) -> Places:
-        """Return places of fragments by their ids."""
+        """Return the places of fragments by their ids."""
         if self._index_of is None:
             self._index_of = {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
         owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
@@ -273,7 +273,7 @@ def _is_one(numbers: Places) -> bool:
 
 
 def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | None]:
-    """Return keys in order, each once; and which of these each one was, None where they were just so."""
+    """Return the keys in order, each once; and which of these each one was, None where they were just so."""
     if (keys[1:] > keys[:-1]).all():
         return keys, None
     order = np.argsort(keys)
@@ -286,7 +286,7 @@ def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | N
 
 
 def _in_range(wanted: Places | Addresses, count: int) -> Places:
-    """Return positions as int64; InvalidInputError where one is negative, or beyond the last row."""
+    """Return the positions as int64; InvalidInputError where one is negative, or beyond the last row."""
     outside = (wanted < 0) | (wanted >= count)
     if outside.any():
         expected = f"0 to {count - 1}" if count else "none, as there are no rows"

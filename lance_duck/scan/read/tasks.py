@@ -34,7 +34,7 @@ class Task(Protocol):
         """Return the batches of its rows, none of them empty."""
 
     def count(self) -> int:
-        """Return number of its rows that live and pass the filter."""
+        """Return the number of its rows that live and pass the filter."""
 
 
 class Readers:
@@ -56,12 +56,12 @@ class Readers:
         return found
 
     def count(self, index: int) -> int:
-        """Return rows of a fragment that the plan sees, before its filter."""
+        """Return the rows of a fragment that the plan sees, before its filter."""
         reader = self.at(index)
         return reader.num_rows if self.plan.include_deleted else reader.num_live_rows
 
     def before(self, index: int) -> int:
-        """Return rows of the plan before a fragment; 0 where nothing asks for it."""
+        """Return the rows of the plan before a fragment; 0 where nothing asks for it."""
         numbered = ROW_OFFSET in self.plan.hidden or ROW_OFFSET in self.plan.hidden_in_filter
         return self._bounds[index] if numbered else 0
 
@@ -87,7 +87,7 @@ class Readers:
         return list(accumulate((self.count(i) for i in range(len(self.plan.fragments))), initial=0))
 
     def _range(self, reader: FragmentReader, start: int, stop: int, count: int) -> tuple[int, int]:
-        """Return physical rows from the start-th to before the stop-th that the plan sees."""
+        """Return the physical rows from the start-th to before the stop-th that the plan sees."""
         if start == 0 and stop == count:
             return 0, reader.num_rows
         deletions = None if self.plan.include_deleted else reader.deletions

@@ -96,7 +96,7 @@ def either(*operands: Predicate) -> Predicate:
 
 
 def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
-    """Return LIKE with a pattern that is a prefix, or has no marks at all.
+    """Translate LIKE with a pattern that is a prefix, or has no wildcards.
 
     Raises:
         NotSimpleError: It is another pattern.

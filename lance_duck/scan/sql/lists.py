@@ -69,7 +69,7 @@ def bound_values(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
 
 
 def listed_values(values: Any, type_: pa.DataType) -> pa.Array:
-    """Return values of a list that is bound as one parameter, without its nulls, which are equal to nothing.
+    """Return the values of a list that is bound as one parameter, without its nulls, which are equal to nothing.
 
     Raises:
         NotSimpleError: It is no list, has no values, or not of one kind, which DuckDB would make one; or a value is
@@ -122,7 +122,7 @@ def _written(items: Sequence[str], type_: pa.DataType) -> pa.Array | None:
 
 
 def _numbers(array: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
-    """Return numbers as written: with an exponent they are doubles, else whole numbers and short fractions."""
+    """Return numbers as written: doubles with an exponent, else whole numbers and short decimals."""
     doubles = pc.match_substring(array, "e", ignore_case=True)
     digits = pc.utf8_length(pc.replace_substring_regex(array, r"[-.]", ""))
     if _any(pc.and_(pc.invert(doubles), pc.greater(digits, MAX_DIGITS))):
@@ -137,7 +137,7 @@ def _numbers(array: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
 
 
 def _singles(values: pa.DoubleArray) -> pa.FloatArray | None:
-    """Return doubles that are singles, too."""
+    """Return the doubles that are singles, too."""
     with np.errstate(over="ignore"):
         singles = values.cast(pa.float32(), safe=False)
     same = pc.or_(pc.is_nan(values), pc.equal(singles.cast(pa.float64()), values))
@@ -163,7 +163,7 @@ def _texts(texts: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
 
 
 def _integers(values: pa.Int64Array, type_: pa.DataType) -> pa.Array | None:
-    """Return integers of the column's type, without the one that has no opposite."""
+    """Return the integers of the column's type, without the one that has no negative."""
     return None if _any(pc.equal(values, -(2**63))) else values.cast(type_)
 
 

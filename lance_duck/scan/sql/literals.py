@@ -78,7 +78,7 @@ def scalar_for(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 
 def integer_range(type_: pa.DataType) -> tuple[int, int]:
-    """Return least and greatest value of a type of whole numbers."""
+    """Return the least and greatest value of a type of whole numbers."""
     bits = type_.bit_width
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if pa.types.is_signed_integer(type_) else (0, 2**bits - 1)
 

@@ -63,6 +63,6 @@ def find_name(name: str, names: Sequence[str]) -> str | None:
 
 @cache
 def _reserved() -> frozenset[str]:
-    """Return words that cannot be the bare name of a column, but for those of expressions."""
+    """Return the words that cannot be the bare name of a column, but for those of expressions."""
     sql = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
     return frozenset(word for (word,) in query(sql)) - _GRAMMAR

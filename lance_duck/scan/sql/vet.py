@@ -191,7 +191,7 @@ def _placeless(node: Any) -> Any:
 
 
 def _empty_columns(paths: Iterable[Path], schema: pa.Schema, what: str) -> dict[str, pa.Array]:
-    """Return columns without rows for DuckDB to bind names to."""
+    """Return the columns without rows for DuckDB to bind names to."""
     roots = {path[0] for path in paths}
     _refuse_twins(roots, what)
     return {name: pa.nulls(0, schema.field(name).type) for name in schema.names if name in roots}
@@ -226,7 +226,7 @@ def _resolve(tree: Any, schema: pa.Schema, what: str, text: str) -> tuple[Path, 
 
 
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
-    """Return path as far down as structs go; what is left of the names is for DuckDB to judge."""
+    """Return the path as far down as structs go; what is left of the names is for DuckDB to judge."""
     path: Path = (field.name,)
     type_ = field.type
     for name in names:

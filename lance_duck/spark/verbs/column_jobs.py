@@ -199,7 +199,7 @@ class _Job:
         return self.on == ROW_ADDRESS or (self.on == ROW_ID and not snapshot.has_stable_row_ids)
 
     def placed(self, spark: SparkSession, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """Return rows of the frame with ADDRESS, for those that the table has."""
+        """Return the rows of the frame with ADDRESS, for those that the table has."""
         if self.is_by_address(snapshot):
             return df.withColumn(ADDRESS, F.col(self.on).cast("long")).drop(self.on).where(F.col(ADDRESS).isNotNull())
         table = TableKeys(self.place, snapshot.version, MergePlan((self.on,))).frame(spark, snapshot, None)

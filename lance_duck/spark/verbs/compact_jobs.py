@@ -144,7 +144,7 @@ class _CompactionTasks:
 
 
 def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
-    """Return groups of a commit: enough that tasks have work, and that there are few commits."""
+    """Return the groups of a commit: enough that tasks have work, and that there are few commits."""
     moved = any(index.fields for index in snapshot.indices) and not snapshot.has_stable_row_ids
     commits = _COMMITS_WITH_INDEXES if moved else _COMMITS
     return max(-(-groups // commits), 2 * slots(spark)) if groups else 1

@@ -160,7 +160,7 @@ class _Search:
         return self.place.pinned(self.version)
 
     def layout(self, snapshot: Snapshot) -> ResultLayout:
-        """Return columns of the result, after the number of the query."""
+        """Return the columns of the result, after the number of the query."""
         return layout(
             snapshot.schema,
             self.options["columns"],
@@ -170,7 +170,7 @@ class _Search:
         )
 
     def groups(self, snapshot: Snapshot, parallelism: int | None) -> list[tuple[int, ...]]:
-        """Return fragments that are searched by one task each; those of a segment are in one."""
+        """Return the fragments that are searched by one task each; those of a segment are in one."""
         dim, dtype = _form(snapshot, self.nearest["column"])
         asked = Nearest.of(self.nearest, snapshot.schema)
         way = route(snapshot, asked, frozenset(snapshot.fragments.ids()))

@@ -207,7 +207,7 @@ class _Source:
             )
 
     def joined(self, spark: SparkSession, table: TableKeys, snapshot: Snapshot, parallelism: int | None) -> DataFrame:
-        """Return pairs of source rows and rows of the table, cut and ordered as `merge_parts` wants them."""
+        """Return the pairs of source rows and rows of the table, cut and ordered as `merge_parts` wants them."""
         plan = table.plan
         few = None if plan.by_source_delete else self._few()
         target = table.frame(spark, snapshot, few)
@@ -269,7 +269,7 @@ class TableKeys:
 
 
 def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.Array:
-    """Return keys of rows of a frame, as bytes.
+    """Return the keys of rows of a frame, as bytes.
 
     Args:
         batch: The rows.

@@ -126,7 +126,7 @@ def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
 
 
 def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """Return figures of an index.
+    """Return the figures of an index.
 
     Returns:
         What pylance's statistics of a scalar index hold: index_type, name, num_indices and num_segments, indices and
@@ -199,7 +199,7 @@ def _not_reached(snapshot: Snapshot, segment: IndexMetadata, kind: IndexKind, id
 
 
 def fragment_ids(segment: IndexMetadata) -> set[int]:
-    """Return fragments that a segment lists, there or not; none where it does not say.
+    """Return the fragments that a segment lists, there or not; none where it does not say.
 
     Raises:
         CorruptError: The list is broken.

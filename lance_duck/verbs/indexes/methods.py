@@ -204,7 +204,7 @@ class IndexChanges(VectorIndexChanges):
         return bool(self.handle.snapshot.indices)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return figures of an index; see `verbs.indexes.describe.index_statistics`.
+        """Return the figures of an index; see `verbs.indexes.describe.index_statistics`.
 
         Raises:
             IndexNotFoundError: There is none of this name.

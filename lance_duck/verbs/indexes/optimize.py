@@ -192,7 +192,7 @@ def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> 
 
 
 def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: int | None) -> tuple[Segment, ...]:
-    """Return segments to merge with new rows: the newest, and those that may hold older entries of the rows.
+    """Return the segments to merge with new rows: the newest, and those that may hold older entries of the rows.
 
     All are, where the others would name rows in another way than the new one.
     """
@@ -300,7 +300,7 @@ def _key(job: Job, order: SegmentOrder) -> tuple[Any, ...]:
 
 
 def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
-    """Return parameters that a segment of an index was built with, as far as its details or its figures tell."""
+    """Return the parameters that a segment of an index was built with, as far as its details or its figures tell."""
     if job.kind is VECTOR:
         for metadata in reversed(job.removed):
             if parameters := parameters_of(metadata.details):

@@ -67,13 +67,13 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
 
 
 def value_type(field: Field) -> pa.DataType:
-    """Return type of the values that an index over a field gets."""
+    """Return the type of the values that an index over a field gets."""
     type_ = field.storage_type
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def rows_of(snapshot: Snapshot, fragments: Iterable[int]) -> int:
-    """Return number of living rows of fragments that are there."""
+    """Return the number of living rows of fragments that are there."""
     listed = np.fromiter(fragments, np.int64)
     ids, rows = np.array(snapshot.fragments.ids(), np.int64), np.array(snapshot.row_counts(), np.int64)
     return int(rows[np.isin(ids, listed)].sum())

@@ -94,7 +94,7 @@ def commit_segments(
 
 
 def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMetadata]) -> list[IndexMetadata]:
-    """Return segments of the index that new ones cover wholly."""
+    """Return the segments of the index that new ones cover wholly."""
     covered = set().union(*map(fragment_ids, fitting))
     present = set(now.fragments.ids())
     replaced = []

@@ -69,7 +69,7 @@ class MadeSegments:
         return segment
 
     def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:
-        """Return those of the segments kept under a key that cover in this version what they did; no others stay."""
+        """Return the segments stored under a key that still cover what they did; the others are dropped."""
         held = []
         for made in [made for made in self._made.values() if made.key == key]:
             now = narrowed(made.segment, made.snapshot, snapshot)

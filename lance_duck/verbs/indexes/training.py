@@ -104,7 +104,7 @@ class VectorReaders(Protocol):
         """Read vectors, and bring them here."""
 
     def bounds(self, orders: Sequence[SampleOrder]) -> list[tuple[float, float]]:
-        """Return their least and greatest numbers."""
+        """Return the least and greatest numbers of the vectors."""
 
     def leave(self, orders: Sequence[SampleOrder]) -> None:
         """Read vectors, and keep the usable ones there."""
@@ -200,7 +200,7 @@ class _Training:
         return self._of_all()
 
     def _needed(self, wish: VectorWish, total: int) -> int:
-        """Return vectors of the larger one of both samples."""
+        """Return the vectors of the larger one of both samples."""
         centroids = wish.sample_rate * wish.partitions_for(total) if wish.centroids is None else 0
         codebook = wish.sample_rate << wish.bits if wish.storage == "PQ" and wish.codebook is None else 0
         return max(centroids, codebook)
@@ -233,7 +233,7 @@ class _Training:
         return _Sampled(round(total * share), samples)
 
     def _in_rounds(self, total: int, count: int) -> NDArray[np.float32]:
-        """Return centroids of a sample that stays where it is read."""
+        """Return the centroids of a sample that stays where it is read."""
         size = min(self.wish.sample_rate * count, total)
         positions = _chosen(total, size, SEED)
         self.places.leave(self._orders(positions))
@@ -250,7 +250,7 @@ class _Training:
         return centroids
 
     def _orders(self, positions: NDArray[np.int64] | None) -> list[SampleOrder]:
-        """Return orders for positions, or for all rows, each for a run of neighbouring fragments."""
+        """Return the orders for positions, or for all rows, each for a run of neighbouring fragments."""
         about = (self.snapshot.version, self.path, self.wish.metric)
         runs = runs_of(self.snapshot, self.snapshot.fragments.ids(), self.parts)
         if positions is None:
@@ -261,7 +261,7 @@ class _Training:
 
 
 def _chosen(total: int, count: int, seed: int) -> NDArray[np.int64]:
-    """Return ascending places of a sample: those that `VectorSpill.sample` chooses."""
+    """Return the ascending positions of a sample: those that `VectorSpill.sample` chooses."""
     if count >= total:
         return np.arange(total)
     return np.sort(np.random.default_rng(seed).choice(total, count, replace=False)).astype(np.int64)

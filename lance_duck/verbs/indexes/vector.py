@@ -259,7 +259,7 @@ def vector_wish(
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters of the kind, of all arguments."""
+    """Return the parameters of the kind, of all arguments."""
     names = {"metric", "index_file_version", "skip_transpose", *_NUMBERS, *_ARRAYS, *_IDLE, *_REFUSED}
     refuse_unknown(sorted(given), sorted(names), "a vector index", "parameter")
     for name in _REFUSED:

@@ -118,7 +118,7 @@ def commit_merge(
 
 
 def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
-    """Return keys of all inserted rows; None: they are too many."""
+    """Return the keys of all inserted rows; None: they are too many."""
     tables = [part.keys for part in parts if part.inserted]
     known = [table for table in tables if table is not None]
     if len(tables) == 1:

@@ -77,7 +77,7 @@ def match_rows(snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> Matc
 
 
 def indexed_keys(snapshot: Snapshot, keys: KeyIndex, on: Sequence[str]) -> dict[Path, pa.DataType]:
-    """Return key columns, with types, whose indexes find the rows; none unless the keys are few."""
+    """Return the key columns, with types, whose indexes find the rows; none unless the keys are few."""
     if keys.count * FEW > snapshot.count_rows():
         return {}
     fields = {field.name: field for field in snapshot.schema.fields}

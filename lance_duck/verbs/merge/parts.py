@@ -168,7 +168,7 @@ class _PartWriter:
                 yield from self._rows(each)
 
     def inserted_keys(self) -> pa.Table | None:
-        """Return keys of the rows that are new; None: too many."""
+        """Return the keys of the rows that are new; None: too many."""
         if self.inserted > MOST_KEYS:
             return None
         return pa.concat_tables(self._keys).combine_chunks() if self._keys else None
@@ -214,7 +214,7 @@ class _PartWriter:
         return everyone[np.asarray(condition.mask(given, target), np.bool_)]
 
     def _target(self, addresses: Addresses, columns: list[str]) -> pa.Table:
-        """Return columns of rows of the table, blobs as their bytes."""
+        """Return the columns of rows of the table, blobs as their bytes."""
         table = TableScan(self.snapshot, AddressSieve(addresses))
         ids = np.unique(addresses >> np.uint64(32)).tolist()
         scan = ScanOptions(columns=[*columns, ROW_ADDRESS], fragments=ids, blob_handling="all_binary")
@@ -234,7 +234,7 @@ class _PartWriter:
             self._keys.append(source.rows(rows).select(list(self.plan.on)))
 
     def _repeated(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Return rows whose key or row of the table came before; refused, unless the first one counts."""
+        """Return the rows whose key or row of the table came before; refused, unless the first one counts."""
         uses_rows = self.plan.insert or self.plan.matched != NOTHING
         if not uses_rows:
             return np.zeros(len(pairs.given), np.bool_)

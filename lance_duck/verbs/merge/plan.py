@@ -124,7 +124,7 @@ class PairCondition:
         return cls(parsed, tuple(used["source"]), tuple(used["target"]))
 
     def mask(self, source: pa.Table, target: pa.Table) -> pa.BooleanArray:
-        """Return pairs for which it is true; the tables have the columns named above, and a row for each pair."""
+        """Return the pairs for which it is true; the tables have the columns named above, and a row for each pair."""
         sides = {"source": _struct(source), "target": _struct(target)}
         used = {name: side for name, side in sides.items() if side is not None}
         answer = evaluate_sql(f"{self.expression.sql} AS answer", used, source.num_rows, text=self.expression.text)
@@ -137,7 +137,7 @@ def by_source_filter(plan: MergePlan, schema: Schema) -> Filter | None:
 
 
 def filter_columns(condition: Filter | None) -> list[str]:
-    """Return top-level columns that a filter reads."""
+    """Return the top-level columns that a filter reads."""
     return [] if condition is None else list(dict.fromkeys(path[0] for path in condition.paths()))
 
 
@@ -170,7 +170,7 @@ def matched_row(key: str) -> InvalidInputError:
 
 
 def columns_of(table: pa.Table) -> Mapping[str, Any]:
-    """Return columns of a table by name, each one array."""
+    """Return the columns of a table by name, each one array."""
     return {
         name: column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         for name, column in zip(table.column_names, table.columns, strict=True)

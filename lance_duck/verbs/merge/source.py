@@ -106,7 +106,7 @@ class MergeSource:
         return ", ".join(f"{name} = {value!r}" for name, value in values.items())
 
     def rows(self, rows: NDArray[np.int64]) -> pa.Table:
-        """Return rows by their places, in any order."""
+        """Return the rows by their places, in any order."""
         if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
             return self.table.slice(int(rows[0]), len(rows))
         return self.table.take(pa.array(rows))
