@@ -132,20 +132,24 @@ def _plan(
     entries = [e for folder in _folders() for e in store.walk(folder)]
     manifests = {m.version: m for m in versions.load_all(store)}
     branches = _children(snapshot)
-    kept: dict[int, list[str]] = {}
+    paths_in_use: dict[int, list[str]] = {}
     for name, tag in snapshot.tags().items():
         if (tag.branch or refs.MAIN) == (snapshot.branch or refs.MAIN):
-            kept.setdefault(tag.version, []).append(name)
+            paths_in_use.setdefault(tag.version, []).append(name)
     for branch in branches.values():
-        kept.setdefault(branch.parent_version, [])
-    old = old_versions({v: m.timestamp for v, m in manifests.items()}, kept, current, policy, now)
-    gone = set(old)
-    staying = set().union(*(references(m) for v, m in manifests.items() if v not in gone), _borrowed(snapshot))
+        paths_in_use.setdefault(branch.parent_version, [])
+    old = old_versions({v: m.timestamp for v, m in manifests.items()}, paths_in_use, current, policy, now)
+    dropped_versions = set(old)
+    staying = set().union(
+        *(references(m) for v, m in manifests.items() if v not in dropped_versions), _borrowed(snapshot)
+    )
     staying |= set().union(*map(references, _detached(store)))
     dropped = set().union(*(references(manifests[v]) for v in old))
     files = removable(entries, staying, dropped, policy.delete_unverified, now)
-    files += _manifest_files(entries, manifests, gone)
-    listed = [CleanupReferencedBranch(n, b.parent_version, b.parent_version in gone) for n, b in branches.items()]
+    files += _manifest_files(entries, manifests, dropped_versions)
+    listed = [
+        CleanupReferencedBranch(n, b.parent_version, b.parent_version in dropped_versions) for n, b in branches.items()
+    ]
     return old, files, listed
 
 
@@ -161,7 +165,7 @@ def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:
 
 def _borrowed(snapshot: Snapshot) -> set[str]:
     """Return what the versions of all other branches refer to below the root of this one."""
-    found: set[str] = set()
+    result: set[str] = set()
     root = snapshot.location.root
     for name in [refs.MAIN, *snapshot.branches()]:
         if name == (snapshot.branch or refs.MAIN):
@@ -177,8 +181,8 @@ def _borrowed(snapshot: Snapshot) -> set[str]:
                 b.id for b in manifest.base_paths.values() if _place(b.path) == here
             )
             if bases:
-                found |= references(manifest, bases)
-    return found
+                result |= references(manifest, bases)
+    return result
 
 
 def _place(uri: str) -> str:
@@ -193,12 +197,12 @@ def _detached(store: Store) -> Iterator[Manifest]:
 
 
 def _manifest_files(
-    entries: Iterable[Entry], manifests: dict[int, Manifest], gone: set[int]
+    entries: Iterable[Entry], manifests: dict[int, Manifest], dropped: set[int]
 ) -> Iterator[CleanupCandidateFile]:
     for entry in entries:
         folder, _, name = entry.path.rpartition("/")
         parsed = paths.parse_manifest_name(name) if folder == paths.VERSIONS else None
-        if parsed is not None and parsed.naming and parsed.version in gone:
+        if parsed is not None and parsed.naming and parsed.version in dropped:
             yield CleanupCandidateFile(entry.path, _MANIFEST, False, entry.size)
 
 

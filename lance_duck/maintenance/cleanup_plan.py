@@ -120,8 +120,8 @@ def old_versions(
     candidates = ordered[: -max(policy.retain_versions or 1, 1)]
     candidates = [v for v in candidates if v != current and (before is None or timestamps[v] < before)]
     if policy.versions is not None:
-        wanted = set(policy.versions)
-        candidates = [v for v in candidates if v in wanted]
+        numbers = set(policy.versions)
+        candidates = [v for v in candidates if v in numbers]
     tagged = {name: v for v in candidates for name in kept.get(v, ())}
     if tagged and policy.error_if_tagged_old_versions:
         raise ReferencedError(
@@ -133,26 +133,26 @@ def old_versions(
 
 
 def removable(
-    entries: Iterable[Entry], kept: set[str], dropped: set[str], delete_unverified: bool, now: datetime
+    entries: Iterable[Entry], in_use: set[str], dropped: set[str], delete_unverified: bool, now: datetime
 ) -> list[CleanupCandidateFile]:
     """Return the files that go, manifests apart.
 
     Args:
         entries: Files below the root.
-        kept: What the versions that stay refer to: see `references`.
+        in_use: What the versions that stay refer to: see `references`.
         dropped: What the versions that go refer to.
         delete_unverified: Files that no version refers to go at any age.
         now: The present.
     """
-    found = []
+    result = []
     for entry in entries:
         kind = _kind(entry.path)
-        if kind is None or _referred(entry.path, kept):
+        if kind is None or _referred(entry.path, in_use):
             continue
         unverified = not _referred(entry.path, dropped)
         if not unverified or delete_unverified or now - entry.modified > UNVERIFIED_AGE:
-            found.append(CleanupCandidateFile(entry.path, kind, unverified, entry.size))
-    return found
+            result.append(CleanupCandidateFile(entry.path, kind, unverified, entry.size))
+    return result
 
 
 def _kind(path: str) -> str | None:

@@ -302,8 +302,8 @@ class _Compaction:
         store = self.done.snapshot.store
         stays = {paths.data_stem(file.path) for fragment in self.stays for file in fragment.files}
         with suppress(Exception):  # what is left is what cleanup removes
-            written = store.beginning(paths.transaction_data(change))
-            if orphans := [path for path in written if paths.data_stem(path) not in stays]:
+            files = store.beginning(paths.transaction_data(change))
+            if orphans := [path for path in files if paths.data_stem(path) not in stays]:
                 store.delete(orphans)
         if self.follow is not None:
             sweep_parts(self.done.snapshot, change, self.segments)

@@ -154,7 +154,7 @@ def amend_reuse(
     groups = [reuse_group(read, g.old_fragments, g.new_fragments) for g in followed.deferred]
     new = {metadata.uuid.bytes for metadata in followed.written}
 
-    def amend(base: Snapshot, draft: ManifestDraft, written: Callable[[str], None]) -> None:
+    def amend(base: Snapshot, draft: ManifestDraft, report_file: Callable[[str], None]) -> None:
         try:
             reuse = reuse_of(base)
         except LanceDuckError:
@@ -166,7 +166,7 @@ def amend_reuse(
                 if segment.uuid.uuid in new:
                     segment.dataset_version = draft.manifest.version
         present = np.array([f.id for f in draft.manifest.fragments], np.uint32)
-        entry = reuse_after(base, draft.segments, present, groups, written)
+        entry = reuse_after(base, draft.segments, present, groups, report_file)
         draft.segments[:] = [s for s in draft.segments if s.name != FRAGMENT_REUSE]
         if entry is not None:
             draft.segments.append(entry)

@@ -128,25 +128,25 @@ def compaction_options(given: Mapping[str, Any] | None, config: Mapping[str, str
     Raises:
         InvalidInputError: An unknown name, or a bad value.
     """
-    known = {field.name: field for field in fields(CompactionOptions)}
-    chosen = {name: value for name, value in (given or {}).items() if value is not None}
-    for name in [name for name in chosen if name not in known]:
+    declared = {field.name: field for field in fields(CompactionOptions)}
+    values = {name: value for name, value in (given or {}).items() if value is not None}
+    for name in [name for name in values if name not in declared]:
         if name not in _OTHERS:
-            refuse_unknown([name], known, "compaction", "option")
-        del chosen[name]
-    if "excluded_fragment_ids" in chosen:
-        given_ids = chosen["excluded_fragment_ids"]
+            refuse_unknown([name], declared, "compaction", "option")
+        del values[name]
+    if "excluded_fragment_ids" in values:
+        given_ids = values["excluded_fragment_ids"]
         if isinstance(given_ids, str | bytes) or not isinstance(given_ids, Iterable):
             expected = "a list of fragment ids"
             raise WrongTypeError("excluded_fragment_ids", where="compaction", expected=expected, found=repr(given_ids))
-        chosen["excluded_fragment_ids"] = tuple(given_ids)
+        values["excluded_fragment_ids"] = tuple(given_ids)
     configured = {
         key.removeprefix(CONFIG_PREFIX): text
         for key, text in (config or {}).items()
         if key.startswith(CONFIG_PREFIX) and key.removeprefix(CONFIG_PREFIX) in _FROM_CONFIG
     }
-    settings = {name: _parsed(name, text) for name, text in configured.items() if name not in chosen}
-    return replace(CompactionOptions(), **(settings | chosen))
+    settings = {name: _parsed(name, text) for name, text in configured.items() if name not in values}
+    return replace(CompactionOptions(), **(settings | values))
 
 
 _OTHERS: Final = frozenset(

@@ -64,11 +64,11 @@ def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterat
     excluded = set(options.excluded_fragment_ids)
     run: list[Candidate] = []
     for candidate in candidates:
-        wanted = candidate.id not in excluded and (candidate.is_small(options) or candidate.is_worn(options))
-        if run and not (wanted and candidate.indices == run[0].indices and candidate.id > run[-1].id):
+        is_candidate = candidate.id not in excluded and (candidate.is_small(options) or candidate.is_worn(options))
+        if run and not (is_candidate and candidate.indices == run[0].indices and candidate.id > run[-1].id):
             yield run
             run = []
-        if wanted:
+        if is_candidate:
             run.append(candidate)
     if run:
         yield run

@@ -20,12 +20,12 @@ def references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({
         manifest: Of the table, or of a branch or clone that borrows from it.
         base_ids: Base paths of the manifest that mean the root in question; None is the manifest's own.
     """
-    found = set(_of_indices(manifest, base_ids))
+    result = set(_of_indices(manifest, base_ids))
     for fragment in manifest.fragments:
-        found.update(_of_fragment(fragment, base_ids))
+        result.update(_of_fragment(fragment, base_ids))
     if None in base_ids and manifest.transaction_name is not None:
-        found.add(paths.transaction_file(manifest.transaction_name))
-    return found
+        result.add(paths.transaction_file(manifest.transaction_name))
+    return result
 
 
 def _of_fragment(fragment: Fragment, base_ids: frozenset[int | None]) -> Iterator[str]:
@@ -37,9 +37,9 @@ def _of_fragment(fragment: Fragment, base_ids: frozenset[int | None]) -> Iterato
     if deletion is not None and deletion.base_id in base_ids:
         yield deletion.path(fragment.id)
     if None in base_ids:
-        for kept in (fragment.row_ids, fragment.created_at, fragment.last_updated_at):
-            if isinstance(kept, ExternalFile):
-                yield kept.path
+        for sequence in (fragment.row_ids, fragment.created_at, fragment.last_updated_at):
+            if isinstance(sequence, ExternalFile):
+                yield sequence.path
 
 
 def _of_indices(manifest: Manifest, base_ids: frozenset[int | None]) -> Iterator[str]:

@@ -47,8 +47,8 @@ def find_problems(snapshot: Snapshot) -> list[Problem]:
     checks: list[Callable[[], Iterable[Problem]]] = [partial(_fragment, snapshot, f) for f in snapshot.fragments]
     checks += [partial(index_problems, snapshot, i) for i in snapshot.indices]
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        for found in pool.map(lambda check: list(check()), checks):
-            problems += found
+        for part in pool.map(lambda check: list(check()), checks):
+            problems += part
     return problems + list(_duplicate_ids(snapshot))
 
 
@@ -88,9 +88,9 @@ def _fragment(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
     where = f"fragment {fragment.id}"
     opened = True
     for file in fragment.files:
-        found = list(_data_file(snapshot, fragment, file))
-        opened &= not found
-        yield from found
+        problems = list(_data_file(snapshot, fragment, file))
+        opened &= not problems
+        yield from problems
     yield from _fields(snapshot, fragment)
     deletions = list(problems_of(f"{where}: deletion file", lambda: snapshot.deletion_vector(fragment)))
     yield from deletions
@@ -116,19 +116,19 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
 
 
 def _fields(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
-    held: set[int] = set()
+    field_ids: set[int] = set()
     for file in fragment.files:
         for field_id in file.fields:
-            if field_id != TOMBSTONE and field_id in held:
+            if field_id != TOMBSTONE and field_id in field_ids:
                 yield Problem(f"fragment {fragment.id}", f"field {field_id} is in two data files")
-            held.add(field_id)
+            field_ids.add(field_id)
     for field in snapshot.schema.fields:
-        if not field.nullable and not _is_held(field, held):
+        if not field.nullable and not _is_held(field, field_ids):
             yield Problem(f"fragment {fragment.id}", f"column {field.name!r} is not nullable and has no data")
 
 
-def _is_held(field: Field, held: set[int]) -> bool:
-    return any(f.id in held for f in field.walk())
+def _is_held(field: Field, field_ids: set[int]) -> bool:
+    return any(f.id in field_ids for f in field.walk())
 
 
 def _columns(snapshot: Snapshot, fragment: Fragment) -> None:

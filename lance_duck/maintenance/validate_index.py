@@ -43,9 +43,9 @@ def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Prob
     of the table.
     """
     where = f"index {metadata.name!r} ({metadata.uuid})"
-    known = {field.id for field in snapshot.schema.walk()}
+    field_ids = {field.id for field in snapshot.schema.walk()}
     for field_id in metadata.fields:
-        if field_id not in known:
+        if field_id not in field_ids:
             yield Problem(where, f"is over field {field_id}, which does not exist")
     bitmap = metadata.fragment_bitmap
     if bitmap is not None:
@@ -60,9 +60,9 @@ def _files(snapshot: Snapshot, metadata: IndexMetadata, where: str) -> Iterator[
     for name, size in metadata.files:
 
         def check(name: str = name, size: int = size) -> None:
-            found = segment_files(snapshot, metadata).size(name)
-            if size and found != size:
-                raise CorruptError("size", expected=size, found=found)
+            actual_size = segment_files(snapshot, metadata).size(name)
+            if size and actual_size != size:
+                raise CorruptError("size", expected=size, found=actual_size)
 
         yield from problems_of(f"{where}: {name}", check)
 
@@ -86,11 +86,11 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
         except LanceDuckError:
             continue  # a problem of the fragment, and named as such
         if claims is None:
-            asked = [(c, query_of(c, segment.type)) for c in _conditions(column)]
-            asked += [(Not(IsNull(_VALUE)), query_of(IsNull(_VALUE), segment.type, true=False))]
+            questions = [(c, query_of(c, segment.type)) for c in _conditions(column)]
+            questions += [(Not(IsNull(_VALUE)), query_of(IsNull(_VALUE), segment.type, true=False))]
             claims = [
                 _Claim(condition, answer(snapshot, segment, index, query))
-                for condition, query in asked
+                for condition, query in questions
                 if query is not None and segment.kind.answers(query, segment.type)
             ]
         for claim in claims:
@@ -152,9 +152,9 @@ def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.
     """Return the values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=[segment.path], fragments=[fragment_id], with_row_address=True, use_threads=False)
-    found = table.reader(table.plan(options), options).read_all()
-    column = found.column(0).combine_chunks()
+    rows = table.reader(table.plan(options), options).read_all()
+    column = rows.column(0).combine_chunks()
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
-    addresses = found.column(1).to_numpy()
+    addresses = rows.column(1).to_numpy()
     return column, (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)

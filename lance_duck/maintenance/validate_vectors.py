@@ -49,9 +49,9 @@ class VectorRows:
             CorruptError: It does not have a row that can be a neighbour, has one that cannot be, or another vector.
         """
         vectors = vectors_of(column, metric=self._index.metric)
-        wanted = np.uint64(fragment_id << 32) + offsets.astype(np.uint64)
+        addresses = np.uint64(fragment_id << 32) + offsets.astype(np.uint64)
         mine = self._addresses >> np.uint64(32) == fragment_id
-        missing = np.setdiff1d(wanted[vectors.usable], self._addresses[mine])
+        missing = np.setdiff1d(addresses[vectors.usable], self._addresses[mine])
         if len(missing):
             raise CorruptError(
                 f"row {int(missing[0]) & 0xFFFFFFFF} of fragment {fragment_id} is not in it",
@@ -62,17 +62,17 @@ class VectorRows:
             return
         for place in np.unique(np.linspace(0, len(usable) - 1, _SAMPLES).astype(np.int64)).tolist():
             row = usable[place]
-            self._check_vector(int(wanted[row]), vectors.values[row : row + 1])
+            self._check_vector(int(addresses[row]), vectors.values[row : row + 1])
 
     def _check_vector(self, address: int, vector: NDArray[np.float32]) -> None:
         allowed = np.zeros(self._index.num_rows, np.bool_)
         allowed[self._positions[np.searchsorted(self._addresses, np.uint64(address))]] = True
-        found = float(self._index.search(np.ascontiguousarray(vector), 1, allowed, Probe(1)).distances[0, 0])
-        wanted = float(distances(self._index.metric, vector, vector)[0, 0])
+        nearest = float(self._index.search(np.ascontiguousarray(vector), 1, allowed, Probe(1)).distances[0, 0])
+        expected = float(distances(self._index.metric, vector, vector)[0, 0])
         size = float((vector.astype(np.float64) ** 2).sum()) if self._index.metric in ("l2", "dot") else 1.0
-        if not abs(found - wanted) <= _ROUNDING * (1 + size):
+        if not abs(nearest - expected) <= _ROUNDING * (1 + size):
             raise CorruptError(
                 f"vector of row {address & 0xFFFFFFFF} of fragment {address >> 32} is another one in it",
-                expected=f"distance {wanted}",
-                found=found,
+                expected=f"distance {expected}",
+                found=nearest,
             )

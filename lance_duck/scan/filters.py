@@ -195,7 +195,7 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
 
 
 def _key(parameters: Parameters) -> _Key | None:
-    """Return parameters as a key: whether they have names, and each; None where one may change.
+    """Return the parameters as a key: whether they have names, and each; None where one may change.
 
     What is equal is not always the same (-0.0, the time zone of an instant), so values are spelled out, too.
     """

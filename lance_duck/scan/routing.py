@@ -59,7 +59,7 @@ def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = Non
 
 
 def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | None:
-    """Return count the rows that a plan's filter keeps, before limit and offset, by an index alone.
+    """Count the rows that pass a plan's filter, before limit and offset, by an index alone.
 
     None: no index of the table can, or the plan is for some of its rows.
     """
@@ -73,7 +73,7 @@ def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | N
 
 
 def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
-    """Return rows that a scan of the table looks at, at most, with the help of indexes; None where they do not help."""
+    """Return the most rows that a scan of the table reads with the help of indexes; None where they do not help."""
     if index_routes.are_open:
         return None
     rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()))

@@ -68,7 +68,7 @@ class TableScan:
         return Taker(self.snapshot, self._columns)
 
     def projection(self, columns: ColumnsLike | None) -> Projection:
-        """Return columns of a take: see `nested_projection`; those of the last names are remembered."""
+        """Return the columns of a take: see `nested_projection`; those of the last names are remembered."""
         names = None if columns is None else tuple(columns) if isinstance(columns, list | tuple) else ()
         last = self._last_projection
         if names == () or last is None or last[0] != names:
@@ -125,7 +125,7 @@ class TableScan:
         return self._sorted(plan, options, workers).to_reader(plan.batch_rows)
 
     def count(self, plan: ScanPlan) -> int:
-        """Return number of rows that a plan gives."""
+        """Return the number of rows that a plan gives."""
         rows = None if plan.filter is None else counted(self.snapshot, plan, self.routes(plan.filter))
         return count_rows(self.snapshot, self.routed(plan), self._columns) if rows is None else plan.cut_count(rows)
 
@@ -174,7 +174,7 @@ class TableScan:
         return pa.RecordBatchReader.from_batches(plan.projection.schema, batches())
 
     def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
-        """Return string columns whose texts repeat, in that form."""
+        """Return the string columns whose texts repeat, as dictionaries."""
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
         forms = {}
         for read in reads(self.snapshot.schema, strings):

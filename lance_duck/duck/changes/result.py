@@ -44,7 +44,7 @@ def nothing(name: str = "Success", type_: str = "BOOLEAN") -> ChangeResult:
 
 
 def returned(rows: pa.Table, types: Sequence[str], count: int) -> ChangeResult:
-    """Return rows that RETURNING asks for.
+    """Return the rows that RETURNING asks for.
 
     Args:
         rows: The rows.
@@ -61,6 +61,6 @@ def returned(rows: pa.Table, types: Sequence[str], count: int) -> ChangeResult:
 
 
 def listed(names: Sequence[str], rows: Sequence[Sequence[str]]) -> ChangeResult:
-    """Return rows of texts."""
+    """Return the rows of texts."""
     values = ", ".join("(" + ", ".join(literal(value) for value in row) + ")" for row in rows)
     return ChangeResult(f"SELECT * FROM (VALUES {values}) AS r({', '.join(map(quoted, names))})")  # noqa: S608

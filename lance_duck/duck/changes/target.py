@@ -97,7 +97,7 @@ class TargetTable:
         raise unknown_column(name, [column.name for column in self.columns], f"table {self.name}")
 
     def named(self, names: Sequence[str]) -> list[TargetColumn]:
-        """Return columns by their names, each of which may come once.
+        """Return the columns by their names, each of which may come once.
 
         Raises:
             InvalidInputError: One is not there, or comes twice.
@@ -109,7 +109,7 @@ class TargetTable:
         return columns
 
     def stored(self, values: pa.Table) -> pa.Table:
-        """Return values of columns as the table takes them: durations come from DuckDB as microseconds."""
+        """Return the values of columns as the table takes them: durations come from DuckDB as microseconds."""
         for column in self.columns:
             place = values.schema.get_field_index(column.name)
             if place >= 0 and pa.types.is_duration(column.arrow):

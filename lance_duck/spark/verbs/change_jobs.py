@@ -75,7 +75,7 @@ def delete(
     """
     check_patience(conflict_retries, retry_timeout)
     place = TableRef.of(uri, storage_options)
-    said = properties_of(commit_message, transaction_properties)
+    properties = properties_of(commit_message, transaction_properties)
 
     def attempt(snapshot: Snapshot) -> tuple[Snapshot, int]:
         if not _is_whole(where):
@@ -90,7 +90,7 @@ def delete(
                 note=lambda part: _note(draft, part),
                 words=f"rows of {shown(place.uri)} are deleted",
             )
-            return commit_delete(snapshot, where, Deleted.joined(parts), draft, said)
+            return commit_delete(snapshot, where, Deleted.joined(parts), draft, properties)
 
     _, count = run_again(place.dataset().handle.base, attempt, conflict_retries, retry_timeout.total_seconds())
     refresh_views(spark, place)
@@ -140,7 +140,7 @@ def update(
     """
     check_patience(conflict_retries, retry_timeout)
     place = TableRef.of(uri, storage_options)
-    said = properties_of(commit_message, transaction_properties)
+    properties = properties_of(commit_message, transaction_properties)
     options = WriteOptions(data_storage_version=data_storage_version)
 
     def attempt(snapshot: Snapshot) -> tuple[Snapshot, int]:
@@ -151,18 +151,18 @@ def update(
             _FragmentShare(place, snapshot.version, ids)
             for ids in _shares(snapshot, parallelism, where, *updates.values())
         ]
-        given = dict(updates)
+        expressions = dict(updates)
         with UncommittedFiles(snapshot, transaction=uuid4()) as draft:
             named = replace(options, transaction=draft.transaction)
             parts = run_jobs(
                 spark,
-                lambda job: _update(job, given, where, named),
+                lambda job: _update(job, expressions, where, named),
                 jobs,
                 progress=progress,
                 note=lambda part: _note(draft, part.deleted, part.fragments),
                 words=f"rows of {shown(place.uri)} are updated",
             )
-            return commit_update(snapshot, updates, Updated.joined(parts), draft, said)
+            return commit_update(snapshot, updates, Updated.joined(parts), draft, properties)
 
     _, count = run_again(place.dataset().handle.base, attempt, conflict_retries, retry_timeout.total_seconds())
     refresh_views(spark, place)

@@ -89,7 +89,7 @@ def add_columns(
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
-    said = properties_of(commit_message, transaction_properties)
+    properties = properties_of(commit_message, transaction_properties)
     start = place.dataset().handle.base
     base = start if version is None else place.dataset(version).handle.snapshot
     vectors = {name: str(size) for name, size in (vector_columns or {}).items()}
@@ -101,7 +101,7 @@ def add_columns(
     def attempt(snapshot: Snapshot) -> ColumnFigures:
         if job.is_by_address(snapshot):
             check_same_rows(base, snapshot)
-        return _attempt(spark, job, df, snapshot, parallelism, said)
+        return _attempt(spark, job, df, snapshot, parallelism, properties)
 
     try:
         figures = run_again(start, attempt)
@@ -118,7 +118,7 @@ def _attempt(
     df: DataFrame,
     snapshot: Snapshot,
     parallelism: int | None,
-    said: Mapping[str, str] | None,
+    properties: Mapping[str, str] | None,
 ) -> ColumnFigures:
     added = plan_columns(snapshot, job.new)
     rows, version, new = job.placed(spark, df, snapshot), snapshot.version, added.new
@@ -134,7 +134,7 @@ def _attempt(
             words=f"columns are added to {shown(job.place.uri)}",
         )
         files = {fragment_id: file for part in parts for fragment_id, file in part.files.items()}
-        commit_columns(snapshot, added, files, draft, said)
+        commit_columns(snapshot, added, files, draft, properties)
     return {"num_rows": sum(part.rows for part in parts), "num_fragments": len(files)}
 
 

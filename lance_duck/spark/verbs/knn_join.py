@@ -123,9 +123,9 @@ def knn_join(
     few = _few(queries_df, query_column) if len(groups) > 1 else None
     if few is None:
         return map_batches(queries_df, join.answers, result)
-    asked = _Asked.of(few.column(query_column).combine_chunks())
-    if len(asked.rows):
-        asked.queries(search.scan(table))  # refuses what is no query at once
+    query_vectors = _Asked.of(few.column(query_column).combine_chunks())
+    if len(query_vectors.rows):
+        query_vectors.queries(search.scan(table))  # refuses what is no query at once
     return join.by_groups(spark, few, groups, result)
 
 
@@ -172,11 +172,11 @@ class _Search:
     def groups(self, snapshot: Snapshot, parallelism: int | None) -> list[tuple[int, ...]]:
         """Return the fragments that are searched by one task each; those of a segment are in one."""
         dim, dtype = _form(snapshot, self.nearest["column"])
-        asked = Nearest.of(self.nearest, snapshot.schema)
-        way = route(snapshot, asked, frozenset(snapshot.fragments.ids()))
+        nearest = Nearest.of(self.nearest, snapshot.schema)
+        way = route(snapshot, nearest, frozenset(snapshot.fragments.ids()))
         fewest = _GROUP_BYTES // (dim * dtype.itemsize)
-        found = shares(snapshot, parallelism, way.open, fewest)
-        return [tuple(sorted(mine)) for _, mine in way.segments] + found
+        splits = shares(snapshot, parallelism, way.open, fewest)
+        return [tuple(sorted(mine)) for _, mine in way.segments] + splits
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,9 @@ class _Join:
 
     def schema(self, table: LanceDataset, queries: DataFrame) -> StructType:
         """Return what Spark is promised."""
-        found = self.declared(table.handle.snapshot)
-        taken = {name.lower() for name in self.names}
-        both = [field.name for field in found if field.name.lower() in taken]
+        declared = self.declared(table.handle.snapshot)
+        query_names = {name.lower() for name in self.names}
+        both = [field.name for field in declared if field.name.lower() in query_names]
         if both:
             raise InvalidInputError(
                 "columns that the queries and the table both have",
@@ -205,12 +205,12 @@ class _Join:
                 found=", ".join(both),
                 remedy="leave them out, or rename them: columns={new name: name}, or withColumnRenamed of the queries",
             )
-        return StructType([*queries.schema.fields, *found.fields])
+        return StructType([*queries.schema.fields, *declared.fields])
 
     def declared(self, snapshot: Snapshot) -> StructType:
         """Return the part of the table."""
-        found = self.search.layout(snapshot).schema
-        return spark_schema(pa.schema([field for field in found if field.name != QUERY]))
+        layout_schema = self.search.layout(snapshot).schema
+        return spark_schema(pa.schema([field for field in layout_schema if field.name != QUERY]))
 
     def answers(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield queries to pairs: what a task does with a partition of them."""
@@ -218,11 +218,11 @@ class _Join:
         scan = self.search.scan(table)
         declaration = Declaration(self.declared(table.handle.snapshot), scan.schema(is_batch=True))
         for batch in batches:
-            asked = _Asked.of(batch.column(self.query))
-            if not len(asked.rows):
+            query_vectors = _Asked.of(batch.column(self.query))
+            if not len(query_vectors.rows):
                 continue
-            for found in scan.batches(asked.queries(scan)):
-                yield self._paired(batch, asked.rows[found.column(QUERY).to_numpy()], declaration.apply(found))
+            for rows in scan.batches(query_vectors.queries(scan)):
+                yield self._paired(batch, query_vectors.rows[rows.column(QUERY).to_numpy()], declaration.apply(rows))
 
     def by_groups(
         self, spark: SparkSession, queries: pa.Table, groups: Sequence[tuple[int, ...]], result: StructType
@@ -254,16 +254,16 @@ class _Join:
         for start in range(0, hits.num_rows, _ROWS_AT_ONCE):
             piece = hits.slice(start, _ROWS_AT_ONCE)
             rows, addresses = piece.column("query").to_numpy(), piece.column("address").to_numpy().view(np.uint64)
-            found = Found(rows, piece.column("distance").to_numpy(), addresses)
-            batch = columns.batch(table.handle.table.taker, found)
+            neighbours = Found(rows, piece.column("distance").to_numpy(), addresses)
+            batch = columns.batch(table.handle.table.taker, neighbours)
             yield self._paired(queries, rows, declaration.apply(batch))
 
     def _paired(
-        self, queries: pa.RecordBatch | pa.Table, rows: NDArray[np.int64], found: pa.RecordBatch
+        self, queries: pa.RecordBatch | pa.Table, rows: NDArray[np.int64], neighbours: pa.RecordBatch
     ) -> pa.RecordBatch:
-        taken = queries.take(pa.array(rows))
-        arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in taken.columns]
-        return pa.RecordBatch.from_arrays([*arrays, *found.columns], [*self.names, *found.schema.names])
+        query_rows = queries.take(pa.array(rows))
+        arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in query_rows.columns]
+        return pa.RecordBatch.from_arrays([*arrays, *neighbours.columns], [*self.names, *neighbours.schema.names])
 
 
 def search_group(search: _Search, queries: pa.Array, fragments: Sequence[int]) -> Iterator[pa.RecordBatch]:
@@ -271,13 +271,13 @@ def search_group(search: _Search, queries: pa.Array, fragments: Sequence[int]) -
     table = search.opened()
     bare = replace(search, options={**search.options, "columns": [ROW_ADDRESS], "with_row_address": False})
     scan = replace(bare, options={**bare.options, "with_row_id": False}).scan(table, fragments=list(fragments))
-    asked = _Asked.of(queries)
-    if not len(asked.rows):
+    query_vectors = _Asked.of(queries)
+    if not len(query_vectors.rows):
         return
-    for found in scan.batches(asked.queries(scan)):
-        rows = pa.array(asked.rows[found.column(QUERY).to_numpy()])
-        addresses = pa.array(found.column(ROW_ADDRESS).to_numpy().view(np.int64))
-        yield pa.record_batch([rows, found.column(DISTANCE), addresses], names=["query", "distance", "address"])
+    for neighbours in scan.batches(query_vectors.queries(scan)):
+        rows = pa.array(query_vectors.rows[neighbours.column(QUERY).to_numpy()])
+        addresses = pa.array(neighbours.column(ROW_ADDRESS).to_numpy().view(np.int64))
+        yield pa.record_batch([rows, neighbours.column(DISTANCE), addresses], names=["query", "distance", "address"])
 
 
 @dataclass(frozen=True)
@@ -306,8 +306,8 @@ class _Asked:
 
 
 def _form(snapshot: Snapshot, column: str) -> tuple[int, np.dtype[Any]]:
-    found = vector_column(snapshot.schema, column)
-    return found.dim, found.dtype
+    vectors = vector_column(snapshot.schema, column)
+    return vectors.dim, vectors.dtype
 
 
 def _check_queries(queries: DataFrame, name: str) -> None:
@@ -322,5 +322,5 @@ def _check_queries(queries: DataFrame, name: str) -> None:
 
 def _few(queries: DataFrame, name: str) -> pa.Table | None:
     """Return the queries, where every task may have them; else None."""
-    found = queries.limit(FEW + 1).toArrow()
-    return None if found.num_rows > FEW or found.nbytes > _BYTES else found
+    frame_rows = queries.limit(FEW + 1).toArrow()
+    return None if frame_rows.num_rows > FEW or frame_rows.nbytes > _BYTES else frame_rows

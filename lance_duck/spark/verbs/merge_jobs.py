@@ -328,11 +328,11 @@ def _deleter(
             assert fragment.deletion_file is not None
             draft.note(fragment.deletion_file.path(fragment.id))
 
-    def delete(gone: Offsets) -> Deleted:
-        if len(gone) <= _BESIDE:
-            return delete_offsets(snapshot, gone, draft)
-        ids = sorted(gone)
-        jobs = [gone.only(ids[start : start + _BESIDE]) for start in range(0, len(ids), _BESIDE)]
+    def delete(rows: Offsets) -> Deleted:
+        if len(rows) <= _BESIDE:
+            return delete_offsets(snapshot, rows, draft)
+        ids = sorted(rows)
+        jobs = [rows.only(ids[start : start + _BESIDE]) for start in range(0, len(ids), _BESIDE)]
         version = snapshot.version
         words = f"rows of {shown(place.uri)} are deleted"
         return Deleted.joined(run_jobs(spark, lambda job: _delete(place, version, job), jobs, note=note, words=words))
@@ -340,10 +340,10 @@ def _deleter(
     return delete
 
 
-def _delete(place: TableRef, version: int, gone: Offsets) -> Deleted:
+def _delete(place: TableRef, version: int, rows: Offsets) -> Deleted:
     snapshot = place.pinned(version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
-        deleted = delete_offsets(snapshot, gone, draft)
+        deleted = delete_offsets(snapshot, rows, draft)
         snapshot.store.sync()
     return deleted.packed
 

@@ -67,8 +67,8 @@ def create_index(
                 made.forget(segments)  # a reader that does not keep each to its fragments would find the old values
                 segments, missing = [], sorted(fragments)
             if missing or not segments:
-                written = build(now, path, name, missing, wish, workers, change)
-                segments += [made.keep(now, key, segment) for segment in written]
+                new_segments = build(now, path, name, missing, wish, workers, change)
+                segments += [made.keep(now, key, segment) for segment in new_segments]
         return made.commit(now, segments, replaced, properties), segments
 
     with MadeSegments(snapshot, change) as made:

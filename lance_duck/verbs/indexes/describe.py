@@ -166,12 +166,12 @@ def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
     Raises:
         IndexNotFoundError: There is no such index.
     """
-    found = _by_name(snapshot)
-    if name not in found:
-        remedy = did_you_mean(name, found)
-        expected = known_names(sorted(found))
+    by_name = _by_name(snapshot)
+    if name not in by_name:
+        remedy = did_you_mean(name, by_name)
+        expected = known_names(sorted(by_name))
         raise IndexNotFoundError(f"no index {name!r}", where=snapshot.uri, expected=expected, remedy=remedy)
-    return found[name]
+    return by_name[name]
 
 
 def listed_fragments(snapshot: Snapshot, segment: IndexMetadata) -> set[int]:
@@ -211,10 +211,10 @@ def fragment_ids(segment: IndexMetadata) -> set[int]:
 
 
 def _by_name(snapshot: Snapshot) -> dict[str, list[IndexMetadata]]:
-    found: dict[str, list[IndexMetadata]] = {}
+    result: dict[str, list[IndexMetadata]] = {}
     for segment in snapshot.indices:
-        found.setdefault(segment.name, []).append(segment)
-    return found
+        result.setdefault(segment.name, []).append(segment)
+    return result
 
 
 def _row_counts(snapshot: Snapshot) -> Mapping[int, int]:
@@ -222,10 +222,10 @@ def _row_counts(snapshot: Snapshot) -> Mapping[int, int]:
 
 
 def _described(
-    snapshot: Snapshot, name: str, found: Sequence[IndexMetadata], rows: Mapping[int, int]
+    snapshot: Snapshot, name: str, metadata: Sequence[IndexMetadata], rows: Mapping[int, int]
 ) -> IndexDescription:
-    first = found[0]
-    segments = [_described_segment(snapshot, s) for s in found]
+    first = metadata[0]
+    segments = [_described_segment(snapshot, s) for s in metadata]
     covered = set().union(*(s.fragment_ids for s in segments)) & rows.keys()
     sizes = [s.size_bytes for s in segments]
     return IndexDescription(
@@ -257,19 +257,19 @@ def _described_segment(snapshot: Snapshot, segment: IndexMetadata) -> IndexSegme
 def _kind_name(snapshot: Snapshot, segment: IndexMetadata) -> str:
     if segment.details_type is None:
         return _UNKNOWN
-    known = name_of(segment.details_type, segment.details) or _kind_in_files(snapshot, segment)
-    if known is not None:
-        return known
+    kind = name_of(segment.details_type, segment.details) or _kind_in_files(snapshot, segment)
+    if kind is not None:
+        return kind
     return segment.details_type.rpartition("/")[2].rpartition(".")[2].removesuffix(_DETAILS) or _UNKNOWN
 
 
 def _kind_in_files(snapshot: Snapshot, segment: IndexMetadata) -> str | None:
     """Return the kind of a vector index whose details do not say it."""
     usable = (s for index in catalog(snapshot).named(segment.name) for s in index.segments if s.uuid == segment.uuid)
-    found = next(usable, None)
-    if found is None:
+    kind = next(usable, None)
+    if kind is None:
         return None
-    return str(_figures_of(snapshot, found).get("index_type", found.kind.name))
+    return str(_figures_of(snapshot, kind).get("index_type", kind.kind.name))
 
 
 def _figures(snapshot: Snapshot, name: str, segments: Iterable[IndexMetadata]) -> list[dict[str, Any]]:

@@ -146,13 +146,13 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
         _leave_alone(name, reasons[0] if reasons else "its segments do not belong together")
         return None
     tail = sorted(set(snapshot.fragments.ids()).difference(index.fragments.tolist()))
-    built = replace(index, segments=tuple(s for s in index.segments if s.metadata.files or len(s.fragments)))
-    if not built.segments:  # only what is to be made is known so far
+    usable = replace(index, segments=tuple(s for s in index.segments if s.metadata.files or len(s.fragments)))
+    if not usable.segments:  # only what is to be made is known so far
         return _retrained(snapshot, name, all_) if tail else None
-    merged = _to_merge(snapshot, built, tail, options.merge)
+    merged = _to_merge(snapshot, usable, tail, options.merge)
     if not tail and len(merged) < 2:
         return None
-    model = built.segments[-1] if index.kind is VECTOR and not merged else None
+    model = usable.segments[-1] if index.kind is VECTOR and not merged else None
     for segment in merged if model is None else (model,):
         try:
             open_index(snapshot, segment)
@@ -161,7 +161,7 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
             return None
     removed = tuple(s.metadata for s in merged)
     opened = [open_index(snapshot, s) for s in merged] if index.kind is VECTOR else []
-    if opened and len(opened) == len(built.segments) and is_outgrown(opened, removed[0].details):
+    if opened and len(opened) == len(usable.segments) and is_outgrown(opened, removed[0].details):
         return _retrained(snapshot, name, all_)
     if opened and not _made_alike(opened):
         model = merged[-1]
@@ -271,21 +271,21 @@ def _written(
     made: MadeSegments,
 ) -> Iterator[list[IndexMetadata]]:
     """Yield the segments of each job, those of an earlier attempt while they hold; none for an index left as it is."""
-    held = {
+    staged = {
         order: made.holding(now, _key(job, order)) for job, each in zip(jobs, orders, strict=True) for order, _ in each
     }
-    missing = [pair for each in orders for pair in each if not held[pair[0]]]
+    missing = [pair for each in orders for pair in each if not staged[pair[0]]]
     outcomes = iter(workers.write(now, missing) if missing else ())
     for job, each in zip(jobs, orders, strict=True):
         segments: list[IndexMetadata] = []
         reasons: list[str] = []
         for order, _ in each:
-            outcome = held[order][0] if held[order] else next(outcomes)
+            outcome = staged[order][0] if staged[order] else next(outcomes)
             if isinstance(outcome, SkippedIndex):
                 reasons.append(outcome.reason)
                 continue
             segments.append(outcome)
-            if not held[order]:
+            if not staged[order]:
                 made.keep(now, _key(job, order), outcome)
         if reasons:
             _leave_alone(job.name, reasons[0])

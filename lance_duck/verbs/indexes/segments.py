@@ -113,8 +113,8 @@ def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMe
     return replaced
 
 
-def _metadata(given: Sequence[Index]) -> list[IndexMetadata]:
-    segments = [index_metadata(segment) for segment in given]
+def _metadata(indexes: Sequence[Index]) -> list[IndexMetadata]:
+    segments = [index_metadata(segment) for segment in indexes]
     if not segments:
         raise InvalidInputError("no index segments")
     uuids = [segment.uuid for segment in segments]
@@ -135,17 +135,17 @@ def _renamed(segment: IndexMetadata, name: str) -> IndexMetadata:
     return index_from_proto(proto, str(segment.uuid))
 
 
-def _usable(snapshot: Snapshot, given: IndexMetadata) -> Segment:
+def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
     """Return a segment as the version would have it, were it committed."""
-    kind = kind_of(given.details_type or "")
-    if kind is None or given.version not in kind.versions or len(given.fields) != 1:
+    kind = kind_of(index.details_type or "")
+    if kind is None or index.version not in kind.versions or len(index.fields) != 1:
         raise UnsupportedError(
-            f"index segment {given.uuid} cannot be merged", found=f"{given.details_type}, version {given.version}"
+            f"index segment {index.uuid} cannot be merged", found=f"{index.details_type}, version {index.version}"
         )
-    metadata = narrowed(given, version_of(given, snapshot), snapshot)
+    metadata = narrowed(index, version_of(index, snapshot), snapshot)
     path = field_path(snapshot.schema, metadata.fields[0])
     if path is None:
-        raise InvalidInputError(f"index segment {given.uuid} is over field {given.fields[0]}, which is not there")
+        raise InvalidInputError(f"index segment {index.uuid} is over field {index.fields[0]}, which is not there")
     check_indexable(snapshot, path, kind)
     field = snapshot.schema.by_id(metadata.fields[0])
     fragments = np.array(sorted(fragment_ids(metadata)), np.uint32)
@@ -154,14 +154,14 @@ def _usable(snapshot: Snapshot, given: IndexMetadata) -> Segment:
 
 
 def _check_disjoint(segments: Sequence[IndexMetadata]) -> None:
-    seen: set[int] = set()
+    fragments: set[int] = set()
     for segment in segments:
         ids = fragment_ids(segment)
-        if not seen.isdisjoint(ids):
+        if not fragments.isdisjoint(ids):
             raise InvalidInputError(
-                f"index segment {segment.uuid} covers fragments of another one", found=sorted(seen & ids)
+                f"index segment {segment.uuid} covers fragments of another one", found=sorted(fragments & ids)
             )
-        seen |= ids
+        fragments |= ids
 
 
 def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Sequence[IndexMetadata]) -> None:

@@ -70,14 +70,14 @@ class MadeSegments:
 
     def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:
         """Return the segments stored under a key that still cover what they did; the others are dropped."""
-        held = []
+        segments = []
         for made in [made for made in self._made.values() if made.key == key]:
             now = narrowed(made.segment, made.snapshot, snapshot)
             if len(fragment_ids(made.segment)) == len(fragment_ids(now)):
-                held.append(made.segment)
+                segments.append(made.segment)
             else:
                 self.forget([made.segment])
-        return held
+        return segments
 
     def forget(self, segments: Iterable[IndexMetadata]) -> None:
         """Remove segments that are not needed after all."""

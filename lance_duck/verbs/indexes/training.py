@@ -208,8 +208,8 @@ class _Training:
     def _of_all(self) -> Model:
         with Spill() as spill:
             vectors = VectorSpill(self.memory, spill)
-            for drawn in self.places.draw(self._orders(None)):
-                vectors.add(np.zeros(int(drawn.usable.sum()), np.uint64), drawn.values[drawn.usable])
+            for sample in self.places.draw(self._orders(None)):
+                vectors.add(np.zeros(int(sample.usable.sum()), np.uint64), sample.values[sample.usable])
             return train(self.wish, vectors, self.item)
 
     def _sampled(self, wish: VectorWish, total: int, rate: int) -> _Sampled | None:
@@ -218,9 +218,9 @@ class _Training:
         codebook = wish.sample_rate << wish.bits if wish.storage == "PQ" and wish.codebook is None else 0
         places = {SEED: _chosen(total, rate * centroids, SEED), SEED + 1: _chosen(total, rate * codebook, SEED + 1)}
         positions = np.union1d(places[SEED], places[SEED + 1])
-        drawn = self.places.draw(self._orders(positions)) if len(positions) else []
-        values = np.concatenate([d.values for d in drawn]) if drawn else np.empty((0, wish.dim), np.float32)
-        usable = np.concatenate([d.usable for d in drawn]) if drawn else np.empty(0, np.bool_)
+        sample = self.places.draw(self._orders(positions)) if len(positions) else []
+        values = np.concatenate([d.values for d in sample]) if sample else np.empty((0, wish.dim), np.float32)
+        usable = np.concatenate([d.usable for d in sample]) if sample else np.empty(0, np.bool_)
         samples = {}
         for seed, mine in places.items():
             rows = np.searchsorted(positions, mine)
@@ -238,8 +238,8 @@ class _Training:
         positions = _chosen(total, size, SEED)
         self.places.leave(self._orders(positions))
         begin = _chosen(len(positions), min(2 * count, size), SEED + 2)
-        drawn = self.places.draw(self._orders(positions[begin]))
-        usable = of_metric(np.concatenate([d.values[d.usable] for d in drawn]), self.wish.metric)
+        sample = self.places.draw(self._orders(positions[begin]))
+        usable = of_metric(np.concatenate([d.values[d.usable] for d in sample]), self.wish.metric)
         centroids = some_of(usable, min(count, len(usable)), SEED) if len(usable) else usable
         before: float | None = None
         for _ in range(min(self.wish.max_iters, TRAINING_ROUNDS) if len(centroids) else 0):

@@ -258,24 +258,24 @@ def vector_wish(
     return IndexWish(path, VECTOR, name, replace, train, settings, segment, progress, untrained=wish.details())
 
 
-def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of the kind, of all arguments."""
     names = {"metric", "index_file_version", "skip_transpose", *_NUMBERS, *_ARRAYS, *_IDLE, *_REFUSED}
-    refuse_unknown(sorted(given), sorted(names), "a vector index", "parameter")
+    refuse_unknown(sorted(parameters), sorted(names), "a vector index", "parameter")
     for name in _REFUSED:
-        if given.get(name) is not None:
+        if parameters.get(name) is not None:
             raise UnsupportedError(f"{name} of a vector index", remedy="leave it out")
-    if given.get("skip_transpose"):
+    if parameters.get("skip_transpose"):
         raise UnsupportedError("skip_transpose of a vector index", remedy="leave it out")
-    if given.get("index_file_version", _LAYOUT) != _LAYOUT:
-        raise UnsupportedError("index_file_version", expected=_LAYOUT, found=repr(given["index_file_version"]))
-    if given.get("pq_codebook") is not None and given.get("ivf_centroids") is None:
+    if parameters.get("index_file_version", _LAYOUT) != _LAYOUT:
+        raise UnsupportedError("index_file_version", expected=_LAYOUT, found=repr(parameters["index_file_version"]))
+    if parameters.get("pq_codebook") is not None and parameters.get("ivf_centroids") is None:
         raise InvalidInputError(
             "pq_codebook without ivf_centroids", remedy="give the centroids that it was trained with"
         )
-    settings: dict[str, Any] = {"metric": "l2" if given.get("metric") is None else given["metric"]}
-    settings |= {name: _whole(name, given[name]) for name in _NUMBERS if given.get(name) is not None}
-    return settings | {name: given[name] for name in _ARRAYS if given.get(name) is not None}
+    settings: dict[str, Any] = {"metric": "l2" if parameters.get("metric") is None else parameters["metric"]}
+    settings |= {name: _whole(name, parameters[name]) for name in _NUMBERS if parameters.get(name) is not None}
+    return settings | {name: parameters[name] for name in _ARRAYS if parameters.get(name) is not None}
 
 
 def _whole(name: str, number: Any) -> int:

@@ -89,10 +89,10 @@ def rewrite_columns(
 
 def with_columns(fragment: Fragment, file: DataFile) -> Fragment:
     """Return the fragment, where a file has taken its fields over from those before it."""
-    taken = set(file.fields)
+    field_ids = set(file.fields)
     files = []
     for old in fragment.files:
-        fields = tuple(TOMBSTONE if field in taken else field for field in old.fields)
+        fields = tuple(TOMBSTONE if field in field_ids else field for field in old.fields)
         if any(field != TOMBSTONE for field in fields):
             files.append(replace(old, fields=fields))
     return replace(fragment, files=(*files, file))

@@ -73,10 +73,10 @@ def joined_parts(
     Raises:
         InvalidInputError: A row of the table matches several rows of the source.
     """
-    gone, repeated = Offsets.united([rows for part in parts for rows in (part.updated, part.deleted)])
+    removed, repeated = Offsets.united([rows for part in parts for rows in (part.updated, part.deleted)])
     if repeated is not None:
         raise repeated_key(_key_text(snapshot, plan, repeated))
-    deleted = delete(gone)
+    deleted = delete(removed)
     inserted = sum(part.inserted for part in parts)
     keys = _inserted_keys(parts)
     fields = [field for field in snapshot.schema.fields if inserted or field.name in columns]
@@ -120,12 +120,12 @@ def commit_merge(
 def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
     """Return the keys of all inserted rows; None: they are too many."""
     tables = [part.keys for part in parts if part.inserted]
-    known = [table for table in tables if table is not None]
+    key_tables = [table for table in tables if table is not None]
     if len(tables) == 1:
         return tables[0]
-    if not known or len(known) < len(tables) or sum(table.num_rows for table in known) > MOST_KEYS:
+    if not key_tables or len(key_tables) < len(tables) or sum(table.num_rows for table in key_tables) > MOST_KEYS:
         return None
-    return pa.concat_tables(known).combine_chunks()
+    return pa.concat_tables(key_tables).combine_chunks()
 
 
 def _key_filter(snapshot: Snapshot, plan: MergePlan, keys: pa.Table | None) -> KeyExistenceFilter | None:

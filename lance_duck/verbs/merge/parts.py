@@ -132,11 +132,11 @@ def write_part(
     part = _PartWriter(snapshot, plan)
     if any(each.blob_version for top in snapshot.schema.fields for each in top.walk()):
         options = replace(options, blobs=kept_blobs(snapshot))
-    written = write_fragments(snapshot.store, snapshot.schema, part.rows(pairs), options)
-    draft.note_fragments(written)
-    fragments = tuple(written)
+    new_fragments = write_fragments(snapshot.store, snapshot.schema, part.rows(pairs), options)
+    draft.note_fragments(new_fragments)
+    fragments = tuple(new_fragments)
     if snapshot.has_stable_row_ids:
-        fragments = moved_rows(written, joined(part.row_ids, np.uint64), joined(part.created_at, np.uint64))
+        fragments = moved_rows(new_fragments, joined(part.row_ids, np.uint64), joined(part.created_at, np.uint64))
     return MergePart(
         fragments,
         Offsets(offsets_by_fragment(joined(part.updated, np.uint64))),
@@ -209,9 +209,9 @@ class _PartWriter:
         if self._condition is None:
             self._condition = PairCondition.parse(self.plan.condition, source.table.schema, target_schema)
         condition = self._condition
-        given = source.table.slice(0, len(addresses)).select(list(condition.source_columns))
+        source_rows = source.table.slice(0, len(addresses)).select(list(condition.source_columns))
         target = self._target(addresses, list(condition.target_columns))
-        return everyone[np.asarray(condition.mask(given, target), np.bool_)]
+        return everyone[np.asarray(condition.mask(source_rows, target), np.bool_)]
 
     def _target(self, addresses: Addresses, columns: list[str]) -> pa.Table:
         """Return the columns of rows of the table, blobs as their bytes."""

@@ -59,9 +59,9 @@ class MergeSource:
             InvalidInputError: A column of the source is not in it, or has another type that its values do not fit.
         """
         self._take(schema)
-        wanted = _arrow(self.schema)
-        if not self.table.schema.equals(wanted):
-            self.table = pa.Table.from_batches(coerce(self.table.to_batches(), self.schema), wanted)
+        target = _arrow(self.schema)
+        if not self.table.schema.equals(target):
+            self.table = pa.Table.from_batches(coerce(self.table.to_batches(), self.schema), target)
             self.__dict__.pop("keys", None)
 
     def _take(self, schema: Schema) -> None:
@@ -117,16 +117,16 @@ class MergeSource:
             self._file.delete()
 
     def _keep(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
-        held: list[pa.RecordBatch] = []
+        pending: list[pa.RecordBatch] = []
         size = 0
         batches = iter(batches)
         for batch in batches:
-            held.append(batch)
+            pending.append(batch)
             size += num_bytes(batch)
             if size > IN_MEMORY:
                 self._file = _Spill()
-                return self._file.keep(_chain(held, batches))
-        table = pa.Table.from_batches(held, _arrow(self.schema))
+                return self._file.keep(_chain(pending, batches))
+        table = pa.Table.from_batches(pending, _arrow(self.schema))
         return table.combine_chunks() if size <= _COMBINED else table
 
 
@@ -164,18 +164,18 @@ def _arrow(schema: Schema) -> pa.Schema:
     return pa.schema([(f.name, f.storage_type) for f in schema.fields])
 
 
-def lacks_members(field: Field, found: pa.DataType) -> bool:
+def lacks_members(field: Field, type_: pa.DataType) -> bool:
     """Return whether a type has not all members of a struct; what is inside of lists does not count."""
-    if not _has_members(field, found):
+    if not _has_members(field, type_):
         return False
-    names = [found.field(i).name for i in range(found.num_fields)]
+    names = [type_.field(i).name for i in range(type_.num_fields)]
     return any(
-        child.name not in names or lacks_members(child, found.field(child.name).type) for child in field.children
+        child.name not in names or lacks_members(child, type_.field(child.name).type) for child in field.children
     )
 
 
-def _has_members(field: Field, found: pa.DataType) -> bool:
-    return field.logical_type == "struct" and not field.blob_version and bool(pa.types.is_struct(found))
+def _has_members(field: Field, type_: pa.DataType) -> bool:
+    return field.logical_type == "struct" and not field.blob_version and bool(pa.types.is_struct(type_))
 
 
 def _completed(field: Field, found: pa.DataType, given: pa.Array, kept: pa.Array) -> pa.Array:
@@ -192,9 +192,9 @@ def _completed(field: Field, found: pa.DataType, given: pa.Array, kept: pa.Array
     return pa.StructArray.from_arrays(members, fields=list(field.storage_type), mask=mask)
 
 
-def _chain(held: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    while held:
-        yield held.pop(0)
+def _chain(batches: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    while batches:
+        yield batches.pop(0)
     yield from rest
 
 

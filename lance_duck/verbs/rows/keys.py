@@ -78,18 +78,18 @@ class KeyIndex:
         Args:
             columns: Key columns of the table, in the order of those of the source.
         """
-        found = np.empty(0, np.int64)
+        numbers = np.empty(0, np.int64)
         for i, (column, name) in enumerate(zip(columns, self.names, strict=True)):
             values = comparable(column, name)
             codes = _codes(pc.index_in(values, value_set=self._sets[i]))
             if i:
-                pairs = _pair(found, codes, len(self._sets[i]))
+                pairs = _pair(numbers, codes, len(self._sets[i]))
                 known_pairs = self._pairs[i - 1]
                 places = np.minimum(np.searchsorted(known_pairs, pairs), max(0, len(known_pairs) - 1))
                 hit = known_pairs[places] == pairs if len(known_pairs) else np.zeros(len(pairs), np.bool_)
                 codes = np.where(hit & (pairs >= 0), places, -1)
-            found = codes
-        return found
+            numbers = codes
+        return numbers
 
     def sieve(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType] = _NO_INDEX) -> KeySieve | None:
         """Return a filter that rows with a key of the source pass, and few others; None where it does not pay.

@@ -101,12 +101,12 @@ def write_update(
     version = options.data_storage_version or snapshot.data_storage_version
     options = replace(options, data_storage_version=version, blobs=kept_blobs(snapshot))
     rows = _Rows(snapshot, assignments, where, fragments)
-    written = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
-    draft.note_fragments(written)
+    new_fragments = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
+    draft.note_fragments(new_fragments)
     deleted = delete_addresses(snapshot, joined(rows.addresses, np.uint64), draft)
     if snapshot.has_stable_row_ids:
-        return Updated(moved_rows(written, joined(rows.ids, np.uint64), joined(rows.created, np.uint64)), deleted)
-    return Updated(tuple(written), deleted)
+        return Updated(moved_rows(new_fragments, joined(rows.ids, np.uint64), joined(rows.created, np.uint64)), deleted)
+    return Updated(tuple(new_fragments), deleted)
 
 
 def commit_update(
