@@ -25,6 +25,7 @@ ALL = (
         "indexes",
         "sql_indexes",
         "sql_statements",
+        "sql_changes",
         "bitmaps",
         "zones",
         "vectors",

@@ -1,0 +1,78 @@
+"""How long do changes in SQL take, beside the same change by the Python verb, and on a table of DuckDB's own?"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import OURS, chosen, options, race, report
+
+VERB, NATIVE = "Python verb", "DuckDB's own table"
+STATEMENTS = {
+    "insert one row": "INSERT INTO t VALUES (-1, 1, 0.5, 'new')",
+    "insert 10 %": "INSERT INTO t SELECT * FROM more",
+    "delete 0.1 %": "DELETE FROM t WHERE id % 1000 = 7",
+    "update 1 %": "UPDATE t SET a = a + 1 WHERE b = 7",
+    "merge 1 %": (
+        "MERGE INTO t USING changed USING (id) WHEN MATCHED THEN UPDATE SET a = changed.a, b = changed.b, s = changed.s "
+        "WHEN NOT MATCHED THEN INSERT"
+    ),
+}
+
+
+def rows(count: int, first: int = 0) -> pa.Table:
+    """Return rows with ids from a number on."""
+    rng = np.random.default_rng(first)
+    ids = np.arange(first, first + count)
+    return pa.table(
+        {"id": ids, "a": rng.integers(0, 1 << 40, count), "b": (ids % 100) * 1.0, "s": [f"text {i % 997}" for i in ids]}
+    )
+
+
+def verbs(table: ld.LanceDataset, more: pa.Table, some: pa.Table) -> dict[str, Callable[[], object]]:
+    """Return each change by its Python verb."""
+    one = pa.table({"id": [-1], "a": [1], "b": [0.5], "s": ["new"]})
+    merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    return {
+        "insert one row": lambda: table.insert(one),
+        "insert 10 %": lambda: table.insert(more),
+        "delete 0.1 %": lambda: table.delete("id % 1000 = 7"),
+        "update 1 %": lambda: table.update({"a": "a + 1"}, where="b = 7"),
+        "merge 1 %": lambda: merge.execute(some),
+    }
+
+
+def main() -> None:
+    """Race the statements."""
+    arguments = options(__doc__ or "", rows=1_000_000).parse_args()
+    count = arguments.rows
+    start, more, some = rows(count), rows(count // 10, count), rows(count // 100, count - count // 200)
+    cases = []
+    for name in chosen(STATEMENTS, arguments.only):
+        with tempfile.TemporaryDirectory() as folder:
+            for place in ("t", "verb"):
+                ld.write_dataset(start, Path(folder) / f"{place}.lance")
+            table = ld.dataset(Path(folder) / "verb.lance")
+            with ld.connect(folder) as sql, duckdb.connect() as native:
+                native.execute("CREATE TABLE t AS FROM start")
+                for connection in (sql, native):
+                    connection.register("more", more)
+                    connection.register("changed", some)
+                text = STATEMENTS[name]
+                contestants: dict[str, Callable[[], object]] = {
+                    OURS: lambda text=text, sql=sql: sql.execute(text).fetchall(),
+                    VERB: verbs(table, more, some)[name],
+                    NATIVE: lambda text=text, native=native: native.execute(text).fetchall(),
+                }
+                cases.append(race(name, contestants, arguments.rounds))
+    report(f"Changes in SQL of {count:,} rows", cases, arguments.json)
+
+
+if __name__ == "__main__":
+    main()
