@@ -20,8 +20,8 @@ STATEMENTS = {
     "delete 0.1 %": "DELETE FROM t WHERE id % 1000 = 7",
     "update 1 %": "UPDATE t SET a = a + 1 WHERE b = 7",
     "merge 1 %": (
-        "MERGE INTO t USING changed USING (id) WHEN MATCHED THEN UPDATE SET a = changed.a, b = changed.b, s = changed.s "
-        "WHEN NOT MATCHED THEN INSERT"
+        "MERGE INTO t USING changed USING (id) "
+        "WHEN MATCHED THEN UPDATE SET a = changed.a, b = changed.b, s = changed.s WHEN NOT MATCHED THEN INSERT"
     ),
 }
 

@@ -77,6 +77,16 @@ class Names:
         before = _changes(native, counted, names=False)
         return lambda: before is not None and before == _changes(native, counted, names=False)
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep what is known of names over one statement that DuckDB counts, and that changes none."""
+        before = _changes(self._native, self._counted)
+        is_known = before is not None and before == self._changes
+        yield
+        after = _changes(self._native, self._counted)
+        if is_known and isinstance(before, int) and after == before + 1:
+            self._changes = after
+
     def _meaning(self, name: tuple[str, ...], later: bool) -> _Meaning:
         key = tuple(map(folded, name))
         changes = _changes(self._native, self._counted)

@@ -190,7 +190,8 @@ class ChangeRunner:
             self._fail()
             raise
         # Rows of a CALL are complete when it returns, as those of a change by DuckDB are.
-        answer = call_as_user(partial(method, result.sql if later else result.called), result.tables)
+        with self._names.kept():
+            answer = call_as_user(partial(method, result.sql if later else result.called), result.tables)
         self.rowcount = result.rowcount
         return answer
 
