@@ -116,7 +116,7 @@ def refuse_unsupported(
 
     Raises:
         UnsupportedError: One asks for something.
-        WrongTypeError: It is no argument at all.
+        WrongTypeError: A name is no argument at all.
     """
     if not arguments.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
         named = [name for name in signature_of(function).parameters if name not in ("self", "cls", "refused")]

@@ -44,7 +44,7 @@ def check_not_forked(born: int, what: str, where: object = None, *, remedy: str)
         remedy: What to do instead.
 
     Raises:
-        ForkedError: It was begun before a fork.
+        ForkedError: The thing was begun before a fork.
     """
     if born != _count:
         raise ForkedError(what, where=where, remedy=remedy)

@@ -74,7 +74,7 @@ def commit(
         retries: How often to try again when another commit was faster. 0: only on top of the version read.
         timeout: Seconds after which not to try again.
         detached: Make a version that is none of the table's and never the latest, on top of the version read.
-        transaction_uuid: Its own name; None: a new one.
+        transaction_uuid: Name of the transaction; None for a new one.
 
     Returns:
         The new version, read from no disk.
@@ -82,7 +82,7 @@ def commit(
     Raises:
         RetryableError: Another change must be seen first, or others were faster all the time; says who. The change may
             be made again from the newest version.
-        IncompatibleError: It cannot be put on top of what was committed.
+        IncompatibleError: The change cannot be put on top of what was committed.
         UnsupportedError: The table needs writers to know what is not known.
         InvalidInputError: The operation makes no sense for the table.
         StoreError: The disk or the service failed, and the version is not there; on an object store it may still
@@ -145,12 +145,12 @@ def publish(
         store: Root of its branch, which also flushes what was written below its base paths.
         draft: The version; writer, time and transaction file are set here.
         transaction: What made it.
-        name: Its number, and how its manifest is called.
+        name: Number of the version, and the naming of its manifest.
         not_before: Time of the version before, so that times ascend although clocks differ.
 
     Raises:
         AlreadyExistsError: There is such a version.
-        StoreError: It failed, or its outcome is not known.
+        StoreError: The write failed, or its outcome is not known.
     """
     file = paths.transaction_name(transaction.read_version, transaction.uuid)
     draft.manifest.transaction_file = file

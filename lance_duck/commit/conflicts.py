@@ -268,9 +268,9 @@ def check(ours: Footprint, theirs: Footprint | None, version: int, where: str) -
         where: The table, for messages.
 
     Raises:
-        RetryableError: It may succeed when it is made again, from a newer version; also where what was committed is
-            not known any more, as after a cleanup.
-        IncompatibleError: It cannot succeed.
+        RetryableError: The change may succeed when it is made again, from a newer version; also where what was
+            committed is unknown by now, as after a cleanup.
+        IncompatibleError: The change cannot succeed.
     """
     if theirs is None:
         raise RetryableError(

@@ -32,7 +32,7 @@ def create_table(
     """Create a table: version 1.
 
     Args:
-        location: Where.
+        location: Place of the table.
         operation: Schema and fragments; the files are written.
         properties: Free text by name, kept in the transaction.
         data_storage_version: Version of data files, for a table that begins with none.
@@ -57,7 +57,7 @@ def create_clone(
     """Create a table or a branch that begins as a version of another one, with the number of that version.
 
     Args:
-        location: Where.
+        location: Place of the table.
         source: The version. Of a deep clone the files lie at the new place already, by the same names; of a shallow one
             those with row ids and row versions.
         operation: Says so.

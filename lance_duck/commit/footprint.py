@@ -30,7 +30,7 @@ class Footprint:
     """A transaction, and what it touches.
 
     Args:
-        transaction: Its message.
+        transaction: Message of the transaction.
         has_affected_rows: Whether the rows that it deletes are known one by one.
     """
 

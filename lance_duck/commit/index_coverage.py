@@ -39,7 +39,7 @@ def covered(segment: table_pb2.IndexMetadata) -> Ids | None:
     """Return the ids of the fragments that a segment covers, ascending; None when they are not known.
 
     Raises:
-        CorruptError: Its bitmap is broken.
+        CorruptError: The bitmap of the segment is broken.
     """
     if not segment.fragment_bitmap:
         return None

@@ -49,8 +49,8 @@ def build_manifest(
 
     Raises:
         InvalidInputError: The operation makes no sense.
-        IncompatibleError: It names a fragment that is gone.
-        UnsupportedError: It is one that is not known, or the table uses what is not known.
+        IncompatibleError: The operation names a fragment that is gone.
+        UnsupportedError: The operation, or a feature of the table, is unknown.
     """
     _refuse_tree(base.manifest)
     arm = transaction.WhichOneof("operation")

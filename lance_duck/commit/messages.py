@@ -39,7 +39,7 @@ def operation_from_proto(transaction: transaction_pb2.Transaction, where: str) -
     """Return the operation of a transaction; None for one that is not known.
 
     Raises:
-        CorruptError: It contradicts itself.
+        CorruptError: The message contradicts itself.
     """
     arm = transaction.WhichOneof("operation")
     parse = _PARSERS.get(arm or "")

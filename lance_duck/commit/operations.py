@@ -1,7 +1,7 @@
 """Operations of transactions, by Lance's names (Append, Delete, Update, Rewrite and others).
 
-They hold fragments and schemas as manifests have them. Ids of new fragments, row ids and row versions are given out by
-the commit, and again by each attempt: what an operation says of them is
+Operations hold fragments and schemas as manifests have them. Ids of new fragments, row ids and row versions are given
+out by the commit, and again by each attempt: what an operation says of them is
     fragment id     ignored for new fragments, but for those of a Rewrite (0: give one out) and of a Merge
     row_ids         None, or the ids of the first rows, which moved here; the other rows get new ones
     created_at      None, or the versions of the rows whose ids are given

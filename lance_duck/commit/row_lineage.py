@@ -21,7 +21,7 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
     """Give the new rows of a new fragment ids, and all its rows their versions.
 
     Args:
-        fragment: Its message; changed in place.
+        fragment: Message of the fragment; changed in place.
         next_row_id: First id that is free.
         version: Version in which the fragment appears.
 
@@ -81,7 +81,7 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
     """Note that some rows of a fragment were updated in a version.
 
     Args:
-        fragment: Its message; changed in place.
+        fragment: Message of the fragment; changed in place.
         version: The version.
         bitmap: Serialized roaring bitmap of the offsets of the rows.
 

@@ -42,7 +42,7 @@ def justified(counts: NDArray[np.int64], most: NDArray[np.int64], encoding: str)
     Args:
         counts: int64 (k,), value slots in each chunk.
         most: int64 (k,), the values that each chunk's bytes can hold.
-        encoding: Its name, for the error.
+        encoding: Name of the encoding, for the error.
 
     Raises:
         CorruptError: A chunk claims more values than its bytes can hold.

@@ -37,7 +37,7 @@ class MiniBlockValues:
         encoding: How the values, or with a dictionary the places in it, are compressed.
         counts: int64 (k,), values of each chunk, k >= 1; a power of two in all but the last.
         buffers: The value buffers, in order.
-        dictionary: Of what the values are indices, or None.
+        dictionary: Distinct values that the values are indices of, or None.
     """
 
     encoding: pb.CompressiveEncoding

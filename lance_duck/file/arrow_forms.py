@@ -24,7 +24,7 @@ def check_form(field: Field, stored: pa.DataType, target: pa.DataType) -> None:
     """Check that a leaf can be given as `wanted`; both are storage types.
 
     Raises:
-        InvalidInputError: It cannot.
+        InvalidInputError: The leaf has no such form.
     """
     if not (stored == target or _has_form(field, stored, target)):
         raise InvalidInputError("no such form", where=f"column {field.name}", expected=f"{stored}", found=target)

@@ -23,7 +23,7 @@ class BlobStore:
 
     Args:
         store: Where the data file lies.
-        data_file: Its name in the manifest.
+        data_file: Name of the data file in the manifest.
         is_dataset_root: Whether the store is laid out like a table.
         open_external: Opens files that the table does not own.
     """

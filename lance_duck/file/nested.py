@@ -32,7 +32,8 @@ class FieldNode:
         arrow_type: What it gives.
         leaf: Place of its physical column among the leaves, for a leaf that is there.
         guide: Leaf and layer that tell its structure; None when no leaf is there below it.
-        others: The same of leaves in other files, for a struct in no list: it is there where one of the files has it.
+        others: The same as `guide`, of leaves in other files, for a struct in no list: it is there where one of the
+            files has it.
         children: Fields below it.
         is_valid: Whether a struct without a guide is there: empty structs have no levels and are never null.
     """

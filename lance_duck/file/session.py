@@ -91,7 +91,7 @@ class LanceFileSession:
 
         Raises:
             NotFoundError: There is no such file.
-            CorruptError: It does not have these bytes.
+            CorruptError: The file does not have these bytes.
         """
         (content,) = self._store.open(path).read([(offset, length)])
         return content.tobytes()

@@ -28,7 +28,7 @@ class LanceFileWriter:
 
     Args:
         path: Path or URI of the file.
-        schema: Its columns; None: those of the first batch.
+        schema: Columns of the file; None for those of the first batch.
         data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns; by default 8 MiB for
             each.
         version: "2.0", "2.1", "2.2" or "stable"; None is "2.2".

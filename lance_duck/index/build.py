@@ -41,7 +41,7 @@ def check_column(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
 
     Raises:
         InvalidInputError: There is no such column.
-        UnsupportedError: It has a type, or a place, that the kind does not support.
+        UnsupportedError: The column has a type, or a place, that the kind does not support.
     """
     reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
     if reason is not None:
@@ -64,13 +64,13 @@ def build_segment(
     Args:
         snapshot: Version that the rows are of.
         path: Dotted path of the column.
-        kind: Of the index.
+        kind: Kind of the index.
         rows: Columns `VALUE` (storage type of the column) and `ROW` (uint64: see `builds_by_row_id`), of all living
             rows of the fragments and no others, in table order.
         fragments: Ids of the fragments that the segment covers.
-        name: Of the index.
+        name: Name of the index.
         options: How; `stable_row_ids` is set here.
-        uuid: Of the segment; None for a new one.
+        uuid: Uuid of the segment; None for a new one.
 
     Raises:
         InvalidInputError: There is no such column, or a parameter makes no sense.
@@ -96,10 +96,10 @@ def empty_segment(
     Args:
         snapshot: Version of the table.
         path: Dotted path of the column.
-        kind: Of the index.
+        kind: Kind of the index.
         details: Message that says how.
-        name: Of the index.
-        uuid: Of the segment; None for a new one.
+        name: Name of the index.
+        uuid: Uuid of the segment; None for a new one.
     """
     check_column(snapshot, path, kind)
     segment_details = Details(kind.versions[-1], details)
@@ -124,7 +124,7 @@ def merge_segments(
 
     Args:
         snapshot: Version that segments and rows are of.
-        segments: Of one index, at least one.
+        segments: Segments of one index, at least one.
         rows: New rows, as for `build_segment`, that none of the segments has.
         fragments: Ids of the fragments of the new rows.
         translate: New addresses of rows that move, and whether each does not get lost; given addresses of this version.
@@ -132,7 +132,7 @@ def merge_segments(
         covers: Ids of the fragments that the new segment covers; None for those of segments and new rows.
         takes_entries: False: no entries are taken over, only what the segments were made with: centroids and the like.
         options: How; `stable_row_ids` is set here.
-        uuid: Of the segment; None for a new one.
+        uuid: Uuid of the segment; None for a new one.
 
     Raises:
         InvalidInputError: No segments, or of several indexes.

@@ -43,12 +43,12 @@ class Segment:
 
     Attributes:
         metadata: What the manifest says of it.
-        kind: Of its index.
+        kind: Kind of the index.
         field: The column.
-        path: Its dotted path, names in backticks where they need them.
+        path: Dotted path of the column, names in backticks where they need them.
         type: Storage type of the column.
         fragments: Ids of the fragments that it answers for: covered and there, ascending.
-        by_row_id: It names rows by stable row id; else by address.
+        by_row_id: The segment names rows by stable row id; else by address.
     """
 
     metadata: IndexMetadata
@@ -86,11 +86,11 @@ class ColumnIndex:
     """Segments of one name over one column.
 
     Attributes:
-        name: Of the index.
+        name: Name of the index.
         path: Column; None where only ignored segments are, over a field that is gone, or over several.
-        kind: Of the segments; None where all are ignored.
-        segments: Those that can be asked. No fragment is in two of them.
-        ignored: Those that cannot.
+        kind: Kind of the segments; None where all are ignored.
+        segments: Segments that can be asked. No fragment is in two of them.
+        ignored: Segments that cannot be asked.
     """
 
     name: str

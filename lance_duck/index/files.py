@@ -31,8 +31,8 @@ class SegmentFile:
 
     Attributes:
         path: For messages.
-        num_rows: Its rows.
-        schema: Its columns.
+        num_rows: Rows of the file.
+        schema: Columns of the file.
     """
 
     def __init__(self, file: LanceFile) -> None:
@@ -54,7 +54,7 @@ class SegmentFile:
         """Return a column, to be read with `run`; opened once.
 
         Args:
-            name: Of a top-level column.
+            name: Name of a top-level column.
             type_: Type that it must have; None: any.
 
         Raises:
@@ -110,8 +110,8 @@ class SegmentReader:
         """Open a file.
 
         Raises:
-            NotFoundError: It is not there.
-            CorruptError: It is no data file, or not of the size that it should have.
+            NotFoundError: The file does not exist.
+            CorruptError: The file is no data file, or does not have the size that the manifest says.
         """
         size = self._sizes.get(name) or None
         return SegmentFile(run(open_file(self._store.open(f"{self.directory}/{name}", size))))
@@ -125,7 +125,7 @@ class SegmentWriter:
     """Files of a segment that is being written; as a context manager it removes them when the block fails.
 
     Attributes:
-        uuid: Of the segment.
+        uuid: Uuid of the segment.
         files: (name, bytes) of each file that is finished.
 
     Args:

@@ -106,7 +106,7 @@ class MergeInput:
     """A segment whose entries go into a new one.
 
     Attributes:
-        index: It, open.
+        index: The segment, open.
         follow: From names of rows to (their new names, whether each is still an entry): leaves out fragments that the
             segment does not cover any more, and follows rows that compaction moved.
         details: Message of the kind in the manifest.
@@ -153,7 +153,7 @@ class IndexKind(Protocol):
         Args:
             rows: Columns `VALUE` (storage type of the column) and `ROW` (uint64), in table order.
             writer: Takes the files; the caller closes or aborts it.
-            options: How.
+            options: Parameters and limits.
         """
 
     def merge(

@@ -39,7 +39,7 @@ class Follower:
 
     Args:
         snapshot: Version of the table.
-        segment: Of its catalog.
+        segment: Segment of its catalog.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment) -> None:

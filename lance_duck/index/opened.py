@@ -35,8 +35,8 @@ def opened(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: 
 
     Args:
         snapshot: Version of the table.
-        metadata: Of the segment.
-        kind: Of its index.
+        metadata: Metadata of the segment.
+        kind: Kind of the index.
         type_: Storage type of the column.
     """
 
@@ -67,7 +67,7 @@ def segment_files(snapshot: Snapshot, metadata: IndexMetadata) -> SegmentReader:
     """Return the files of a segment, wherever they lie.
 
     Raises:
-        CorruptError: They lie in a base path that the table does not have.
+        CorruptError: The files lie in a base path that the table does not have.
     """
     store, base = snapshot.place(metadata.base_id)
     directory = paths.index_directory(metadata.uuid, is_dataset_root=base is None or base.is_dataset_root)

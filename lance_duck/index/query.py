@@ -19,7 +19,7 @@ class Between:
 
     Attributes:
         low: Lower bound in the storage type of the column, never null; None: no bound.
-        high: Upper bound, likewise.
+        high: Upper bound; None for no bound.
         low_open: The lower bound itself is outside.
         high_open: The upper bound itself is outside.
     """

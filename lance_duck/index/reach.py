@@ -63,8 +63,8 @@ def reached(
 
     Args:
         snapshot: Version of a table with stable row ids.
-        metadata: Of a segment whose entries are addresses.
-        kind: Of its index.
+        metadata: Metadata of a segment whose entries are addresses.
+        kind: Kind of the index.
         type_: Storage type of the column.
         fragments: Ids of fragments that it lists, all of this version.
 

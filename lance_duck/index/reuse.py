@@ -110,9 +110,9 @@ def reuse_of(snapshot: Snapshot) -> Reuse | None:
     """Return the fragment reuse index of a version; None where there is none.
 
     Raises:
-        CorruptError: It cannot be read: what segments say of rows by address cannot be trusted then.
-        UnsupportedError: It is of a version that is not known; likewise.
-        StoreError, NotFoundError: Its file cannot be read.
+        CorruptError: The index cannot be read: what segments say of rows by address cannot be trusted then.
+        UnsupportedError: The index has an unknown version; segments cannot be trusted then, either.
+        StoreError, NotFoundError: The file of the index cannot be read.
     """
     entry = reuse_entry(snapshot.indices)
     if entry is None:

@@ -27,7 +27,7 @@ def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
 
     Args:
         snapshot: Version of the table.
-        segment: Of its catalog.
+        segment: Segment of its catalog.
         query: One that the kind answers on a column of this type.
 
     Returns:
@@ -41,7 +41,7 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
     """Ask a segment that is open, as `search` does.
 
     Raises:
-        LanceDuckError: It is broken.
+        LanceDuckError: The segment is broken.
     """
     result = index.search(query)
     maybe = covered_rows(snapshot, segment, result.maybe)
@@ -79,7 +79,7 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
     """Return a segment, open; opened once for all versions of the table that followed each other in this process.
 
     Raises:
-        LanceDuckError: It is broken.
+        LanceDuckError: The segment is broken.
     """
     opened_index = _held(snapshot, segment)
     if isinstance(opened_index.found, LanceDuckError):

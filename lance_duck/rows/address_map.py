@@ -138,7 +138,7 @@ def live_runs(
 
     Args:
         fragment_id: Fragment that they are in.
-        physical_rows: Its rows before deletion.
+        physical_rows: Rows of the fragment before deletion.
         deleted: Offsets of deleted rows, strictly ascending.
     """
     edges = np.concatenate(([-1], deleted.astype(np.int64), [physical_rows]))

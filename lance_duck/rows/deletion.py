@@ -117,12 +117,12 @@ def read_deletion_vector(
     Args:
         data: The whole file.
         suffix: "arrow" or "bin".
-        where: Its name, for messages.
+        where: Name of the file, for messages.
         physical_rows: Rows of the fragment, where known: every offset is below.
         expected: Deleted rows that the manifest claims, where it does.
 
     Raises:
-        CorruptError: It is not such a file, or says other than the manifest.
+        CorruptError: The file is no deletion file, or contradicts the manifest.
     """
     limit = MAX_ROWS if physical_rows is None else physical_rows
     offsets = roaring_values(data, where, limit) if suffix == "bin" else _arrow_offsets(data, where)

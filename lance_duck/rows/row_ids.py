@@ -122,7 +122,7 @@ def read_row_ids(data: bytes, where: str, physical_rows: int | None = None) -> R
         physical_rows: Rows of the fragment, where known.
 
     Raises:
-        CorruptError: It is broken, or has another number of ids than the fragment has rows.
+        CorruptError: The sequence is broken, or has another number of ids than the fragment has rows.
     """
     try:
         proto = rowids_pb2.RowIdSequence.FromString(data)

@@ -218,8 +218,8 @@ def segment_from_proto(proto: rowids_pb2.U64Segment, where: str) -> U64Segment:
     """Build a segment from its message; what it allocates is no larger than the message.
 
     Raises:
-        CorruptError: Its numbers contradict each other.
-        UnsupportedError: It has a form that is not known.
+        CorruptError: The numbers of the message contradict each other.
+        UnsupportedError: The segment has an unknown form.
     """
     match proto.WhichOneof("segment"):
         case "range":

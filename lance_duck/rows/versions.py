@@ -91,7 +91,7 @@ def read_versions(data: bytes, where: str, physical_rows: int | None = None) -> 
         physical_rows: Rows of the fragment, where known.
 
     Raises:
-        CorruptError: It is broken, or has another number of versions than the fragment has rows.
+        CorruptError: The sequence is broken, or has another number of versions than the fragment has rows.
     """
     try:
         proto = rowids_pb2.RowDatasetVersionSequence.FromString(data)

@@ -34,7 +34,7 @@ def publish_manifest(store: Store, name: ManifestName, data: bytes, beside: Mapp
 
     Raises:
         AlreadyExistsError: The version is taken; perhaps by this very call, when an answer was lost.
-        StoreError: It failed, or its outcome is not known: read the newest version to see.
+        StoreError: The write failed, or its outcome is not known: read the newest version to see.
     """
     external = store.external
     if external is None or name.naming == 0:
@@ -67,8 +67,8 @@ def finish_claimed(store: Store, version: int | None = None) -> ManifestName | N
         The version, which lies under its name now; None when none is claimed, or the store needs no claims.
 
     Raises:
-        StoreError: It lies under its staged name, and could not be copied.
-        NotFoundError: It lies nowhere.
+        StoreError: The manifest lies under its staged name, and could not be copied.
+        NotFoundError: The manifest lies nowhere.
     """
     external = store.external
     if external is None:

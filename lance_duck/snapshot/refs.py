@@ -84,7 +84,7 @@ def read_tag(store: Store, name: str) -> Tag:
 
     Raises:
         NotFoundError: There is none of this name.
-        CorruptError: Its file is broken.
+        CorruptError: The file is broken.
     """
     path = paths.tag_file(name)
     raw = _read(store, path, name, "tag") if _NAME.fullmatch(name) else None
@@ -111,7 +111,7 @@ def read_branch(store: Store, name: str) -> Branch:
 
     Raises:
         NotFoundError: There is none of this name.
-        CorruptError: Its file is broken.
+        CorruptError: The file is broken.
     """
     path = paths.branch_file(name)
     raw = _read(store, path, name, "branch") if _NAME.fullmatch(name) else None

@@ -252,9 +252,9 @@ class Snapshot:
         """Open a data file; the last ones stay open.
 
         Raises:
-            UnsupportedError: It has a version that is not read.
-            CorruptError: It is not what the manifest says.
-            NotFoundError: It does not exist.
+            UnsupportedError: The file has a version that is not read.
+            CorruptError: The file is not what the manifest says.
+            NotFoundError: The file does not exist.
         """
 
         def open_() -> LanceFile:
@@ -271,7 +271,7 @@ class Snapshot:
 
         Raises:
             CorruptError: The file is not what the manifest says.
-            NotFoundError: It does not exist.
+            NotFoundError: The file does not exist.
         """
         file = fragment.deletion_file
         if file is None:
@@ -290,8 +290,8 @@ class Snapshot:
         """Return the stable row ids of a fragment's physical rows; None when the table has none.
 
         Raises:
-            CorruptError: They are missing or not as many as the rows.
-            UnsupportedError: They are kept in a way that is not read.
+            CorruptError: The ids are missing, or not as many as the rows.
+            UnsupportedError: The ids are stored in a way that is not read.
         """
         if not self.has_stable_row_ids:
             return None

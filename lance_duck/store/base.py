@@ -64,7 +64,8 @@ class Store(Protocol):
 
         Args:
             path: The file.
-            size: Its size where the caller knows it; saves a round trip on an object store, checked on a local disk.
+            size: Bytes of the file where the caller knows them; saves a round trip on an object store, checked on a
+                local disk.
 
         Raises:
             NotFoundError: No such file (an object store whose size is given notices at the first read).
@@ -127,7 +128,7 @@ class Store(Protocol):
         Raises:
             AlreadyExistsError: The name is taken; on an object store perhaps by this very call, when an answer was
                 lost and the call repeated.
-            StoreError: It failed, or its outcome is not known.
+            StoreError: The write failed, or its outcome is not known.
         """
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -165,7 +166,7 @@ def normal_path(path: str, where: str) -> str:
     """Return a relative path without empty or dot segments.
 
     Raises:
-        InvalidInputError: It is empty or absolute, leaves its root, or holds a NUL.
+        InvalidInputError: The path is empty or absolute, leaves its root, or holds a NUL.
     """
     normal = posixpath.normpath(path) if path else ""
     if normal in ("", ".", "..") or normal.startswith(("/", "../")) or "\0" in normal:

@@ -1,6 +1,6 @@
 """Where a version is claimed on stores that cannot put a file only if it is absent: an external manifest store.
 
-It is a small table of keys and values beside the object store, with one operation that the object store lacks:
+The store is a small table of keys and values beside the object store, with one operation that the object store lacks:
 (base URI, version) → path of the manifest, written only if the key is new. `storage_options={"manifest_store": url}`
 names one for a table; all writers of the table must name the same.
 
@@ -36,8 +36,8 @@ class ExternalManifestStore(Protocol):
         Of several that try at once, one succeeds.
 
         Raises:
-            AlreadyExistsError: It is claimed.
-            StoreError: It failed, or its outcome is not known.
+            AlreadyExistsError: The version is claimed.
+            StoreError: The claim failed, or its outcome is not known.
         """
 
     def put_if_exists(self, base_uri: str, version: int, path: str) -> None:
@@ -80,7 +80,7 @@ def manifest_store(url: str | None) -> ExternalManifestStore | None:
 
     Raises:
         InvalidInputError: Nothing is registered for its scheme, or the URL makes no sense.
-        StoreError: It cannot be opened.
+        StoreError: The store cannot be opened.
     """
     if url is None:
         return None

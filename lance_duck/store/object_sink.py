@@ -17,7 +17,7 @@ class ObjectSink(Sink):
     Args:
         client: The bucket.
         key: Key of the object.
-        path: Its URI, for messages.
+        path: URI of the object, for messages.
     """
 
     def __init__(self, client: Any, key: str, path: str) -> None:

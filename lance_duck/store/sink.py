@@ -44,7 +44,7 @@ class Sink(ABC):
         """Make the file appear under its name, whole and safe on the disk; the second time does nothing.
 
         Raises:
-            StoreError: It could not, and has left nothing.
+            StoreError: The file could not be published, and nothing of it is left.
         """
         if self._open:
             self._open = False

@@ -78,8 +78,8 @@ def checked_place(uri: object, storage_options: object = None) -> str:
     """Return the path or URI that a user gave, as text.
 
     Raises:
-        WrongTypeError: It is none, or the storage options are no dict of texts.
-        InvalidInputError: It is empty, or no path can be so.
+        WrongTypeError: The value is no path, or the storage options are no dict of texts.
+        InvalidInputError: The path is empty, or holds what no path can hold.
     """
     check_options(storage_options)
     text = os.fspath(uri) if isinstance(uri, str | os.PathLike) else None

@@ -150,7 +150,7 @@ def blob_field(
     """Return an Arrow field for a column of blobs.
 
     Args:
-        name: Of the column.
+        name: Name of the column.
         nullable: Whether there may be nulls.
         inline_size_threshold: Bytes up to which a blob lies in the data file; 64 KiB.
         dedicated_size_threshold: Bytes above which a blob is a file of its own; 4 MiB.

@@ -195,7 +195,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
     """Build a fragment from its message.
 
     Raises:
-        CorruptError: Its numbers contradict each other.
+        CorruptError: The numbers of the message contradict each other.
     """
     deletion = deletion_from_proto(proto.deletion_file, where) if proto.HasField("deletion_file") else None
     if deletion is not None:
@@ -249,7 +249,7 @@ def deletion_from_proto(proto: table_pb2.DeletionFile, where: str) -> DeletionFi
     """Build a deletion file from its message.
 
     Raises:
-        CorruptError: Its type is unknown.
+        CorruptError: The type of the deletion file is unknown.
     """
     suffix = {0: "arrow", 1: "bin"}.get(int(proto.file_type))
     if suffix is None:

@@ -59,7 +59,7 @@ def index_from_proto(proto: table_pb2.IndexMetadata, where: str) -> IndexMetadat
     """Build the metadata of a segment from its message.
 
     Raises:
-        CorruptError: Its uuid does not have 16 bytes.
+        CorruptError: The uuid does not have 16 bytes.
     """
     raw = proto.uuid.uuid
     if len(raw) != 16:
@@ -94,8 +94,8 @@ def index_to_proto(
     """Build the message of a new segment, created now.
 
     Args:
-        uuid: Its own.
-        name: Of its index.
+        uuid: Uuid of the segment.
+        name: Name of the index.
         field_id: Column that it is over.
         dataset_version: Version that it was built on.
         fragment_bitmap: Serialized 32-bit roaring bitmap of the fragment ids it covers.

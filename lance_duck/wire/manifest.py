@@ -206,11 +206,11 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
     Args:
         data: The whole file.
-        path: Its name, for messages.
+        path: Name of the file, for messages.
 
     Raises:
-        CorruptError: It is cut short or no manifest.
-        UnsupportedError: Its reader flags name a feature that is not understood.
+        CorruptError: The file is cut short or is no manifest.
+        UnsupportedError: The reader flags name a feature that is not understood.
     """
     if len(data) < FOOTER.size:
         raise CorruptError(
@@ -228,7 +228,7 @@ def section_bytes(data: bytes, position: int, where: str) -> bytes:
     """Return the bytes of the section of a manifest file that begins at `position`.
 
     Raises:
-        CorruptError: It reaches into the footer.
+        CorruptError: The section reaches into the footer.
     """
     end = len(data) - FOOTER.size
     if position + LENGTH.size <= end:

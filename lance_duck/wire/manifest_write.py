@@ -29,7 +29,7 @@ def manifest_file(
     """Return the whole file of a version.
 
     Args:
-        manifest: Its message; the positions of the sections are set in it.
+        manifest: Message of the version; the positions of the sections are set in it.
         transaction: What made the version; None: the manifest names a transaction file only.
         indices: Index segments of the version.
     """

@@ -25,7 +25,7 @@ class Transaction:
 
     Attributes:
         read_version: Version that it was made from.
-        uuid: Its own name.
+        uuid: Name of the transaction.
         operation: Append, Delete, Overwrite, CreateIndex, Rewrite, Merge, Restore, ReserveFragments, Update, Project,
             UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases; "Unknown" for one of a newer format.
         transaction_properties: Free text by name; `commit_message` is one.
@@ -69,6 +69,6 @@ def read_transaction(data: bytes, path: str) -> Transaction:
     """Parse a transaction file.
 
     Raises:
-        CorruptError: It is no transaction.
+        CorruptError: The file is no transaction.
     """
     return transaction_from_proto(parse_message(data, transaction_pb2.Transaction.FromString, path))

@@ -45,7 +45,7 @@ def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
         where: Column, for messages.
 
     Raises:
-        InvalidInputError: They cannot, by their types alone. The cast raises it for values that do not fit.
+        InvalidInputError: The types alone rule a cast out. The cast raises it for values that do not fit.
     """
     if _is_uuid(source) and is_text(field.storage_type):
         return _after(texts_from_uuids, find_cast(pa.large_string(), field, where))

@@ -22,7 +22,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.Rec
 
     Args:
         batches: A RecordBatchReader, or any batches.
-        schema: Of the table.
+        schema: Schema of the table.
 
     Raises:
         InvalidInputError: A column that the table does not have, or that comes twice, or of another type; a value

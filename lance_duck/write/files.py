@@ -31,7 +31,7 @@ def write_fragments(
 
     Args:
         store: Root of the table.
-        schema: Of the table; the batches are made to fit it as `coerce` does.
+        schema: Schema of the table; the batches are made to fit it as `coerce` does.
         batches: The rows; consumed as they are written.
         options: Sizes, version, places.
 

@@ -34,9 +34,9 @@ def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReade
             without arguments that returns one; a list of dicts; a dict of arrays (2-dimensional numpy arrays are
             vectors); a pandas or polars frame, lazy ones too; a DuckDB relation; anything with `__arrow_c_stream__` or
             `__arrow_c_array__`.
-        schema: Of the batches of an iterable, whose first batch is looked at otherwise; batches of the same columns
-            with other types are cast. Python values, numpy arrays and pandas columns are converted to its types;
-            other Arrow data stay as they are.
+        schema: Schema of the batches of an iterable, whose first batch is looked at otherwise; batches of the same
+            columns with other types are cast. Python values, numpy arrays and pandas columns are converted to its
+            types; other Arrow data stay as they are.
 
     Raises:
         InvalidInputError: Data of another kind, or values that cannot be converted.

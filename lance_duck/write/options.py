@@ -48,7 +48,7 @@ class Base:
 
     Attributes:
         id: As the manifest has it.
-        store: Its files.
+        store: Files of the place.
         is_dataset_root: Whether it is laid out like a table; files lie at its top otherwise.
     """
 
@@ -115,7 +115,7 @@ def storage_version(name: str | None) -> str:
 
     Raises:
         InvalidInputError: No version is called so.
-        UnsupportedError: It is not written.
+        UnsupportedError: The version is not written.
     """
     if name is None:
         return NEWEST

@@ -133,7 +133,7 @@ def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool 
         type_: In DuckDB.
         arrow_type: In Arrow.
         where: For messages.
-        of_table: They are values of a table.
+        of_table: The arrays are values of a table.
     """
     if type_.id == "uuid":
         return None if isinstance(arrow_type, pa.BaseExtensionType) else uuids_from_texts

@@ -45,7 +45,7 @@ def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
     NaN, Infinity and -Infinity are taken, and half of a surrogate pair stays as it is written.
 
     Args:
-        texts: Of type string or large_string.
+        texts: Texts, string or large_string.
         where: Column, for messages.
 
     Raises:

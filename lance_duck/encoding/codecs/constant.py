@@ -1,6 +1,6 @@
 """Constant: items that are all null, of which nothing is stored.
 
-It stands only inside fixed size lists, whose validity says how many items there are.
+The encoding stands only inside fixed size lists, whose validity says how many items there are.
 """
 
 from __future__ import annotations

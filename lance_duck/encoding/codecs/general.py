@@ -57,7 +57,7 @@ class General:
     Attributes:
         scheme: "lz4" or "zstd".
         inner: Codec of the decompressed bytes.
-        level: Of the compression, None for the default; LZ4 has none.
+        level: Level of the compression, None for the default; LZ4 has none.
     """
 
     scheme: str

@@ -25,7 +25,7 @@ def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
 
     Raises:
         CorruptError: The description is empty or contradicts itself.
-        UnsupportedError: It names an encoding, or a combination, that no 2.1 or 2.2 file has.
+        UnsupportedError: The description names an encoding, or a combination, that no 2.1 or 2.2 file has.
     """
     kind = encoding.WhichOneof("compression")
     if kind is None:

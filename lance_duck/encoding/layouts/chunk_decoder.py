@@ -129,7 +129,7 @@ def as_dictionary(block: Block, dictionary: Block, layers: Layers, def_: Levels 
     """Return the values as places in a dictionary.
 
     Raises:
-        CorruptError: They are no numbers, or that of a valid value is too high.
+        CorruptError: The values are no numbers, or the number of a valid value is too high.
     """
     if not isinstance(block, FixedWidth) or block.bits not in (8, 16, 32, 64):
         raise CorruptError("dictionary indices", where=where, expected="unsigned integers")
@@ -163,7 +163,7 @@ def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, pl
         codec: Codec of the values.
         width: `plain_width` of it.
         chunk: For each value its chunk, by order.
-        place: Its place in the chunk.
+        place: Place of the value in the chunk.
         where: Page, for messages.
 
     Raises:

@@ -37,9 +37,9 @@ class FewValues:
 
     Args:
         page: The page, in a source that is not remote.
-        layout: Of the page: `FewValues.can_read` is true of it.
-        table: Its chunks.
-        dictionary: Its dictionary, or None.
+        layout: Layout of the page: `FewValues.can_read` is true of it.
+        table: Chunks of the page.
+        dictionary: Dictionary of the page, or None.
     """
 
     def __init__(self, page: Page, layout: MiniBlockLayout, table: ChunkTable, dictionary: Block | None) -> None:

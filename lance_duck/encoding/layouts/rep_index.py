@@ -47,7 +47,7 @@ def parse_rep_index(data: Bytes, depth: int, num_chunks: int, num_rows: int, whe
     """Parse the repetition index of a page.
 
     Raises:
-        CorruptError: It does not list each chunk, or does not add up to the rows of the page.
+        CorruptError: The index does not list each chunk, or does not add up to the rows of the page.
     """
     words = depth + 1
     if len(data) != 8 * words * num_chunks:

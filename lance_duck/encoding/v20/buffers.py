@@ -111,7 +111,7 @@ class PageBuffers:
 
         Raises:
             CorruptError: There is no such buffer.
-            UnsupportedError: It is a buffer of the whole file.
+            UnsupportedError: The buffer is one of the whole file.
         """
         if buffer.buffer_type not in (pb.Buffer.page, pb.Buffer.column):
             raise UnsupportedError("page in a buffer of the whole file", where=self.page.where)

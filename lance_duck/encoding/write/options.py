@@ -34,14 +34,14 @@ class EncodingOptions:
     Attributes:
         version: "2.1" or "2.2".
         compression: None (choose), "none", "zstd", "lz4" or "fsst".
-        level: Of the compression; None for its default.
+        level: Level of the compression; None for its default.
         rle_threshold: Runs are encoded only when there are fewer than this for each value; None: whenever they are
             clearly smaller.
         bss: "off", "on" or "auto".
         dict_divisor: Values that there must be for each distinct one; None for the default.
         dict_size_ratio: Part of the plain size that a dictionary may take.
         dict_compression: None (choose), "none", "zstd" or "lz4", of the dictionary.
-        dict_level: Of that compression.
+        dict_level: Level of that compression.
         structural: None (choose), "miniblock" or "fullzip".
         packed: Whether a struct is stored row by row.
         is_text: Whether values of variable width are texts, in which it is worth to look for symbols.

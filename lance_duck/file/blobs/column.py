@@ -18,7 +18,7 @@ class BlobColumn:
         blob_column: A pyarrow Array or ChunkedArray of binary or large_binary.
 
     Raises:
-        InvalidInputError: It is something else.
+        InvalidInputError: The column is something else.
     """
 
     def __init__(self, blob_column: Any) -> None:

@@ -100,7 +100,7 @@ class BlobFile(io.BufferedIOBase):
         """Read bytes from a place of the blob; the position stays.
 
         Raises:
-            InvalidInputError: They are not all inside of the blob.
+            InvalidInputError: Not all of the bytes are inside of the blob.
         """
         return self.read_ranges([(offset, length)])[0]
 

@@ -42,7 +42,7 @@ class Thresholds:
         """Return what the metadata of a field ask for.
 
         Args:
-            metadata: Of the field.
+            metadata: Metadata of the field.
             pack_file: Bytes of a pack file, where the metadata do not say.
 
         Raises:
@@ -94,7 +94,7 @@ class BlobOptions:
         """Return the id of the base path that a file lies below, and its name there; (0, its URI) outside of all.
 
         Raises:
-            InvalidInputError: It lies outside and may not, or it is no absolute URI.
+            InvalidInputError: The file lies outside and may not, or its name is no absolute URI.
         """
         below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
         if below:

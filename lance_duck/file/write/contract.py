@@ -33,7 +33,7 @@ class Space(Protocol):
     def sidecar(self) -> tuple[int, Sink]:
         """Begin a new file beside the data file: its blob id, from 1 upwards, and where its bytes go.
 
-        It appears with the data file, or not at all; the caller closes it.
+        The new file appears with the data file, or not at all; the caller closes it.
         """
 
 

@@ -15,7 +15,7 @@ def come_again(arrays: list[pa.Array], worth: int) -> bool:
     """Return whether a sample of texts repeats itself, and their distinct ones take at least about `worth` bytes.
 
     Args:
-        arrays: Of one type, one after the other.
+        arrays: Arrays of one type, one after the other.
         worth: Bytes of distinct texts from which on it matters how often they are stored.
     """
     if not arrays or not has_offsets(arrays[0].type):

@@ -49,7 +49,7 @@ class LeafWriter:
     """Gathers the rows of a physical column.
 
     Args:
-        field: Its field.
+        field: Field of the column.
         layers: Around its values and of them, innermost first.
         choice: What the field asks for.
         space: Where the bytes of blobs go.

@@ -21,7 +21,7 @@ class PendingRows:
 
     Attributes:
         values: One for each slot, of a storage type.
-        outline: Its entries, all layers unfolded.
+        outline: Entries of the rows, all layers unfolded.
         num_rows: Rows.
         stride: Entries of a row in columns without lists.
     """

@@ -50,10 +50,10 @@ class Contents:
     """What a file holds.
 
     Attributes:
-        schema: Its columns.
+        schema: Columns of the file.
         version: (major, minor), as manifests have it.
-        columns: Its physical columns.
-        global_buffers: Those after the descriptor.
+        columns: Physical columns of the file.
+        global_buffers: Global buffers after the descriptor.
         num_rows: Rows.
     """
 
@@ -70,7 +70,7 @@ def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents) 
     Args:
         sink: The file.
         append: Writes a buffer to it at a multiple of 64, and returns its position.
-        contents: Of the file.
+        contents: Contents of the file.
     """
     schema, columns, version = contents.schema, contents.columns, contents.version
     descriptor = file_pb2.FileDescriptor(length=contents.num_rows)

@@ -34,7 +34,7 @@ class SpilledRuns:
     """Entries of values that come batch by batch; a context manager that removes its temporary files.
 
     Args:
-        type_: Of the values.
+        type_: Type of the values.
         options: Memory, and whom to tell.
     """
 
@@ -96,7 +96,7 @@ def write_entries(
 
     Args:
         sources: Entries, each source in order.
-        type_: Of the keys.
+        type_: Type of the keys.
         writer: Takes the file.
         buffers: Global buffers, and the entries of the metadata that say where they are.
         metadata: More entries of the metadata.

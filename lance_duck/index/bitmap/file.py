@@ -56,12 +56,12 @@ class BitmapFile:
     """A file of keys and their rows. Safe to use from several threads.
 
     Attributes:
-        keys: Its keys.
-        metadata: Of its schema.
+        keys: Keys of the file.
+        metadata: Metadata of its schema.
 
     Args:
-        files: Of the segment.
-        type_: Of the keys.
+        files: Files of the segment.
+        type_: Type of the keys.
 
     Raises:
         CorruptError, NotFoundError: There is no such file with keys of this type.
@@ -81,7 +81,7 @@ class BitmapFile:
         """Return the rows of any of some keys.
 
         Args:
-            places: Of the keys in the file, ascending.
+            places: Places of the keys in the file, ascending.
 
         Raises:
             CorruptError: A bitmap is broken.

@@ -28,7 +28,7 @@ class BitmapSegment:
     """An open segment of bitmaps.
 
     Attributes:
-        file: Its file.
+        file: File of the segment.
         type: Storage type of the column.
     """
 

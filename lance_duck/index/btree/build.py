@@ -37,9 +37,9 @@ def write_tree(
     Args:
         sources: B-trees whose entries it has.
         rows: Columns `VALUE` and `ROW` of further entries.
-        type_: Of the values.
+        type_: Type of the values.
         writer: Takes the files.
-        options: How.
+        options: Parameters and limits.
         page_rows: Entries of a page.
 
     Raises:

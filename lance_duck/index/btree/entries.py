@@ -50,7 +50,7 @@ class BTreeEntries:
     Args:
         files: What has them, in order.
         lookup: What is known of their pages.
-        type_: Of the values.
+        type_: Type of the values.
         make: Makes their keys.
         limit: Bytes of entries that are kept.
     """

@@ -38,7 +38,7 @@ def spans_of(query: Query, type_: pa.DataType) -> list[Spans]:
 
     Args:
         query: No `Null`, and no `Except`.
-        type_: Of the values.
+        type_: Type of the values.
     """
     make = key_maker(type_)
     if make is None:

@@ -54,7 +54,7 @@ class FixedKeys:
     """Keys that are numbers, or bytes of one width.
 
     Args:
-        array: Of integers, or of bytes ("S16").
+        array: Integers, or bytes ("S16").
     """
 
     __slots__ = ("array",)

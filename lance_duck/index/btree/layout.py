@@ -92,7 +92,7 @@ def layout_of(metadata: Mapping[str, str], where: str) -> EntryLayout:
     """Return what the metadata of page_lookup.lance say.
 
     Raises:
-        CorruptError: They make no sense.
+        CorruptError: The metadata make no sense.
     """
     text = metadata.get(BATCH_SIZE, str(PAGE_ROWS))
     if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):

@@ -25,7 +25,7 @@ class Lookup:
         file: page_lookup.lance.
         bounds: First entry of each page, then the number of entries.
         page_rows: Entries of a page.
-        type_: Of the values.
+        type_: Type of the values.
         make: Makes their keys.
 
     Attributes:

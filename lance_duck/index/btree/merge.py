@@ -26,7 +26,7 @@ class SourceTree:
     """A B-tree whose entries are taken over.
 
     Attributes:
-        index: It, open.
+        index: The B-tree, open.
         follow: From rows to their new names, and whether each is still an entry; None: they stay.
     """
 

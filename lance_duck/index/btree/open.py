@@ -18,7 +18,7 @@ def open_tree(files: SegmentReader, type_: pa.DataType, cache_bytes: int = TREE_
     """Open a B-tree; reads page_lookup.lance.
 
     Args:
-        files: Of the segment.
+        files: Files of the segment.
         type_: Storage type of the values.
         cache_bytes: Bytes of entries that are kept in memory.
 

@@ -32,9 +32,9 @@ class BTreeIndex:
     """An open B-tree. See `ScalarIndex`.
 
     Args:
-        lookup: Its pages.
-        entries: Its entries.
-        type_: Of its values.
+        lookup: Pages of the B-tree.
+        entries: Entries of the B-tree.
+        type_: Type of the values.
     """
 
     def __init__(self, lookup: Lookup, entries: BTreeEntries, type_: pa.DataType) -> None:

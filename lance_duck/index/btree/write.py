@@ -26,8 +26,8 @@ class TreeWriter:
     """Writes the files of a B-tree; as a context manager it gives up what it began when the block fails.
 
     Args:
-        writer: Of the segment.
-        type_: Of the values.
+        writer: Writer of the segment.
+        type_: Type of the values.
         make: Makes their keys.
         page_rows: Entries of a page.
     """
@@ -54,7 +54,7 @@ class TreeWriter:
         """Append entries, none of which comes before those that are there.
 
         Raises:
-            CorruptError: They are not in order.
+            CorruptError: The entries are not in order.
         """
         count = len(values)
         if not count:
@@ -124,7 +124,7 @@ def write_sorted(tree: TreeWriter, values: pa.Array, rows: Rows, make: Callable[
     Args:
         tree: Takes them.
         values: May be null.
-        rows: As many.
+        rows: Rows of the values, as many.
         make: Makes keys of values.
     """
     if not (rows[1:] >= rows[:-1]).all():

@@ -57,12 +57,12 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
     Float32 without nulls is not copied, but for several chunks.
 
     Args:
-        array: Of a type that `is_vector`, or an extension type over one.
+        array: Array of a type that `is_vector`, or an extension type over one.
         type_: Type of the column; None: that of the array.
         metric: By which it is decided whether zero vectors are usable.
 
     Raises:
-        InvalidInputError: It is no column of vectors.
+        InvalidInputError: The array is no column of vectors.
     """
     storage = storage_type(array.type if type_ is None else type_)
     if not is_vector(storage):

@@ -33,7 +33,7 @@ class FilterWriter:
     """Writes the filters of zones as they come, a few at once.
 
     Args:
-        file: Of this `SCHEMA`; the caller finishes it.
+        file: File of this `SCHEMA`; the caller finishes it.
     """
 
     def __init__(self, file: FileWriter) -> None:

@@ -21,7 +21,7 @@ def hashes_of(values: pa.Array) -> Hashes:
     """Return the hash of each value; that of a null means nothing.
 
     Args:
-        values: Of a type that has a hash.
+        values: Values of a type that has a hash.
     """
     count = len(values)
     if not count:

@@ -83,7 +83,7 @@ def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
     """Return the zones of which some row may satisfy a query, and those of which every row that is not null does.
 
     Args:
-        bounds: Of the zones.
+        bounds: Bounds of the zones.
         query: Any that `answered_by_bounds` but for `Null`, also inside `Except`.
     """
     if isinstance(query, Except):

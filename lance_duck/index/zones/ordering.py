@@ -34,7 +34,7 @@ def comparable(array: pa.Array) -> Values:
     """Return the values in an array of numbers, of bytes of one width, or of bytes objects.
 
     Args:
-        array: Of a type that is comparable. What stands for a null means nothing.
+        array: Array of a type that is comparable. What stands for a null means nothing.
     """
     type_ = array.type
     if has_offsets(type_):

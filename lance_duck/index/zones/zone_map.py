@@ -49,7 +49,7 @@ class ZoneMapIndex(ZonedIndex):
 
     Attributes:
         statistics_of_zones: What the file says of each zone, in the order of `zones`.
-        rows_per_zone: Of its writer.
+        rows_per_zone: Rows of a zone that its writer aimed at.
     """
 
     def __init__(self, file: SegmentFile, type_: pa.DataType) -> None:

@@ -303,7 +303,7 @@ def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scra
 
     Args:
         data: The text.
-        at: Its first byte.
+        at: First byte of the value.
         stop: One past its last.
         tape: Receives the nodes; NO_ROOM when they are more.
         stack: Room for nesting, one number a level.

@@ -33,7 +33,7 @@ def find_bytes(
     """Find where values belong among sorted ones.
 
     Args:
-        offsets: Of the sorted values.
+        offsets: Offsets of the sorted values.
         data: Their bytes.
         wanted: Offsets of the values to place.
         wanted_data: Their bytes.
@@ -83,7 +83,7 @@ def head_words(offsets: Offsets, data: Bytes, skip: int, places: NDArray[np.int6
     """Cut a word of 8 bytes out of values, the first byte the highest, zeros behind the end of a value.
 
     Args:
-        offsets: Of the values.
+        offsets: Offsets of the values.
         data: Their bytes.
         skip: Bytes of each value before the word.
         places: Which values.

@@ -54,7 +54,7 @@ def zip_variable(
         words: Control words, one after the other.
         def_: Definition levels, or empty: all 0.
         form: CONTROL bytes of a word; highest level of an entry with a slot (VISIBLE); WIDTH of a length in bytes.
-        offsets: Of the slots' values in `data`; those of nulls are left out.
+        offsets: Offsets of the slots' values in `data`; those of nulls are left out.
         data: The values.
         places: One more than entries; receives where each begins.
         out: Receives the entries.

@@ -73,7 +73,7 @@ def compress(
     Args:
         data: Bytes of the values; the offsets lie in it.
         offsets: Number of values + 1, ascending.
-        table: Of symbols.
+        table: Table of symbols.
         middle: First value of the second half.
         ends: Number of values + 1, written: offsets into `out`, from 0.
         out: Twice the bytes of the values and SLACK more, written.

@@ -142,7 +142,7 @@ def select_extents(
     """Return where the values at `indices` begin, and where they end when they are put one after the other.
 
     Args:
-        offsets: Of all values; the caller has checked the indices against them.
+        offsets: Offsets of all values; the caller has checked the indices against them.
         indices: Chosen values.
         size: Bytes of data.
         starts: len(indices), written.

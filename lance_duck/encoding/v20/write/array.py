@@ -30,7 +30,7 @@ def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression,
     """Encode values that need no column of their own for what is below them.
 
     Args:
-        array: Of a storage type.
+        array: Values of a storage type.
         buffers: Receives what the encoding points at.
         compression: Of byte strings.
         where: Column, for messages.

@@ -39,7 +39,7 @@ class Compression:
 
     Attributes:
         scheme: "zstd", "lz4" or "fsst"; anything else: none.
-        level: Of the scheme; None for its own.
+        level: Level of the scheme; None for its own.
     """
 
     scheme: str | None = None
@@ -83,8 +83,8 @@ def encode_values(
     Args:
         block: The values; those of nulls are stored, too.
         valid: A byte (0 or 1) a value, None when none is null.
-        buffers: Of the page.
-        compression: Of the bytes.
+        buffers: Buffers of the page.
+        compression: Compression of the bytes.
     """
     if compression.scheme == "fsst":
         codec = text_codec(block, _FSST) if text_bytes(block) >= SYMBOL_BYTES else None

@@ -44,7 +44,8 @@ def find_dictionary(
             are too many.
 
     Returns:
-        Them, and about how many bytes they take; None unless that is less, by the ratio that the choice asks for.
+        The places with the distinct values, and about how many bytes these take; None unless that is less, by the ratio
+        that the choice asks for.
     """
     most = min(block.count // max(1, choice.dict_divisor or DICTIONARY_DIVISOR), DICTIONARY_ITEMS)
     if block.count < DICTIONARY_VALUES or most < 1:

@@ -23,7 +23,7 @@ def encode_blobs(rows: LeafRows, first_row: int, version: str = "2.1") -> Encode
     Args:
         rows: Their block has positions and sizes, 64 bits each; (0, 0) for a value without bytes.
         first_row: First row of the page.
-        version: Of the file.
+        version: Version of the file.
 
     Raises:
         UnsupportedError: Blobs in lists.

@@ -31,9 +31,9 @@ class LeafRows:
 
     Attributes:
         block: A value for each slot.
-        shape: Its layers.
-        begins: Of the entries; None without lists.
-        holes: Of the entries; None when all are 0.
+        shape: Layers of the column.
+        begins: Where each entry begins; None without lists.
+        holes: Marks of missing values; None when all are 0.
         hidden: Highest mark of an entry without a slot.
         num_rows: Rows; of fixed-size lists of structs the structs.
     """

@@ -38,7 +38,7 @@ class LeafShape:
     """The layers of a physical column, innermost first.
 
     Attributes:
-        lists: Of each, whether it is a list.
+        lists: For each layer, whether it is a list.
         fixed: Of each, whether every page gives it all levels that it may have, whatever the page holds.
         has_dense_nulls: Whether a page may have null items and no level for lists that are null or empty; see
             `write.grammar`.
@@ -92,8 +92,8 @@ def page_levels(
 
     Args:
         shape: Layers of the column.
-        begins: Of the entries; None without lists.
-        holes: Of the entries; None when all are 0.
+        begins: Where each entry begins; None without lists.
+        holes: Marks of missing values; None when all are 0.
         num_slots: Entries that have a value.
         num_rows: Rows.
     """

@@ -81,7 +81,7 @@ class GraphRows:
     """A graph as rows of a file.
 
     Attributes:
-        rows: Of `GRAPH_SCHEMA`.
+        rows: Rows of `GRAPH_SCHEMA`.
         metadata: Where levels and walks begin.
     """
 
@@ -93,7 +93,7 @@ def graph_metadata(text: str, *, where: str) -> list[GraphMetadata]:
     """Read `lance:hnsw`: one entry per partition.
 
     Raises:
-        CorruptError: It is no such text.
+        CorruptError: The text is no such JSON.
     """
     parts = parsed(text, list, f"{where}: {METADATA_KEY}")
     return [_metadata(part, where) for part in parts]
@@ -103,7 +103,7 @@ def graphs_of(files: VectorFiles) -> list[GraphMetadata]:
     """Return what a segment says of the graphs of its partitions; [] where its kind has none.
 
     Raises:
-        CorruptError: It does not fit to the rows of the file.
+        CorruptError: The metadata contradict the rows of the file.
     """
     if files.graph_partitions is None:
         return []
@@ -127,7 +127,7 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
     """Make a graph of its rows.
 
     Args:
-        metadata: Of the partition.
+        metadata: Metadata of the partition.
         ids: uint32, `__vector_id` of its rows.
         neighbors: list<uint32>, `__neighbors` of its rows.
         num_vectors: Vectors of the partition.
@@ -173,7 +173,7 @@ def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params
     """Write a graph as rows, as Lance writes them.
 
     Args:
-        graph: It.
+        graph: The graph.
         vectors: float32 (n, dim), C-contiguous, whose distances are written; for cosine normalised.
         metric: "l2", "cosine" or "dot".
         params: m, ef_construction and max_level that it was built with. There are at least as many levels as the

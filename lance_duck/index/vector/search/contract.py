@@ -59,7 +59,7 @@ class VectorIndex(Protocol):
         metric: One of `METRICS`.
         dim: Numbers of a vector.
         num_rows: Vectors.
-        is_exact: Its distances are those of the vectors themselves (flat storage); else re-ranking makes them better.
+        is_exact: Distances are those of the vectors themselves (flat storage); else re-ranking makes them better.
     """
 
     metric: str

@@ -34,8 +34,8 @@ class GraphPartition:
         num_vectors: Vectors.
 
     Args:
-        files: Of the segment.
-        codes: Of the partition, as `VectorFiles.codes` gives them.
+        files: Files of the segment.
+        codes: Codes of the partition, as `VectorFiles.codes` gives them.
         graph: Reads the graph; called when it is needed first.
     """
 

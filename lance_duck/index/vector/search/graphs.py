@@ -32,12 +32,12 @@ class GraphIndex:
         metric: "l2", "cosine" or "dot".
         dim: Numbers of a vector.
         num_rows: Vectors.
-        is_exact: Its storage is flat.
-        files: Of the segment.
+        is_exact: The storage is flat.
+        files: Files of the segment.
         graphs: What the file says of the graph of each partition.
 
     Args:
-        files: Of the segment.
+        files: Files of the segment.
         limit: Bytes of partitions that are kept; the one used last is kept even when it is larger.
 
     Raises:

@@ -29,11 +29,11 @@ class HammingIndex:
         dim: Bytes of a vector.
         num_rows: Vectors.
         is_exact: True.
-        files: Of the segment.
+        files: Files of the segment.
         graphs: What the file says of the graph of each partition; [] where there are none.
 
     Args:
-        files: Of the segment.
+        files: Files of the segment.
         limit: Bytes of partitions that are kept.
 
     Raises:

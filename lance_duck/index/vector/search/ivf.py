@@ -29,11 +29,11 @@ class IvfIndex:
         metric: "l2", "cosine" or "dot".
         dim: Numbers of a vector.
         num_rows: Vectors.
-        is_exact: Its storage is flat.
-        files: Of the segment.
+        is_exact: The storage is flat.
+        files: Files of the segment.
 
     Args:
-        files: Of the segment.
+        files: Files of the segment.
         limit: Bytes of lists that are kept.
     """
 
@@ -233,7 +233,7 @@ class Selector:
         num_rows: Positions.
 
     Raises:
-        InvalidInputError: Of another length.
+        InvalidInputError: The flags are not as many as the rows.
     """
 
     def __init__(self, allowed: NDArray[np.bool_], num_rows: int) -> None:

@@ -28,7 +28,7 @@ class Loaded:
         index: faiss's IndexIVF, not to be searched without `search_preassigned`.
         present: bool (partitions + 1,): which lists are there; the last one, for -1, always is.
         used: int64 (partitions + 1,): when each was probed last.
-        nbytes: Of the lists.
+        nbytes: Bytes of the lists.
         tables: Bytes of tables that make searches faster.
     """
 
@@ -64,7 +64,7 @@ class Lists:
     Within the limit all lists that were ever probed stay; beyond it those go that were not probed for longest.
 
     Args:
-        files: Of the segment.
+        files: Files of the segment.
         limit: Bytes of lists that are kept, but for what one search needs.
     """
 

@@ -63,7 +63,7 @@ class VectorFiles:
         metric: "l2", "cosine", "dot" or "hamming".
         dim: Numbers of a vector.
         centroids: float32 (partitions, dim), finite; uint8 for hamming. Of cosine not normalised.
-        loss: Of training; None: not known.
+        loss: Loss of training; None if unknown.
         partitions: Rows of the storage by partition.
         graph_partitions: Rows of the graphs by partition; None: the kind has no graphs.
         metadata: What the storage says of its codes, as it stands there.
@@ -75,12 +75,12 @@ class VectorFiles:
         auxiliary: The file of the storage.
 
     Args:
-        files: Of the segment.
+        files: Files of the segment.
 
     Raises:
         CorruptError: The files contradict themselves or each other.
         NotFoundError: A file is missing.
-        UnsupportedError: They are of a kind or a layout that is not read.
+        UnsupportedError: The segment is of a kind or a layout that is not read.
     """
 
     def __init__(self, files: SegmentReader) -> None:
@@ -134,7 +134,7 @@ class VectorFiles:
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
         """Return the codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
 
-        Those of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`.
+        The codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`.
         """
         column = self.auxiliary.column(COLUMNS[self.storage])
         arrays = run(gather([column.read(self.partitions.rows(p)) for p in partitions]))

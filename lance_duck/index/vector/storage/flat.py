@@ -18,7 +18,7 @@ def flat_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
     """Return a faiss index over empty lists of vectors.
 
     Args:
-        files: Of a segment with flat storage.
+        files: Files of a segment with flat storage.
         quantizer: faiss index of the centroids; must outlive the result.
         metric: faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     """

@@ -56,7 +56,7 @@ def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> A
     """Return the JSON value of a key.
 
     Raises:
-        CorruptError: It is missing, no JSON, or of another type.
+        CorruptError: The value is missing, no JSON, or of another type.
     """
     if key not in metadata:
         raise CorruptError(f"no metadata {key!r}", where=where, found=", ".join(metadata))
@@ -122,7 +122,7 @@ def partitions_of(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bo
         all_rows: Every row must be in a partition.
 
     Raises:
-        CorruptError: They do not.
+        CorruptError: The partitions overlap, or reach beyond the rows.
     """
     if len(ivf.offsets) != len(ivf.lengths) or len(ivf.lengths) > MOST_PARTITIONS:
         raise CorruptError(
@@ -147,8 +147,8 @@ def array_of(tensor: index_pb2.Tensor, where: str) -> NDArray[Any]:
     """Return a matrix of a tensor: float32, or uint8 where it holds bytes; not to be changed.
 
     Raises:
-        CorruptError: Its shape does not fit to its bytes.
-        UnsupportedError: Of a type that is not read.
+        CorruptError: The shape of the tensor contradicts its bytes.
+        UnsupportedError: The tensor has a type that is not read.
     """
     dtype = _DTYPES.get(tensor.data_type)
     if dtype is None:

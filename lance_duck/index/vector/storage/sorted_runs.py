@@ -15,7 +15,7 @@ class SortedRuns:
     """Rows and their codes by partition, as they are written: inside a partition by ascending name.
 
     Args:
-        num_partitions: Of the segment.
+        num_partitions: Partitions of the segment.
         limit: Bytes that stay in memory, about.
         spill: Takes the others.
         by_name: False: inside a partition rows stay in the order in which they came.

@@ -19,8 +19,8 @@ def is_outgrown(opened: Sequence[Any], details: bytes) -> bool:
 
     Args:
         opened: All its segments, which were made with the centroids of the first one.
-        details: Of the first one. Where they do not say how many vectors it was trained with, as with centroids of a
-            user, the answer is no.
+        details: Details of the first one. Where they do not say how many vectors it was trained with, as with centroids
+            of a user, the answer is no.
     """
     trained = trained_rows(details)
     count = sum(index.num_rows for index in opened)

@@ -30,9 +30,9 @@ class Model:
         loss: Sum of distances of the vectors that were trained with, scaled to all; None: not known.
         bounds: Of SQ: the numbers that codes 0 and 255 stand for.
         codebook: Of PQ: float32 (parts, 2 ** bits, dim / parts).
-        m: Of graphs.
-        ef_construction: Of graphs.
-        max_level: Of graphs.
+        m: Parameter of graphs.
+        ef_construction: Parameter of graphs.
+        max_level: Parameter of graphs.
     """
 
     kind: str
