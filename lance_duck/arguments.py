@@ -54,11 +54,11 @@ def did_you_mean(name: object, names: Iterable[str]) -> str | None:
 
 def known_names(names: Iterable[str]) -> str:
     """Return "one of …" for an error message, with only the first names of a very long list."""
-    listed = list(names)
-    if not listed:
+    candidates = list(names)
+    if not candidates:
         return "nothing: there are none"
-    listing = ", ".join(listed[:_MOST_LISTED])
-    return f"one of {listing}, …" if len(listed) > _MOST_LISTED else f"one of {listing}"
+    listing = ", ".join(candidates[:_MOST_LISTED])
+    return f"one of {listing}, …" if len(candidates) > _MOST_LISTED else f"one of {listing}"
 
 
 def refuse_unknown(arguments: Iterable[Any], names: Iterable[str], where: str, what: str = "argument") -> None:
@@ -119,8 +119,8 @@ def refuse_unsupported(
         WrongTypeError: A name is no argument at all.
     """
     if not arguments.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
-        named = [name for name in signature_of(function).parameters if name not in ("self", "cls", "refused")]
-        refuse_unknown(arguments, [*named, *remedies], function.__name__)
+        parameters = [name for name in signature_of(function).parameters if name not in ("self", "cls", "refused")]
+        refuse_unknown(arguments, [*parameters, *remedies], function.__name__)
     for name, value in arguments.items():
         has_effect = not (value is None or value is False or (isinstance(value, Mapping) and not value))
         if has_effect and name in remedies:
@@ -287,9 +287,9 @@ def _declaration(function: Callable[..., Any]) -> type | None:
 
 def _type_of(name: str, annotation: Any, names: dict[str, Any]) -> Any:
     """Return what an annotation means; Any where it names what is only known to type checkers."""
-    named = SimpleNamespace(__annotations__={name: annotation})
+    holder = SimpleNamespace(__annotations__={name: annotation})
     try:
-        return get_type_hints(named, globalns=names)[name]
+        return get_type_hints(holder, globalns=names)[name]
     except (NameError, TypeError, AttributeError):
         return Any
 

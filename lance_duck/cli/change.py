@@ -85,8 +85,8 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
         sys.exit(1)
     counts = {"rows": dataset.count_rows(), "fragments": len(dataset.fragment_ids())}
     counts["indices"] = len(dataset.describe_indices())
-    read = ", ".join(f"{what}: {count:,}" for what, count in counts.items())
-    print(f"lance-duck: no problem in version {dataset.version} ({read})", file=sys.stderr)
+    summary = ", ".join(f"{what}: {count:,}" for what, count in counts.items())
+    print(f"lance-duck: no problem in version {dataset.version} ({summary})", file=sys.stderr)
 
 
 def _is_rows(text: str) -> bool:

@@ -126,7 +126,7 @@ def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
-    listed = list(_files(dataset))
+    files = list(_files(dataset))
     fragments = dataset.get_fragments()
     return {
         "uri": shown(dataset.uri),
@@ -136,9 +136,9 @@ def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
         "deleted_rows": sum(fragment.num_deletions for fragment in fragments),
         "columns": len(dataset.schema.names),
         "fragments": len(fragments),
-        "data_files": len(listed),
-        "bytes": sum(entry["bytes"] or 0 for entry in listed),
-        "formats": sorted({entry["format"] for entry in listed}),
+        "data_files": len(files),
+        "bytes": sum(entry["bytes"] or 0 for entry in files),
+        "formats": sorted({entry["format"] for entry in files}),
         "tags": {name: entry["version"] for name, entry in dataset.tags.list().items()},
         "branches": sorted(dataset.branches.list()),
     }

@@ -37,7 +37,7 @@ class ColumnReader(Protocol):
             UnsupportedError: An encoding that is not read.
         """
 
-    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
         """Return what `read` gives, at once and without a request: for a few rows of mapped files.
 
         Args:

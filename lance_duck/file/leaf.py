@@ -105,7 +105,7 @@ class LeafColumn:
         values = pa.nulls(0, self._arrow_type) if not arrays else concatenate(arrays)
         return LeafValues(values, self._entries(leaves))
 
-    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
         """Return the values of a few rows at once, without a request; None where `read` does it.
 
         Args:
@@ -115,7 +115,7 @@ class LeafColumn:
             return None
         arrays = []
         for page, local in self._by_page(rows):
-            leaf = self._reader(page).few(local)
+            leaf = self._reader(page).read_points(local)
             if leaf is None or not leaf.layers.is_flat or isinstance(leaf.block, PackedStruct):
                 return None
             arrays.append(self._values(leaf))

@@ -50,7 +50,7 @@ class MixedColumn:
         self._locate = locate
         _check(field, locate)
 
-    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
         """Return None: `read` does it."""
         return None
 

@@ -66,11 +66,11 @@ class NestedColumn:
         leaves = yield from gather([leaf.read(rows) for leaf in self._leaves])
         return self._assemble(self._root, leaves, count)
 
-    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Read a few rows at once: see `ColumnReader.few`."""
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Read a few rows at once: see `ColumnReader.read_points`."""
         if self._root.leaf is None:
             return None
-        values = self._leaves[self._root.leaf].few(rows)
+        values = self._leaves[self._root.leaf].read_points(rows)
         return None if values is None else with_type(values, self._root.arrow_type)
 
     def _assemble(self, node: FieldNode, leaves: list[LeafValues], slots: int) -> pa.Array:

@@ -207,10 +207,10 @@ def _row_ids(snapshot: Snapshot, addresses: Names, lives: NDArray[np.bool_]) -> 
     row_ids = np.zeros_like(addresses)
     keys = addresses >> np.uint64(32)
     for fragment_id in np.unique(keys[lives]).tolist():
-        mine = np.flatnonzero(lives & (keys == fragment_id))
+        places = np.flatnonzero(lives & (keys == fragment_id))
         ids = snapshot.row_ids(snapshot.fragment(fragment_id))
         if ids is not None:
-            row_ids[mine] = ids.take(addresses[mine].astype(np.uint32))
+            row_ids[places] = ids.take(addresses[places].astype(np.uint32))
     return row_ids
 
 

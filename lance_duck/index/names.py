@@ -84,8 +84,8 @@ class Follower:
         keys = addresses >> np.uint64(32)
         for fragment_id, vector in zip(self._segment.fragments.tolist(), self._deleted, strict=True):
             if vector is not None:
-                mine = np.flatnonzero(covered & (keys == fragment_id))
-                lives[mine] = ~vector.contains(addresses[mine].astype(np.uint32))
+                places = np.flatnonzero(covered & (keys == fragment_id))
+                lives[places] = ~vector.contains(addresses[places].astype(np.uint32))
         return lives
 
     def _all_living(self) -> NDArray[np.bool_]:

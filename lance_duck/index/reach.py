@@ -105,11 +105,11 @@ def _not_reached(
     index = opened(snapshot, metadata, kind, type_).found
     if not isinstance(index, Naming | Stretching):  # or broken: whoever asks it will say so
         return doubtful
-    named = snapshot.shared(("named rows", metadata.uuid, metadata.base_id), _NamedRows)
+    named_rows = snapshot.shared(("named rows", metadata.uuid, metadata.base_id), _NamedRows)
     try:
         fragments = [snapshot.fragment(i) for i in doubtful.tolist()]
         sizes = [snapshot.physical_rows(f) for f in fragments]
-        missing = named.missing(index, list(zip(doubtful.tolist(), sizes, strict=True)))
+        missing = named_rows.missing(index, list(zip(doubtful.tolist(), sizes, strict=True)))
     except LanceDuckError:
         return doubtful
     is_missing = [not _is_deleted(snapshot, f, rows) for f, rows in zip(fragments, missing, strict=True)]

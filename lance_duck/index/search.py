@@ -71,8 +71,8 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
 
 def wrong_with(snapshot: Snapshot, segment: Segment) -> LanceDuckError | None:
     """Return why a segment is not used; None where nothing is known to be wrong with it."""
-    found = _held(snapshot, segment).found
-    return found if isinstance(found, LanceDuckError) else None
+    result = _held(snapshot, segment).found
+    return result if isinstance(result, LanceDuckError) else None
 
 
 def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:

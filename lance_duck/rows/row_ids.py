@@ -88,8 +88,8 @@ class RowIdSequence:
         owner = np.searchsorted(self.bounds, positions, side="right") - 1
         row_ids = np.empty(len(positions), np.uint64)
         for i in np.unique(owner).tolist():
-            mine = owner == i
-            row_ids[mine] = self.segments[i].take(positions[mine] - self.bounds[i])
+            is_inside = owner == i
+            row_ids[is_inside] = self.segments[i].take(positions[is_inside] - self.bounds[i])
         return row_ids
 
     def select(self, offsets: NDArray[np.integer]) -> RowIdSequence:

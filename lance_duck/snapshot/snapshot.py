@@ -319,8 +319,8 @@ class Snapshot:
         """Finds row addresses by stable row id; None when the table has none."""
         if not self.has_stable_row_ids:
             return None
-        listed = [(f.id, ids) for f in self.fragments if (ids := self.row_ids(f)) is not None]
-        return RowIdIndex(listed, lambda place: self.deletion_vector(self.fragments[place]))
+        sequences = [(f.id, ids) for f in self.fragments if (ids := self.row_ids(f)) is not None]
+        return RowIdIndex(sequences, lambda place: self.deletion_vector(self.fragments[place]))
 
     def transaction(self) -> Transaction | None:
         """Return what this version changed; None when its writer did not keep it, or it was cleaned up."""

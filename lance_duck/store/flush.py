@@ -38,12 +38,12 @@ class Unflushed:
         """Flush the directories that lie below one of the roots or above it, and files. Raises OSError."""
         with self._lock:
             noted = {d: t for d, t in self._noted.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
-        named = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
-        _flush_all(files, {*noted, *map(os.path.dirname, named)})
+        parents = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
+        _flush_all(files, {*noted, *map(os.path.dirname, parents)})
         with self._lock:  # only now: another thread that commits meanwhile must find them, too
             if len(self._safe) > SAFE_DIRECTORIES:
                 self._safe.clear()
-            self._safe.update(named)
+            self._safe.update(parents)
             for directory, ticket in noted.items():
                 if self._noted.get(directory) == ticket:
                     del self._noted[directory]

@@ -122,14 +122,14 @@ class Residency:
             victim.release()
 
     def _pop_victims(self) -> list[MappedFile]:
-        again, self._released = self._released, []
+        released_before, self._released = self._released, []
         for key in list(self._touched):
             if self.total <= self.budget // 2:
                 break
             ref, size = self._touched.pop(key)
             self.total -= size
             self._released.append(ref)
-        return [source for ref in (*again, *self._released) if (source := ref()) is not None]
+        return [source for ref in (*released_before, *self._released) if (source := ref()) is not None]
 
     def _drop_dead(self) -> None:
         while self._dead:

@@ -108,8 +108,8 @@ def newest_manifest(names: Sequence[str]) -> ManifestName | None:
         first = parse_manifest_name(manifests[0])
         if first is not None:
             return first
-    found = [name for name in map(parse_manifest_name, manifests) if name is not None and name.naming]
-    return max(found, key=lambda name: name.version, default=None)
+    versions = [name for name in map(parse_manifest_name, manifests) if name is not None and name.naming]
+    return max(versions, key=lambda name: name.version, default=None)
 
 
 def manifest_candidates(version: int) -> tuple[str, ...]:

@@ -40,9 +40,9 @@ def block_to_arrow(
     if isinstance(block, Dictionary):
         return _dictionary(block, arrow_type, valid, where, stored)
     if pa.types.is_dictionary(arrow_type):
-        few = as_dictionary(block) if isinstance(block, VariableWidth) else None
-        if few is not None:
-            return _dictionary(few, arrow_type, valid, where, stored)
+        dictionary = as_dictionary(block) if isinstance(block, VariableWidth) else None
+        if dictionary is not None:
+            return _dictionary(dictionary, arrow_type, valid, where, stored)
         values = block_to_arrow(block, arrow_type.value_type, valid, where, stored)
         return values.dictionary_encode().cast(arrow_type)
     if stored is not None and pa.types.is_decimal(stored) and pa.types.is_string(arrow_type):

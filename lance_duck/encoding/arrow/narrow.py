@@ -61,7 +61,7 @@ def _low_bytes(block: FixedWidth, type_: pa.DataType, where: str, valid: Valid) 
     words = np.ascontiguousarray(block.data[: block.count * block.bits // 8]).view("<i8")
     width = type_.bit_width
     out = np.empty(block.count * max(width // 64, 1), "<i4" if width == _FLOAT_BITS else "<i8")
-    lost = np.empty(block.count, np.uint8)
-    if low_words(readonly(words), block.bits // 64, out, lost) and (valid is None or lost[valid != 0].any()):
+    overflows = np.empty(block.count, np.uint8)
+    if low_words(readonly(words), block.bits // 64, out, overflows) and (valid is None or overflows[valid != 0].any()):
         raise CorruptError("decimal has more digits than its type", where=where, expected=type_)
     return FixedWidth(width, out.view(np.uint8), block.count)

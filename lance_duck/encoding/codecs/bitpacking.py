@@ -95,8 +95,8 @@ class InlineBitpacking:
         blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
         out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
         ends = np.empty(len(counts), np.int64)
-        used = pack_inline(words, counts, np.empty(BLOCK, words.dtype), out, ends)
-        return ((out[:used], ends),)
+        size = pack_inline(words, counts, np.empty(BLOCK, words.dtype), out, ends)
+        return ((out[:size], ends),)
 
     def encode_block(self, block: Block) -> Bytes:
         """Return all values as one chunk."""

@@ -45,7 +45,7 @@ class BlobReader:
         """Return False."""
         return False
 
-    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+    def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Return None: `read` does it."""
         return None
 

@@ -89,7 +89,7 @@ class ConstantReader:
         """True: one value for all rows."""
         return True
 
-    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+    def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Return what `read` gives, which reads nothing but once."""
         return run(self.read(rows))
 

@@ -102,8 +102,8 @@ class FullZipReader:
         """False: large values are not stored in dictionaries."""
         return False
 
-    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Read a few rows: see `PageReader.few`."""
+    def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
+        """Read a few rows: see `PageReader.read_points`."""
         layout, page = self._layout, self._page
         if self._indexed or layout.control or not layout.width:
             return None

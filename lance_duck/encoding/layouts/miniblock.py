@@ -28,7 +28,7 @@ from lance_duck.encoding.layouts.chunk_decoder import (
 from lance_duck.encoding.layouts.chunks import ChunkTable, Int64s, parse_chunk_table
 from lance_duck.encoding.layouts.page import Leaf, Page, Rows
 from lance_duck.encoding.layouts.page_rows import check_rows, slice_bounds
-from lance_duck.encoding.layouts.point_read import FewValues
+from lance_duck.encoding.layouts.point_read import PointReader
 from lance_duck.encoding.layouts.rep_index import RowIndex, parse_rep_index
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.pages.assemble import choose_entries, row_bounds
@@ -44,7 +44,7 @@ class _MiniBlockState:
     table: ChunkTable
     index: RowIndex | None
     dictionary: Block | None
-    few: FewValues | None
+    points: PointReader | None
 
 
 class MiniBlockReader:
@@ -79,10 +79,10 @@ class MiniBlockReader:
             return (yield from self._read_nested(rows, count, state, state.index))
         return (yield from self._read_flat(rows, count, state))
 
-    def few(self, rows: Int64s) -> Leaf | None:
-        """Read a few rows: see `PageReader.few`."""
+    def read_points(self, rows: Int64s) -> Leaf | None:
+        """Read a few rows: see `PageReader.read_points`."""
         state = self._state or run(self._load())
-        return None if state.few is None else state.few.take(rows)
+        return None if state.points is None else state.points.take(rows)
 
     def _load(self) -> Request[_MiniBlockState]:
         page, layout = self._page, self._layout
@@ -103,8 +103,8 @@ class MiniBlockReader:
         index = None
         if layout.layers.max_rep:
             index = parse_rep_index(pieces[-1], layout.rep_index_depth, table.num_chunks, page.num_rows, page.where)
-        few = FewValues(page, layout, table, dictionary) if FewValues.can_read(layout) else None
-        self._state = _MiniBlockState(table, index, dictionary, few)
+        point_reader = PointReader(page, layout, table, dictionary) if PointReader.can_read(layout) else None
+        self._state = _MiniBlockState(table, index, dictionary, point_reader)
         return self._state
 
     def _read_flat(self, rows: Rows, count: int, state: _MiniBlockState) -> Request[Leaf]:

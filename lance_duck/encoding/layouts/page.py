@@ -115,7 +115,7 @@ class PageReader(Protocol):
             CorruptError: The page contradicts itself.
         """
 
-    def few(self, rows: NDArray[np.int64]) -> Leaf | None:
+    def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Read a few rows at once, without a request: what `read` gives, from a source that is not remote.
 
         Args:

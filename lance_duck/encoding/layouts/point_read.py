@@ -32,12 +32,12 @@ _Pick = Callable[[Bytes, Int64s, Int64s, Int64s, Int64s], Block]
 """From data, places, values of each chunk, starts and sizes of buffers to the value at each place."""
 
 
-class FewValues:
+class PointReader:
     """Takes values out of a page.
 
     Args:
         page: The page, in a source that is not remote.
-        layout: Layout of the page: `FewValues.can_read` is true of it.
+        layout: Layout of the page: `PointReader.can_read` is true of it.
         table: Chunks of the page.
         dictionary: Dictionary of the page, or None.
     """

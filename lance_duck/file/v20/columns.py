@@ -61,7 +61,7 @@ class Column20:
         """
         return (yield from self.node.read(runs_of_rows(rows, self.num_rows)))
 
-    def few(self, rows: NDArray[np.int64]) -> pa.Array | None:
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
         """Return None: `read` does it."""
         return None
 

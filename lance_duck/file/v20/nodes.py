@@ -90,13 +90,13 @@ class LeafNode:
         """Return the values of the rows."""
         parts = runs.split(self._bounds)
         pages = self._column.pages
-        found = yield from gather([located(self._array(page).read(part), pages[page].where) for page, part in parts])
+        results = yield from gather([located(self._array(page).read(part), pages[page].where) for page, part in parts])
         storage = storage_type(self.arrow_type)
         arrays = [
             pa.nulls(values.count, storage)
             if values.block is None
             else block_to_arrow(self._shown(values.block), storage, values.validity, self._where, self._stored_type)
-            for values in found
+            for values in results
         ]
         return with_type(_joined(arrays, storage), self.arrow_type)
 

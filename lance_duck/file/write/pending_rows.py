@@ -66,11 +66,11 @@ class PendingRows:
     def owned(self) -> PendingRows:
         """Return the same rows, in memory of which they use most."""
         outline = self.outline
-        kept = Outline(
+        own_outline = Outline(
             outline.count, _own(outline.begins), _own(outline.holes), outline.hidden, outline.marks, outline.lists
         )
         values = self.values if _is_own(self.values) else pa.concat_arrays([self.values])
-        return PendingRows(values, kept, self.num_rows, self.stride)
+        return PendingRows(values, own_outline, self.num_rows, self.stride)
 
     def _bounds(self) -> tuple[Int64s, Int64s]:
         """Return the entries and slots before each row, and after all."""

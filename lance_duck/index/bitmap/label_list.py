@@ -79,7 +79,7 @@ class LabelListIndex(BitmapSegment):
         if not all(map(len, places)):
             return RowSet({})
         each = self.file.each(np.unique(np.concatenate(places)))
-        row_sets = [RowSet.union(each[place] for place in some.tolist()) for some in places]
+        row_sets = [RowSet.union(each[place] for place in alternatives.tolist()) for alternatives in places]
         rows = row_sets[0]
         for other in row_sets[1:]:
             rows = rows & other

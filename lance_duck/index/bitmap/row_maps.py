@@ -69,12 +69,12 @@ def map_bytes(maps: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 def _small_maps(counts: NDArray[np.int64], rows: Names) -> Iterator[pa.Array]:
     """Serialize the rows of groups, few at once: the work stays in the caches of the processor."""
     end = np.cumsum(counts)
-    start = done = 0
+    start = row = 0
     while start < len(counts):
-        few = int(np.searchsorted(end, done + MAP_ROWS_AT_ONCE, "right"))
-        stop = max(start + 1, min(start + MAPS_AT_ONCE, few))
-        yield _binary(*array_maps(counts[start:stop], rows[done : int(end[stop - 1])]))
-        start, done = stop, int(end[stop - 1])
+        last = int(np.searchsorted(end, row + MAP_ROWS_AT_ONCE, "right"))
+        stop = max(start + 1, min(start + MAPS_AT_ONCE, last))
+        yield _binary(*array_maps(counts[start:stop], rows[row : int(end[stop - 1])]))
+        start, row = stop, int(end[stop - 1])
 
 
 def _binary(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> pa.Array:

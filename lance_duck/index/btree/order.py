@@ -97,9 +97,9 @@ def _order_of_wide(array: NDArray[Any]) -> Places:
 
 
 def _order_of_bytes(keys: ByteKeys) -> Places:
-    few = _order_of_repeated(keys)
-    if few is not None:
-        return few
+    order = _order_of_repeated(keys)
+    if order is not None:
+        return order
     head = _common_prefix(keys)
     steps = -(-(int(np.diff(keys.offsets).max()) - head) // _WORD)
     if steps > SORT_PASSES:

@@ -71,14 +71,14 @@ class TreeWriter:
     def write_sorted(self, values: pa.Array, rows: Rows, order: NDArray[np.int64]) -> None:
         """Append entries in an order, a slice after the other."""
         for at in range(0, len(order), _SLICE_ROWS):
-            some = order[at : at + _SLICE_ROWS]
-            self.write(values.take(some), rows[some])
+            slice_ = order[at : at + _SLICE_ROWS]
+            self.write(values.take(slice_), rows[slice_])
 
     def write_nulls(self, rows: Rows) -> None:
         """Append entries without a value."""
         for at in range(0, len(rows), _SLICE_ROWS):
-            some = rows[at : at + _SLICE_ROWS]
-            self.write(pa.nulls(len(some), self._type), some)
+            slice_ = rows[at : at + _SLICE_ROWS]
+            self.write(pa.nulls(len(slice_), self._type), slice_)
 
     def finish(self) -> None:
         """Write what is left, and both files appear."""

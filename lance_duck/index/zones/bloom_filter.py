@@ -204,8 +204,8 @@ def _follow(part: MergeInput, writer: FilterWriter, rows_per_zone: int) -> RowSe
     groups = moved.zones.groups(moved.is_new, rows_per_zone)
     at_once = max(1, _READ_BYTES // (index.blocks * BLOCK_BYTES))
     for begin in range(0, len(moved.zones), at_once):
-        some = slice(begin, begin + at_once)
-        for places, words in index.filters(moved.source[some]):
+        block = slice(begin, begin + at_once)
+        for places, words in index.filters(moved.source[block]):
             positions = begin + places
             zones = followed_rows(moved.zones.first[positions], moved.zones.length[positions], groups[positions])
             has_null = (null_counts(nulls, zones) > 0).tolist()

@@ -89,9 +89,9 @@ def moved_zones(
     zones = statistics.take(moved.source)
     counts = null_counts(new_nulls, moved.zones)
     nans = np.minimum(zones.nans, moved.zones.length)
-    found = ZoneStatistics(moved.zones, zones.low, zones.high, counts, nans)
-    is_clear = ~(found.low.is_null().to_numpy(zero_copy_only=False) & (counts + nans < moved.zones.length))
-    return _joined(found, moved.zones.groups(moved.is_new & is_clear, rows_per_zone)), new_nulls
+    result = ZoneStatistics(moved.zones, zones.low, zones.high, counts, nans)
+    is_clear = ~(result.low.is_null().to_numpy(zero_copy_only=False) & (counts + nans < moved.zones.length))
+    return _joined(result, moved.zones.groups(moved.is_new & is_clear, rows_per_zone)), new_nulls
 
 
 class _PieceStatistics:
@@ -199,8 +199,8 @@ def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.A
     """Compute the extremes of all pieces at once: fast for short pieces."""
     groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(low))))
     table = pa.table({"group": groups, "low": low, "high": high})
-    found = table.group_by("group", use_threads=False).aggregate([("low", "min"), ("high", "max")])
-    return found.column("low_min").combine_chunks(), found.column("high_max").combine_chunks()
+    extremes = table.group_by("group", use_threads=False).aggregate([("low", "min"), ("high", "max")])
+    return extremes.column("low_min").combine_chunks(), extremes.column("high_max").combine_chunks()
 
 
 def _form(type_: pa.DataType) -> pa.DataType:

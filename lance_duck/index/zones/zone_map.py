@@ -82,8 +82,8 @@ class ZoneMapIndex(ZonedIndex):
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory, about."""
-        kept = self.statistics_of_zones
-        arrays = (kept.low.nbytes, kept.high.nbytes, self._bounds.nbytes, 32 * len(self.zones))
+        statistics = self.statistics_of_zones
+        arrays = (statistics.low.nbytes, statistics.high.nbytes, self._bounds.nbytes, 32 * len(self.zones))
         return sum(arrays) + self.nulls_nbytes
 
 
@@ -127,9 +127,9 @@ class ZoneMapKind:
             size = parts[0].index.rows_per_zone
         pieces, sets = [], []
         for part in parts:
-            found = moved_zones(part.index.statistics_of_zones, part.index.nulls, part.follow, size)
-            pieces.append(found[0])
-            sets.append(found[1])
+            moved = moved_zones(part.index.statistics_of_zones, part.index.nulls, part.follow, size)
+            pieces.append(moved[0])
+            sets.append(moved[1])
         if rows is not None:
             new, nulls = collect(rows, size, options.progress)
             pieces.append(new)

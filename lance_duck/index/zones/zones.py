@@ -189,7 +189,7 @@ def cut_batches(
         progress: Is told how many rows there were, when the next batch is asked for.
     """
     cutter = Cutter(rows_per_zone)
-    taken = 0
+    num_rows = 0
     for batch in rows:
         if not batch.num_rows:
             continue
@@ -197,9 +197,9 @@ def cut_batches(
         yield values, names, *cutter.cut(names)
         if values.null_count:
             nulls.append(RowSet.of(names[values.is_null().to_numpy(zero_copy_only=False)]))
-        taken += batch.num_rows
+        num_rows += batch.num_rows
         if progress is not None:
-            progress(taken)
+            progress(num_rows)
 
 
 def _runs(rows: Rows) -> list[int]:

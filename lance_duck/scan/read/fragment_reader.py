@@ -58,7 +58,7 @@ class FragmentReader:
         """Read columns; the result has them by name."""
         readers = [self._columns.get(self.fragment, read, self._open) for read in wanted]
         points = as_points(rows) if rows_way(rows, self.num_rows) is Way.POINTS else None
-        arrays = [None if points is None else reader.few(points) for reader in readers]
+        arrays = [None if points is None else reader.read_points(points) for reader in readers]
         missing = [place for place, array in enumerate(arrays) if array is None]
         if missing:
             found = yield from gather([readers[place].read(rows) for place in missing])

@@ -158,7 +158,7 @@ class FakeColumn:
     def is_dictionary(self) -> bool:
         return False
 
-    def few(self, rows: Any) -> None:
+    def read_points(self, rows: Any) -> None:
         return None
 
     def read(self, rows: Any) -> Any:

@@ -76,8 +76,8 @@ def _level_0(graph: Graph) -> Numbers:
 def _whole(sparse: Graph, joined: Numbers) -> Graph:
     """Return the higher levels of a graph over neighbours of all vectors."""
     count, width = joined.shape
-    some = sparse.num_vectors
-    levels = np.concatenate([sparse.levels, np.ones(count - some, np.int32)])
+    num_sparse = sparse.num_vectors
+    levels = np.concatenate([sparse.levels, np.ones(count - num_sparse, np.int32)])
     offsets = np.concatenate([[0], np.cumsum(sparse.room[levels].astype(np.int64))])
     neighbors = np.full(int(offsets[-1]), -1, np.int32)
     neighbors[: len(sparse.neighbors)] = sparse.neighbors

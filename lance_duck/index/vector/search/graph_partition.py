@@ -121,8 +121,8 @@ class GraphPartition:
         step = max(DECODE_BYTES // (4 * self.storage.d), 1)
         best: list[tuple[Distances, Places]] = []
         for first in range(0, len(ids), step):
-            some = ids[first : first + step]
-            best.append(self._nearest(queries, self._decode(some), some, min(k, len(some))))
+            block = ids[first : first + step]
+            best.append(self._nearest(queries, self._decode(block), block, min(k, len(block))))
             if len(best) > 1:
                 best = [self._merged(best, k)]
         return best[0]

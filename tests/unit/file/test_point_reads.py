@@ -64,7 +64,7 @@ def test_few_rows_are_those_that_are_read(readers, seed):
     rng = np.random.default_rng(seed)
     rows = np.unique(rng.integers(0, ROWS, int(rng.choice([1, 2, 40]))))
     for name, reader in readers[0].items():
-        found = reader.few(rows)
+        found = reader.read_points(rows)
         if found is not None:
             found.validate(full=True)
             assert found.equals(run(reader.read(rows))), name
@@ -72,6 +72,6 @@ def test_few_rows_are_those_that_are_read(readers, seed):
 
 def test_usual_columns_are_taken_value_by_value(readers):
     by_name, version = readers
-    taken = {name for name, reader in by_name.items() if reader.few(np.array([3, 5_000])) is not None}
+    taken = {name for name, reader in by_name.items() if reader.read_points(np.array([3, 5_000])) is not None}
     others = {"2.0": set(by_name), "2.1": {"list", "struct", "flag", "constant"}, "2.2": {"list", "struct", "flag"}}
     assert taken == set(by_name) - others[version]
