@@ -12,6 +12,7 @@ import lance_duck as ld
 from lance_duck.cli.bar import progress_bar
 from lance_duck.cli.open import open_table
 from lance_duck.cli.show import report, show
+from lance_duck.duck.statement.identifiers import literal
 from lance_duck.errors import InvalidInputError
 
 _SOURCES: Final = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst", ".arrow", ".feather")
@@ -37,7 +38,7 @@ def write(
         )
     with ld.connect() as connection:
         place = (
-            f"({source})" if _QUERY.match(source) else source if source.lstrip().startswith("(") else _quoted(source)
+            f"({source})" if _QUERY.match(source) else source if source.lstrip().startswith("(") else literal(source)
         )
         dataset = ld.write_dataset(
             connection.sql(f"FROM {place}"),
@@ -92,7 +93,3 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
 def _is_rows(text: str) -> bool:
     """Return whether an argument is a source of rows: SQL, or a file of rows."""
     return text.lstrip().startswith("(") or text.lower().endswith(_SOURCES)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -18,16 +18,16 @@ class Opened:
     """A segment that was opened.
 
     Attributes:
-        found: The `ScalarIndex` or `VectorIndex`, or what is wrong with it.
+        index: The `ScalarIndex` or `VectorIndex`, or what is wrong with it.
     """
 
     def __init__(self, index: Any) -> None:
-        self.found = index
+        self.index = index
 
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory."""
-        return 0 if isinstance(self.found, LanceDuckError) else self.found.nbytes
+        return 0 if isinstance(self.index, LanceDuckError) else self.index.nbytes
 
 
 def opened(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> Opened:

@@ -102,7 +102,7 @@ def _as_written(snapshot: Snapshot) -> FragmentIds:
 def _not_reached(
     snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, doubtful: FragmentIds
 ) -> FragmentIds:
-    index = opened(snapshot, metadata, kind, type_).found
+    index = opened(snapshot, metadata, kind, type_).index
     if not isinstance(index, Naming | Stretching):  # or broken: whoever asks it will say so
         return doubtful
     named_rows = snapshot.shared(("named rows", metadata.uuid, metadata.base_id), _NamedRows)

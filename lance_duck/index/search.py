@@ -58,12 +58,12 @@ def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
 def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | None:
     """Do something with a segment, open. None: it is broken, or was seen to be now, as `search` says."""
     opened_index = _held(snapshot, segment)
-    index = opened_index.found
+    index = opened_index.index
     if not isinstance(index, LanceDuckError):
         try:
             return do(index)
         except Exception as error:
-            opened_index.found = index = broken(segment.metadata, error)
+            opened_index.index = index = broken(segment.metadata, error)
     if _NAMED.add(segment.uuid):
         warnings.warn(f"{segment} is not used, its rows are scanned: {index}", IndexWarning, stacklevel=3)
     return None
@@ -71,7 +71,7 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
 
 def wrong_with(snapshot: Snapshot, segment: Segment) -> LanceDuckError | None:
     """Return why a segment is not used; None where nothing is known to be wrong with it."""
-    result = _held(snapshot, segment).found
+    result = _held(snapshot, segment).index
     return result if isinstance(result, LanceDuckError) else None
 
 
@@ -82,9 +82,9 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
         LanceDuckError: The segment is broken.
     """
     opened_index = _held(snapshot, segment)
-    if isinstance(opened_index.found, LanceDuckError):
-        raise opened_index.found
-    index: ScalarIndex = opened_index.found
+    if isinstance(opened_index.index, LanceDuckError):
+        raise opened_index.index
+    index: ScalarIndex = opened_index.index
     return index
 
 
@@ -109,8 +109,8 @@ _NAMED = _Named()
 def _held(snapshot: Snapshot, segment: Segment) -> Opened:
     def check() -> Opened:
         try:
-            if not isinstance(opened_index.found, LanceDuckError) and is_doubtful(snapshot, segment):
-                check_complete(snapshot, segment, opened_index.found)
+            if not isinstance(opened_index.index, LanceDuckError) and is_doubtful(snapshot, segment):
+                check_complete(snapshot, segment, opened_index.index)
         except Exception as error:
             return Opened(broken(segment.metadata, error))
         return opened_index

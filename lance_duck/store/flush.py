@@ -22,31 +22,31 @@ class Unflushed:
     """Directories in which names appeared that may not be on the disk yet."""
 
     def __init__(self) -> None:
-        self._noted: dict[str, int] = {}
+        self._directories: dict[str, int] = {}
         self._ticket = itertools.count()
         # Directories whose own name is safe, with their number on the disk: one of that name may be made again.
-        self._safe: dict[str, int] = {}
+        self._safe_directories: dict[str, int] = {}
         self._lock = Lock()
 
     def note(self, directory: str) -> None:
         """Remember a directory in which a name has appeared."""
         if _CAN_FLUSH_DIRECTORIES:
             with self._lock:
-                self._noted[directory] = next(self._ticket)
+                self._directories[directory] = next(self._ticket)
 
     def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
         """Flush the directories that lie below one of the roots or above it, and files. Raises OSError."""
         with self._lock:
-            noted = {d: t for d, t in self._noted.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
+            noted = {d: t for d, t in self._directories.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
         parents = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
         _flush_all(files, {*noted, *map(os.path.dirname, parents)})
         with self._lock:  # only now: another thread that commits meanwhile must find them, too
-            if len(self._safe) > SAFE_DIRECTORIES:
-                self._safe.clear()
-            self._safe.update(parents)
+            if len(self._safe_directories) > SAFE_DIRECTORIES:
+                self._safe_directories.clear()
+            self._safe_directories.update(parents)
             for directory, ticket in noted.items():
-                if self._noted.get(directory) == ticket:
-                    del self._noted[directory]
+                if self._directories.get(directory) == ticket:
+                    del self._directories[directory]
 
     def _not_safe(self, directory: str, root: str) -> list[tuple[str, int]]:
         """Return a directory and its parents below the root that another process may just have made."""
@@ -54,7 +54,7 @@ class Unflushed:
         while directory != root and _holds(root, directory):
             with contextlib.suppress(FileNotFoundError):
                 number = os.stat(directory).st_ino
-                if self._safe.get(directory) != number:
+                if self._safe_directories.get(directory) != number:
                     result.append((directory, number))
             directory = os.path.dirname(directory)
         return result

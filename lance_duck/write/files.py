@@ -108,7 +108,7 @@ class _FragmentWrite:
             [(store, None) if base is None else (base.store, base) for base in options.bases] or [(store, None)]
         )
         self._open: _OpenFile | None = None
-        self._done: list[tuple[_OpenFile, WrittenFile]] = []
+        self._closed: list[tuple[_OpenFile, WrittenFile]] = []
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -130,24 +130,24 @@ class _FragmentWrite:
 
     def finish(self, *, empty: bool = False) -> list[Fragment]:
         """Finish the last file. With `empty` there is one even without rows."""
-        if empty and self._open is None and not self._done:
+        if empty and self._open is None and not self._closed:
             self._begin()
         self._finish_file()
         self._tell()
         self._sync()
-        return [_fragment(file, written_file) for file, written_file in self._done]
+        return [_fragment(file, written_file) for file, written_file in self._closed]
 
     def discard(self) -> None:
         """Delete all that was written. Never raises."""
         if self._open is not None:
             self._open.writer.abort()
             self._open.delete()
-        for file, _ in self._done:
+        for file, _ in self._closed:
             file.delete()
 
     def _sync(self) -> None:
         """Flush names, unless whoever commits them does: it may be another process, and know nothing of a base path."""
-        files = [file for file, _ in self._done if not (self._options.committed_here and file.is_in_table)]
+        files = [file for file, _ in self._closed if not (self._options.committed_here and file.is_in_table)]
         for store in {id(file.store): file.store for file in files}.values():
             store.sync()
 
@@ -163,17 +163,17 @@ class _FragmentWrite:
 
     def _finish_file(self) -> None:
         if self._open is not None:
-            self._done.append((self._open, self._open.writer.finish()))
+            self._closed.append((self._open, self._open.writer.finish()))
             self._open = None
             if self._options.watch is not None:
-                self._options.watch.complete(_fragment(*self._done[-1]))
+                self._options.watch.complete(_fragment(*self._closed[-1]))
 
     def _tell(self) -> None:
         if self._options.progress is not None:
-            size = sum(written_file.size for _, written_file in self._done) + (
+            size = sum(written_file.size for _, written_file in self._closed) + (
                 self._open.writer.tell() if self._open else 0
             )
-            self._options.progress(WriteProgress(self.rows, size, len(self._done)))
+            self._options.progress(WriteProgress(self.rows, size, len(self._closed)))
 
 
 class _OpenFile:

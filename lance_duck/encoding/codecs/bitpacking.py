@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.codec_checks import WORDS, justified, no_form, one_chunk, words_of
+from lance_duck.encoding.codec_checks import WORDS, justified, no_form, words_of
+from lance_duck.encoding.codecs.chunk_codec import ChunkCodec
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.bitpacking import BLOCK, ROW_BYTES, unpack_fixed, unpack_inline
 from lance_duck.kernels.numbers.bitpacking_encode import pack_fixed, pack_inline
 from lance_duck.kernels.status import check
@@ -41,12 +41,14 @@ def _word_bits(bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class InlineBitpacking:
+class InlineBitpacking(ChunkCodec):
     """Blocks that begin with their width.
 
     Attributes:
         bits: T, bits of an unpacked value.
     """
+
+    name = "inline bitpacking"
 
     bits: int
 
@@ -57,32 +59,15 @@ class InlineBitpacking:
             raise no_form("inline bitpacking", "compressed")
         return cls(_word_bits(message.uncompressed_bits_per_value))
 
-    @property
-    def num_buffers(self) -> int:
-        """One buffer."""
-        return 1
-
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
-        """Unpack and joins all chunks."""
+        """Unpack and join all chunks."""
         word = WORDS[self.bits]
         starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
-        total = justified(counts, sizes // word.itemsize * BLOCK, "inline bitpacking")
+        total = justified(counts, sizes // word.itemsize * BLOCK, self.name)
         out = np.empty(total, word)
         scratch = np.empty(BLOCK, word)
-        check(unpack_inline(readonly(chunks.data), starts, sizes, counts, out, scratch), "inline bitpacking")
+        check(unpack_inline(readonly(chunks.data), starts, sizes, counts, out, scratch), self.name)
         return FixedWidth(self.bits, out.view(np.uint8), total)
-
-    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
-        """Return the values of one buffer."""
-        return self.decode_chunks(one_chunk(buffer, count))
-
-    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return the same as decode_chunks."""
-        return self.decode_chunks(chunks)
-
-    def decode_values(self, values: Block) -> Block:
-        """Raise UnsupportedError: single values are never packed."""
-        raise no_form("inline bitpacking", "per-value")
 
     def to_proto(self) -> pb.CompressiveEncoding:
         """Return the description of this encoding."""
@@ -91,30 +76,24 @@ class InlineBitpacking:
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
         """Return the blocks of 1024 values, or of what is left of a chunk, each as wide as its widest value."""
-        words = words_of(block, self.bits, "inline bitpacking")
+        words = words_of(block, self.bits, self.name)
         blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
         out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
         ends = np.empty(len(counts), np.int64)
         size = pack_inline(words, counts, np.empty(BLOCK, words.dtype), out, ends)
         return ((out[:size], ends),)
 
-    def encode_block(self, block: Block) -> Bytes:
-        """Return all values as one chunk."""
-        return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
-
-    def encode_values(self, block: Block) -> Block:
-        """Raise UnsupportedError: single values are never packed."""
-        raise no_form("inline bitpacking", "per-value")
-
 
 @dataclass(frozen=True, slots=True)
-class OutOfLineBitpacking:
+class OutOfLineBitpacking(ChunkCodec):
     """Blocks of one width.
 
     Attributes:
         bits: T, bits of an unpacked value.
         width: W, bits of a packed value, 0 to T.
     """
+
+    name = "out-of-line bitpacking"
 
     bits: int
     width: int
@@ -130,36 +109,19 @@ class OutOfLineBitpacking:
             raise CorruptError("packed width", where="page encoding", expected=f"0 to {bits} bits", found=width)
         return cls(bits, width)
 
-    @property
-    def num_buffers(self) -> int:
-        """One buffer."""
-        return 1
-
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
-        """Unpack and joins all chunks."""
+        """Unpack and join all chunks."""
         word = WORDS[self.bits]
         starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
         if self.width == 0:
-            total = justified(counts, np.full(len(counts), _MOST_ZEROS), "out-of-line bitpacking")
+            total = justified(counts, np.full(len(counts), _MOST_ZEROS), self.name)
             return FixedWidth(self.bits, np.zeros(total * self.bits // 8, np.uint8), total)
-        total = justified(counts, sizes * 8 // self.width, "out-of-line bitpacking")
+        total = justified(counts, sizes * 8 // self.width, self.name)
         out = np.empty(total, word)
         scratch = np.empty(BLOCK, word)
         status = unpack_fixed(readonly(chunks.data), starts, sizes, counts, self.width, out, scratch)
-        check(status, "out-of-line bitpacking")
+        check(status, self.name)
         return FixedWidth(self.bits, out.view(np.uint8), total)
-
-    def decode_block(self, buffer: Bytes, count: int) -> FixedWidth:
-        """Return the values of one buffer."""
-        return self.decode_chunks(one_chunk(buffer, count))
-
-    def decode_blocks(self, chunks: Chunks) -> FixedWidth:
-        """Return the same as decode_chunks."""
-        return self.decode_chunks(chunks)
-
-    def decode_values(self, values: Block) -> Block:
-        """Raise UnsupportedError: single values are never packed."""
-        raise no_form("out-of-line bitpacking", "per-value")
 
     def to_proto(self) -> pb.CompressiveEncoding:
         """Return the description of this encoding."""
@@ -169,7 +131,7 @@ class OutOfLineBitpacking:
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
         """Return the values of at most `width` bits, the tail of each chunk in the shorter of its two forms."""
-        words = words_of(block, self.bits, "out-of-line bitpacking")
+        words = words_of(block, self.bits, self.name)
         ends = np.cumsum(self.sizes(counts))
         out = np.empty(int(ends[-1]), np.uint8)
         pack_fixed(words, counts, self.width, np.empty(BLOCK, words.dtype), out)
@@ -180,11 +142,3 @@ class OutOfLineBitpacking:
         packed = self.width * ROW_BYTES
         tails: NDArray[np.int64] = np.minimum(counts % BLOCK * (self.bits // 8), packed)
         return counts // BLOCK * packed + tails
-
-    def encode_block(self, block: Block) -> Bytes:
-        """Return all values as one chunk."""
-        return self.encode_chunks(block, np.array([block.count], np.int64))[0][0]
-
-    def encode_values(self, block: Block) -> Block:
-        """Raise UnsupportedError: single values are never packed."""
-        raise no_form("out-of-line bitpacking", "per-value")

@@ -30,7 +30,7 @@ class DictionaryArray:
     items: EncodedArray
     num_items: int
     zero_is_null: bool
-    _kept: list[PageValues] = field(default_factory=list)
+    _items: list[PageValues] = field(default_factory=list)
 
     @property
     def capacity(self) -> int | None:
@@ -39,12 +39,12 @@ class DictionaryArray:
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
         """Return the dictionary values; null where the index or the item is."""
-        if self._kept:
-            places, items = (yield from self.indices.read(runs)), self._kept[0]
+        if self._items:
+            places, items = (yield from self.indices.read(runs)), self._items[0]
         else:
             requests = [self.indices.read(runs), self.items.read(span(0, self.num_items))]
             places, items = yield from gather(requests)
-            self._kept[:] = [items]
+            self._items[:] = [items]
         if places.block is None:
             return places
         if not isinstance(places.block, FixedWidth) or places.block.bits not in (8, 16, 32, 64):

@@ -70,7 +70,7 @@ class BloomFilterIndex(ZonedIndex):
         at_once = max(1, _READ_BYTES // (self.blocks * BLOCK_BYTES))
         self._parts = [slice(i, min(i + at_once, file.num_rows)) for i in range(0, file.num_rows, at_once)]
         self._keeps = file.num_rows * self.blocks * BLOCK_BYTES <= _KEPT_BYTES
-        self._kept: dict[int, list[tuple[Ints, Words]]] = {}
+        self._filters: dict[int, list[tuple[Ints, Words]]] = {}
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
         """Return the zones that may hold one of some values; none surely does."""
@@ -107,16 +107,16 @@ class BloomFilterIndex(ZonedIndex):
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory, about."""
-        filters = sum(words.nbytes for page in tuple(self._kept.values()) for _, words in page)
+        filters = sum(words.nbytes for page in tuple(self._filters.values()) for _, words in page)
         return filters + 24 * len(self.zones) + self.nulls_nbytes
 
     def _words(self, number: int, part: slice) -> list[tuple[Ints, Words]]:
-        filters = self._kept.get(number)
+        filters = self._filters.get(number)
         if filters is None:
             (data,) = self._file.read([DATA], part)
             filters = list(as_words(data, self._file.path))
             if self._keeps:
-                self._kept[number] = filters
+                self._filters[number] = filters
         return filters
 
 

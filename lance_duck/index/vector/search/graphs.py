@@ -54,7 +54,7 @@ class GraphIndex:
         self.num_rows = files.num_rows
         self.is_exact = files.storage == "FLAT"
         self.graphs = graphs_of(files)
-        self._kept: SizedCache[GraphPartition] = SizedCache(limit, lambda partition: partition.nbytes, grows=True)
+        self._partitions: SizedCache[GraphPartition] = SizedCache(limit, lambda partition: partition.nbytes, grows=True)
         self._alive: WeakValueDictionary[int, GraphPartition] = WeakValueDictionary()
         self._centroids = faiss.IndexFlat(files.dim, faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2)
         self._centroids.add(np.ascontiguousarray(files.centroids))
@@ -160,7 +160,7 @@ class GraphIndex:
             distances *= np.float32(0.5)
 
     def _partition(self, partition: int) -> GraphPartition:
-        return self._kept.get(partition, partial(self._open, partition))
+        return self._partitions.get(partition, partial(self._open, partition))
 
     def _open(self, partition: int) -> GraphPartition:
         (codes,) = self.files.codes([partition])
@@ -177,17 +177,20 @@ class GraphIndex:
 
 
 class _Best:
-    """The nearest that were found so far.
+    """The nearest vectors of each query so far.
+
+    Attributes:
+        k: Neighbours of a query, as many as there are vectors at most.
 
     Args:
-        queries: How many.
-        wanted: Neighbours of each.
-        num_rows: Vectors that there are.
+        queries: Number of queries.
+        k: Neighbours of each.
+        num_rows: Number of vectors.
     """
 
     def __init__(self, queries: int, k: int, num_rows: int) -> None:
         self.k = min(k, num_rows)
-        self._wanted = k
+        self._width = k
         self._distances = np.full((queries, self.k), np.inf, np.float32)
         self._positions = np.full((queries, self.k), -1, np.int64)
 
@@ -198,22 +201,22 @@ class _Best:
         else:
             self.merge(np.arange(len(distances)), distances, positions)
 
-    def merge(self, mine: Places, distances: Distances, positions: Places) -> None:
+    def merge(self, queries: Places, distances: Distances, positions: Places) -> None:
         """Add neighbours of some queries; a position of -1 is none."""
-        distances = np.hstack([self._distances[mine], np.where(positions < 0, np.float32(np.inf), distances)])
-        positions = np.hstack([self._positions[mine], positions])
+        distances = np.hstack([self._distances[queries], np.where(positions < 0, np.float32(np.inf), distances)])
+        positions = np.hstack([self._positions[queries], positions])
         order = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
-        self._distances[mine] = np.take_along_axis(distances, order, axis=1)
-        self._positions[mine] = np.take_along_axis(positions, order, axis=1)
+        self._distances[queries] = np.take_along_axis(distances, order, axis=1)
+        self._positions[queries] = np.take_along_axis(positions, order, axis=1)
 
-    def are_short(self, mine: Places) -> NDArray[np.bool_]:
-        """Return which of some queries have not found k."""
-        short: NDArray[np.bool_] = self._positions[mine, -1] < 0
+    def are_short(self, queries: Places) -> NDArray[np.bool_]:
+        """Return which of some queries have fewer than k neighbours."""
+        short: NDArray[np.bool_] = self._positions[queries, -1] < 0
         return short
 
     def hits(self) -> Hits:
-        """Return what was found."""
-        missing = self._wanted - self.k
+        """Return the neighbours; infinity and -1 where there are no more."""
+        missing = self._width - self.k
         if not missing:
             return Hits(self._distances, self._positions)
         return Hits(
