@@ -35,7 +35,7 @@ def explain(table: TableScan, plan: ScanPlan, options: ScanOptions, *, verbose: 
 def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting: bool = False) -> str:
     """Do a scan, and tell what it took; with `counting` the rows are counted only."""
     began = time.perf_counter()
-    with watched() as seen:
+    with watched() as reads:
         plan = table.routed(plan)
         counted, stages = _staged(plan)
         if counting:
@@ -47,7 +47,7 @@ def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting:
     lines = list(_scan(table, plan, options, True))
     lines += _chosen(table, plan, plan.choices) if plan.choices is not None else _routes(table, plan)
     lines += [f"  {stage} kept {stage.kept} of {stage.seen} rows" for stage in stages if stage.seen]
-    lines.append(f"  read: {seen.size} bytes in {seen.ranges} requests")
+    lines.append(f"  read: {reads.size} bytes in {reads.ranges} requests")
     lines.append(f"  took: {took:.1f} ms, {rows} rows, {batches} batches, {size} bytes")
     return "\n".join(lines) + "\n"
 
@@ -81,22 +81,22 @@ def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
         why = "use_scalar_index is false" if not plan.use_index else "deleted rows are wanted"
         yield f"  no index is asked: {why}"
         return
-    found = table.routes(plan.filter)
-    if found.are_open:
-        yield from (f"  not by an index: {text}" for text in _reasons(found))
+    routes = table.routes(plan.filter)
+    if routes.are_open:
+        yield from (f"  not by an index: {text}" for text in _reasons(routes))
         return
     rows = IndexRows(table.snapshot, plan.fragment_ids)
-    for part in found.plans:
+    for part in routes.plans:
         for leaf in _leaves(part):
             expected, closed = rows.expected(leaf), rows.closes(leaf)
             yield f"  {_question(leaf)}"
             yield f"    {_at_most(expected)}, {_many(len(closed), 'fragment')} through the index"
             if not closed:
                 yield "    not asked: it would return most of the table"
-    yield from (f"  not by an index: {text}" for text in _reasons(found))
-    closed = reduce(frozenset.union, (rows.closes(part) for part in found.plans))
+    yield from (f"  not by an index: {text}" for text in _reasons(routes))
+    closed = reduce(frozenset.union, (rows.closes(part) for part in routes.plans))
     yield f"  fragments: {len(closed)} through indexes, {len(plan.fragment_ids - closed)} scanned"
-    left = [part.filter for part, plan_ in zip(found.parts, found.plans, strict=True) if not _exact(part, plan_)]
+    left = [part.filter for part, plan_ in zip(routes.parts, routes.plans, strict=True) if not _exact(part, plan_)]
     if left:
         yield f"  filter left for the rows of the index: {_listed(left)}"
 
@@ -144,8 +144,8 @@ def _leaves(plan: IndexPlan) -> Iterator[Any]:
         yield plan
 
 
-def _reasons(found: Routes) -> list[str]:
-    return list(dict.fromkeys(text for plan in found.plans for text in reasons(plan)))
+def _reasons(routes: Routes) -> list[str]:
+    return list(dict.fromkeys(text for plan in routes.plans for text in reasons(plan)))
 
 
 def _exact(part: Conjunct, plan: IndexPlan) -> bool:

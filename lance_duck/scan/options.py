@@ -135,9 +135,9 @@ class ScanOptions:
         for name in ("limit", "offset", "batch_size", "batch_size_bytes"):
             _check_number(name, getattr(self, name), 1 if name.startswith("batch") else 0)
         for name in ("fragments", "order_by"):
-            given = getattr(self, name)
-            if given is not None and (isinstance(given, str | bytes) or not isinstance(given, Iterable)):
-                raise WrongTypeError(name, where="scan", expected="a list", found=repr(given))
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, str | bytes) or not isinstance(value, Iterable)):
+                raise WrongTypeError(name, where="scan", expected="a list", found=repr(value))
         if self.blob_handling not in (None, *_BLOBS):
             raise unknown_value("blob_handling", self.blob_handling, _BLOBS)
         if self.include_deleted_rows and not self.with_row_id:
@@ -297,12 +297,12 @@ def _ordering(entry: Any) -> ColumnOrdering:
         raise InvalidInputError("order_by", expected="names or ColumnOrdering", found=repr(entry)) from None
 
 
-def _fragments(snapshot: Snapshot, chosen: Iterable[HasFragment | int] | None) -> Sequence[Fragment]:
-    if chosen is None:
+def _fragments(snapshot: Snapshot, selection: Iterable[HasFragment | int] | None) -> Sequence[Fragment]:
+    if selection is None:
         return snapshot.fragments
     by_id = {fragment.id: fragment for fragment in snapshot.fragments}
     fragments = []
-    for entry in chosen:
+    for entry in selection:
         number = entry if isinstance(entry, int) else getattr(entry, "fragment_id", getattr(entry, "id", None))
         if number not in by_id:
             raise InvalidInputError("no such fragment", found=entry)

@@ -154,8 +154,8 @@ def project(
     else:
         outputs = [_named(schema, name, types) for name in _names(columns)]
     present = {output.field.name for output in outputs}
-    for name, wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)):
-        if wanted and name not in present:
+    for name, is_wanted in ((ROW_ID, with_row_id), (ROW_ADDRESS, with_row_address)):
+        if is_wanted and name not in present:
             outputs.append(_column(schema, name, (name,), types))
     return Projection(tuple(outputs), schema.scan_arrow.metadata if columns is None else None)
 
@@ -164,11 +164,11 @@ def reads(
     schema: Schema, paths: Iterable[Path], arrow_types: Mapping[str, pa.DataType] | None = None
 ) -> tuple[Read, ...]:
     """Return the columns to read so that all paths are there; hidden columns need none."""
-    wanted: dict[str, list[Path]] = {}
+    paths_by_column: dict[str, list[Path]] = {}
     for path in paths:
-        wanted.setdefault(path[0], []).append(path[1:])
+        paths_by_column.setdefault(path[0], []).append(path[1:])
     result = []
-    for name, below in wanted.items():
+    for name, below in paths_by_column.items():
         if name in schema.names:
             field = schema.by_path(quoted_name(name)).pruned(below)
             whole = arrow_types.get(name) if arrow_types else None
@@ -239,14 +239,14 @@ def nested_projection(schema: Schema, columns: ColumnsLike | None) -> Projection
     if columns is None or isinstance(columns, Mapping):
         return project(schema, columns)
     flat = project(schema, columns)
-    wanted: dict[str, Output] = {}
+    by_name: dict[str, Output] = {}
     below: dict[str, list[Path]] = {}
     for output in flat.outputs:
         path = output.paths[0]
         below.setdefault(path[0], []).append(path[1:])
-        wanted.setdefault(path[0], output)
+        by_name.setdefault(path[0], output)
     outputs = []
-    for name, output in wanted.items():
+    for name, output in by_name.items():
         if name in schema.names:
             field = schema.by_path(quoted_name(name)).pruned(below[name])
             output = Output(field.to_arrow(scan=True), (name,), None, tuple((name, *rest) for rest in below[name]))

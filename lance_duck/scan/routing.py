@@ -77,8 +77,8 @@ def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
     if index_routes.are_open:
         return None
     rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()))
-    known = [(rows.expected(plan), rows.closes(plan)) for plan in index_routes.plans]
-    helping = [(count, closed) for count, closed in known if count is not None and closed]
+    estimates = [(rows.expected(plan), rows.closes(plan)) for plan in index_routes.plans]
+    helping = [(count, closed) for count, closed in estimates if count is not None and closed]
     if not helping:
         return None
     count, closed = min(helping, key=lambda each: each[0] + _open_rows(snapshot, each[1]))

@@ -49,8 +49,8 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
     kind = target.run(f"SELECT {target.sql} AS answer FROM {TARGET} LIMIT 0", parameters)  # noqa: S608
     if not pa.types.is_boolean(kind.schema.field(0).type):
         raise InvalidInputError("bad condition", where=repr(text), expected="BOOLEAN", found=kind.schema.field(0).type)
-    found = target.run(f'SELECT "{ROW_ADDRESS}" FROM {TARGET} WHERE {target.sql}', parameters)  # noqa: S608
-    addresses: NDArray[np.uint64] = found.column(0).to_numpy()
+    rows = target.run(f'SELECT "{ROW_ADDRESS}" FROM {TARGET} WHERE {target.sql}', parameters)  # noqa: S608
+    addresses: NDArray[np.uint64] = rows.column(0).to_numpy()
     return np.unique(addresses)
 
 
@@ -67,8 +67,8 @@ def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.ui
     """
     target = _Target(table, text)
     sql = f'SELECT "{ROW_ADDRESS}", CAST({target.sql} AS {sql_type}) FROM {TARGET} ORDER BY 1'  # noqa: S608
-    found = target.run(sql)
-    return found.column(0).to_numpy(), found.column(1)
+    rows = target.run(sql)
+    return rows.column(0).to_numpy(), rows.column(1)
 
 
 class _Target:
@@ -129,20 +129,20 @@ class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     def accepts(self, predicate: Any) -> bool:
         """See `ScanSource.accepts`."""
-        found = predicate_from_node(predicate, self._stored)
-        return found is not None and self._table.filter_pays(found)
+        accepted = predicate_from_node(predicate, self._stored)
+        return accepted is not None and self._table.filter_pays(accepted)
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
         """See `ScanSource.stream`."""
-        wanted = self._schema if columns is None else pa.schema([self._schema.field(i) for i in columns])
-        reader = self.duckdb_reader(wanted, predicate_from_nodes(filters, self._stored))
+        stream_schema = self._schema if columns is None else pa.schema([self._schema.field(i) for i in columns])
+        reader = self.duckdb_reader(stream_schema, predicate_from_nodes(filters, self._stored))
         return without_offsets(reader).__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`."""
-        wanted = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
+        scan_schema = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
         predicate = None if filter is None else predicate_from_pushed(filter, self._stored)
-        return PushedScan(wanted, lambda: without_offsets(self.duckdb_reader(wanted, predicate)))
+        return PushedScan(scan_schema, lambda: without_offsets(self.duckdb_reader(scan_schema, predicate)))
 
     def duckdb_reader(
         self, schema: pa.Schema, predicate: Predicate | None, *, any_form: bool = False

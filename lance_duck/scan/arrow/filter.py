@@ -28,13 +28,13 @@ def expression_paths(expression: pc.Expression, schema: pa.Schema) -> tuple[Path
     Raises:
         InvalidInputError: It reads a column that the schema does not have.
     """
-    found = _recorded_paths(expression)
-    if found is None:
+    paths = _recorded_paths(expression)
+    if paths is None:
         return tuple((name,) for name in schema.names)
-    for path in found:
+    for path in paths:
         if path[0] not in schema.names:
             raise unknown_column(path[0], schema.names, str(expression), "bad filter: ")
-    return found
+    return paths
 
 
 def check_expression(expression: pc.Expression, schema: pa.Schema) -> bool:

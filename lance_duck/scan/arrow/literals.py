@@ -51,9 +51,9 @@ def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Ex
     try:
         unpickle = expression.__reduce__()[0]
         root, constants = numbered_tree(expression)
-        found = _Fitting(schema, constants)
-        found.look_at(root)
-        return unpickle(_with_columns(constants, found.replaced)) if found.replaced else expression
+        fitting = _Fitting(schema, constants)
+        fitting.look_at(root)
+        return unpickle(_with_columns(constants, fitting.replaced)) if fitting.replaced else expression
     except UNREADABLE:
         return expression
 

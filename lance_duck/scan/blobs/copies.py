@@ -59,10 +59,10 @@ def written_batches(table: TableScan, options: ScanOptions, most_bytes: int = MO
     if not any(field.blob_version for field in schema.walk()):
         yield from table.reader(table.plan(options), options)
         return
-    wanted = replace(options, blob_handling="all_descriptions", with_row_address=True)
+    scan_options = replace(options, blob_handling="all_descriptions", with_row_address=True)
     fields = {field.name: field for field in schema.fields}
     hide = not options.with_row_address and ROW_ADDRESS not in (options.columns or ())
-    for batch in table.reader(table.plan(wanted), wanted):
+    for batch in table.reader(table.plan(scan_options), scan_options):
         names = [name for name in batch.schema.names if not (hide and name == ROW_ADDRESS)]
         for part, fragment_id in _parts(batch, fields, most_bytes):
             open_ = _opener(table.snapshot, fragment_id)
@@ -84,8 +84,8 @@ def _opener(snapshot: Snapshot, fragment_id: int) -> Open:
     @cache
     def open_(field_id: int) -> LanceFile | None:
         files = (file for file in snapshot.fragment(fragment_id).files if field_id in file.fields)
-        found = next(files, None)
-        return None if found is None else snapshot.data_file(found)
+        file = next(files, None)
+        return None if file is None else snapshot.data_file(file)
 
     return open_
 
@@ -142,11 +142,11 @@ def _restored(array: pa.Array, field: Field, open_: Open, snapshot: Snapshot) ->
         kind = pa.struct([_named(child, member.type) for child, member in zip(field.children, children, strict=True)])
         return pa.Array.from_buffers(kind, len(array), [bitmap], children=children)
     offsets, items = _items(array)
-    found = _restored(items, field.children[0], open_, snapshot)
+    values = _restored(items, field.children[0], open_, snapshot)
     is_large = pa.types.is_large_list(array.type)
-    kind = (pa.large_list if is_large else pa.list_)(_named(field.children[0], found.type))
+    kind = (pa.large_list if is_large else pa.list_)(_named(field.children[0], values.type))
     stored = pa.py_buffer(offsets.astype(np.int64 if is_large else np.int32))
-    return pa.Array.from_buffers(kind, len(array), [bitmap, stored], children=[found])
+    return pa.Array.from_buffers(kind, len(array), [bitmap, stored], children=[values])
 
 
 def _blobs(array: pa.StructArray, field: Field, file: LanceFile | None, snapshot: Snapshot) -> pa.Array:
@@ -173,9 +173,9 @@ def _bytes(array: pa.StructArray, file: LanceFile) -> tuple[VariableWidth, NDArr
     if extents is not None:
         values = run(read_extents(*extents, file.source, file.source.path))
         return values, np.asarray(array.is_valid())
-    found = blob_places(array, file)
-    parts = run(read_places(found))
-    valid = np.array([place is not None for place in found], np.bool_)
+    places = blob_places(array, file)
+    parts = run(read_places(places))
+    valid = np.array([place is not None for place in places], np.bool_)
     if len(parts) == 1:
         return VariableWidth(np.array([0, len(parts[0])], np.int64), parts[0]), valid
     return as_values(parts), valid
@@ -218,10 +218,10 @@ def _items(array: pa.Array) -> tuple[Int64s, pa.Array]:
 
 def _numbers(array: pa.StructArray, name: str) -> NDArray[np.uint64]:
     """Return a member of descriptions, 0 for nulls."""
-    found: NDArray[np.uint64] = array.field(name).fill_null(0).to_numpy(zero_copy_only=False)
+    values: NDArray[np.uint64] = array.field(name).fill_null(0).to_numpy(zero_copy_only=False)
     if array.null_count:
-        found = np.where(np.asarray(array.is_valid()), found, found.dtype.type(0))
-    return found
+        values = np.where(np.asarray(array.is_valid()), values, values.dtype.type(0))
+    return values
 
 
 def _named(field: Field, kind: pa.DataType) -> pa.Field:

@@ -36,11 +36,13 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> Chose
     Raises:
         InvalidInputError: None or several are.
     """
-    given = [(name, rows) for name, rows in zip(SELECTORS, (ids, addresses, indices), strict=True) if rows is not None]
-    if len(given) != 1:
-        found = ", ".join(name for name, _ in given) or "none"
-        raise InvalidInputError("rows of blobs", expected="one of ids, addresses and indices", found=found)
-    return given[0]
+    selections = [
+        (name, rows) for name, rows in zip(SELECTORS, (ids, addresses, indices), strict=True) if rows is not None
+    ]
+    if len(selections) != 1:
+        names = ", ".join(name for name, _ in selections) or "none"
+        raise InvalidInputError("rows of blobs", expected="one of ids, addresses and indices", found=names)
+    return selections[0]
 
 
 def take_blobs(
@@ -85,10 +87,10 @@ def read_ranges(
     """
     if selector not in SELECTORS:
         raise InvalidInputError("selector", expected=" or ".join(SELECTORS), found=repr(selector))
-    asked = numbers([n for request in requests for n in request], "ranges of blobs")
-    if len(asked) != 3 * len(requests):
+    values = numbers([n for request in requests for n in request], "ranges of blobs")
+    if len(values) != 3 * len(requests):
         raise InvalidInputError("ranges of blobs", expected="(row, offset, length) each")
-    rows, offsets, lengths = asked.reshape(-1, 3).T
+    rows, offsets, lengths = values.reshape(-1, 3).T
     addresses, places = _find(table, column, (selector, rows.copy()))
     parts = [
         None if place is None else _BlobRange(place, offset, length)
@@ -126,23 +128,26 @@ def _find(table: TableScan, column: str, chosen: Chosen) -> tuple[list[int], lis
         raise InvalidInputError(f"{column!r} is not a blob column", found=field.logical_type)
     projection = project(schema, [column], with_row_id=True, with_row_address=True)
     selector, rows = chosen
-    wanted = numbers(rows, "rows of blobs")
+    row_numbers = numbers(rows, "rows of blobs")
     if selector == "indices" and table.restriction is not None:
         everything = table.reader(table.plan(ScanOptions(columns=[ROW_ADDRESS]))).read_all()
-        if len(wanted) and (wanted.min() < 0 or wanted.max() >= len(everything)):
+        if len(row_numbers) and (row_numbers.min() < 0 or row_numbers.max() >= len(everything)):
             raise InvalidInputError("row position", expected=f"0 to {len(everything) - 1}")
-        selector, wanted = "addresses", everything.column(0).combine_chunks().to_numpy()[wanted].view(np.int64)
+        selector, row_numbers = (
+            "addresses",
+            everything.column(0).combine_chunks().to_numpy()[row_numbers].view(np.int64),
+        )
     take = {"ids": table.taker.by_row_id, "addresses": table.taker.by_address, "indices": table.taker.by_position}
-    found = take[selector](wanted, projection)
-    if found.num_rows != len(wanted):
-        raise _missing(selector, wanted, found)
-    addresses = found.column(ROW_ADDRESS).to_numpy()
-    return addresses.tolist(), _places(table, field.id, addresses, found.column(0))
+    batch = take[selector](row_numbers, projection)
+    if batch.num_rows != len(row_numbers):
+        raise _missing(selector, row_numbers, batch)
+    addresses = batch.column(ROW_ADDRESS).to_numpy()
+    return addresses.tolist(), _places(table, field.id, addresses, batch.column(0))
 
 
-def _missing(selector: str, wanted: Places | Addresses, found: pa.RecordBatch) -> InvalidInputError:
-    there = found.column(ROW_ID if selector == "ids" else ROW_ADDRESS).to_numpy()
-    lost = np.setdiff1d(wanted.view(np.uint64), there)
+def _missing(selector: str, row_numbers: Places | Addresses, batch: pa.RecordBatch) -> InvalidInputError:
+    there = batch.column(ROW_ID if selector == "ids" else ROW_ADDRESS).to_numpy()
+    lost = np.setdiff1d(row_numbers.view(np.uint64), there)
     return InvalidInputError("rows that are deleted or not there", where=selector, found=lost[:5].tolist())
 
 
@@ -157,11 +162,11 @@ def _places(
         data_file = next(files, None)
         return None if data_file is None else snapshot.data_file(data_file)
 
-    found: list[BlobPlace | None] = []
+    result: list[BlobPlace | None] = []
     fragments = addresses >> np.uint64(32)
     edges = [*np.flatnonzero(np.diff(fragments, prepend=np.uint64(2**63))).tolist(), len(fragments)]
     for start, stop in pairwise(edges):
         file = file_of(int(fragments[start]))
         some = descriptions.slice(start, stop - start)
-        found += [None] * len(some) if file is None else blob_places(some, file)
-    return found
+        result += [None] * len(some) if file is None else blob_places(some, file)
+    return result

@@ -27,10 +27,10 @@ def predicate_from_nodes(nodes: Sequence[Any], schema: pa.Schema) -> Predicate |
     Raises:
         UnsupportedError: A node that `predicate_from_node` does not translate.
     """
-    found = [predicate_from_node(node, schema) for node in nodes]
-    if None in found:
+    predicates = [predicate_from_node(node, schema) for node in nodes]
+    if None in predicates:
         raise UnsupportedError("filter that was not accepted", found=[node.fragment() for node in nodes])
-    return all_of(*cast("list[Predicate]", found)) if found else None
+    return all_of(*cast("list[Predicate]", predicates)) if predicates else None
 
 
 def predicate_from_node(node: Any, schema: pa.Schema) -> Predicate | None:

@@ -77,17 +77,17 @@ class ScanSource(_Base):
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
         """Return an Arrow stream of some columns (None: all) by place, filtered by accepted predicates."""
         schema = self.schema
-        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        stream_schema = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = predicate_from_nodes(filters, schema)
-        reader = self.duckdb_reader(duckdb_arrow_schema(wanted), predicate, any_form=True)
+        reader = self.duckdb_reader(duckdb_arrow_schema(stream_schema), predicate, any_form=True)
         return without_offsets(reader).__arrow_c_stream__(), columns is not None
 
     def pushed_scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """Return what DuckDB 1.x calls as `scanner`; it checks no types, so they are exactly those of `schema`."""
         schema = self.schema
-        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        scan_schema = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         predicate = None if filter is None else predicate_from_pushed(filter, schema)
-        return PushedScan(wanted, lambda: without_offsets(self.duckdb_reader(wanted, predicate)))
+        return PushedScan(scan_schema, lambda: without_offsets(self.duckdb_reader(scan_schema, predicate)))
 
 
 @dataclass(frozen=True)

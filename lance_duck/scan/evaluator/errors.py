@@ -24,17 +24,17 @@ _SAID: Final = (
 )
 
 
-def words_about(said: str, text: str = "", *, at_end: bool = False) -> str:
+def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
     """Return what DuckDB says, in one line, as an error of the text that the user wrote.
 
     Args:
-        said: DuckDB's message.
+        message: DuckDB's message.
         text: What the user wrote; a line of its own with ")" follows it in what DuckDB was given.
         at_end: Whether the message is known to be about that ")".
     """
-    line = re.sub(r"\s+", " ", _DRAWING.split(said, maxsplit=1)[0]).strip()
-    drawn = re.search(r"\n\nLINE (\d+): \)", said)
-    if at_end or (drawn is not None and int(drawn[1]) > text.count("\n") + 1):
+    line = re.sub(r"\s+", " ", _DRAWING.split(message, maxsplit=1)[0]).strip()
+    marker = re.search(r"\n\nLINE (\d+): \)", message)
+    if at_end or (marker is not None and int(marker[1]) > text.count("\n") + 1):
         line = line.replace(_END, "syntax error at the end: something is missing")
     for pattern, words in _SAID:
         line = pattern.sub(words, line)

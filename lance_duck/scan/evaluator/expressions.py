@@ -128,14 +128,14 @@ def plain_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.bool_ | np.integer | np.floating | np.str_ | np.bytes_) else value
 
 
-def _refuse(error: Exception, what: str, shown: str) -> NoReturn:
+def _refuse(error: Exception, what: str, expression: str) -> NoReturn:
     """Raise what an error of DuckDB means; it turns the interrupt of a user into one of two others."""
     text = str(error).strip()
     if text == "Query interrupted" or text.endswith("KeyboardInterrupt:"):
         raise KeyboardInterrupt from error
     if not isinstance(error, duckdb.Error):
         raise error
-    raise InvalidInputError(what, where=repr(shown), found=words_about(str(error), shown)) from error
+    raise InvalidInputError(what, where=repr(expression), found=words_about(str(error), expression)) from error
 
 
 def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
@@ -190,11 +190,11 @@ _local = threading.local()
 
 
 def _cursor() -> duckdb.DuckDBPyConnection:
-    held: duckdb.DuckDBPyConnection | None = getattr(_local, "cursor", None)
-    if held is None:
+    cursor: duckdb.DuckDBPyConnection | None = getattr(_local, "cursor", None)
+    if cursor is None:
         with _lock:
-            held = _local.cursor = _database().cursor()
-    return held
+            cursor = _local.cursor = _database().cursor()
+    return cursor
 
 
 _lock = threading.Lock()

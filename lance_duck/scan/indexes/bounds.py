@@ -29,8 +29,8 @@ class RowBounds:
 
     def __and__(self, other: RowBounds) -> RowBounds:
         if not self.closed or not other.closed:
-            known = self if self.closed else other
-            return RowBounds(RowSet({}), known.maybe, known.closed)
+            bounded = self if self.closed else other
+            return RowBounds(RowSet({}), bounded.maybe, bounded.closed)
         both = self.closed & other.closed
         maybe = self.maybe & other.maybe
         if len(both) == len(self.closed) == len(other.closed):

@@ -81,33 +81,33 @@ class IndexRows:
             case AnyOf(parts):
                 return reduce(frozenset.intersection, map(self.closes, parts), self._fragments)
 
-    def _bounds(self, plan: IndexPlan, wanted: frozenset[int]) -> RowBounds:
+    def _bounds(self, plan: IndexPlan, fragments: frozenset[int]) -> RowBounds:
         match plan:
             case Open():
                 return NOTHING
             case IndexLeaf():
-                return self._leaf(plan, wanted)
+                return self._leaf(plan, fragments)
             case ByName():
-                return self._named(plan, wanted)
+                return self._named(plan, fragments)
             case AllOf(parts):
-                return reduce(RowBounds.__and__, self._each(parts, wanted)) if parts else NOTHING
+                return reduce(RowBounds.__and__, self._each(parts, fragments)) if parts else NOTHING
             case AnyOf(parts):
-                wanted &= self.closes(plan)
-                bounds = [self._bounds(part, wanted) for part in parts]
+                fragments &= self.closes(plan)
+                bounds = [self._bounds(part, fragments) for part in parts]
                 nothing = RowSet({})
-                return reduce(RowBounds.__or__, bounds, RowBounds(nothing, nothing, wanted))
+                return reduce(RowBounds.__or__, bounds, RowBounds(nothing, nothing, fragments))
 
-    def _each(self, plans: Sequence[IndexPlan], wanted: frozenset[int]) -> list[RowBounds]:
+    def _each(self, plans: Sequence[IndexPlan], fragments: frozenset[int]) -> list[RowBounds]:
         bounds = [NOTHING] * len(plans)
         total = NOTHING
         for place in sorted(range(len(plans)), key=lambda i: self._order(plans[i])):
             plan = plans[place]
             if isinstance(plan, Open):
                 continue
-            if wanted <= total.closed and self._not_worth(plan, len(total.maybe)):
+            if fragments <= total.closed and self._not_worth(plan, len(total.maybe)):
                 self._refuse(plan, "other indexes leave few rows")
                 continue
-            needed = wanted - (total.closed - set(total.maybe.fragment_ids))
+            needed = fragments - (total.closed - set(total.maybe.fragment_ids))
             bounds[place] = self._bounds(plan, needed)
             total = total & bounds[place]
         return bounds
@@ -122,7 +122,7 @@ class IndexRows:
         expected = self._expected(plan)
         return expected is None, expected or 0
 
-    def _leaf(self, leaf: IndexLeaf, wanted: frozenset[int]) -> RowBounds:
+    def _leaf(self, leaf: IndexLeaf, fragments: frozenset[int]) -> RowBounds:
         answered = Answered(leaf)
         self.log.append(answered)
         if self._too_many(leaf):
@@ -130,11 +130,11 @@ class IndexRows:
             return NOTHING
         result = NOTHING
         for index in leaf.indexes:
-            left = wanted - result.closed
+            left = fragments - result.closed
             pairs = [(segment, left & _fragments_of(segment)) for segment in index.segments]
             for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, answered):
                 result = beside(result, bounds)
-            if wanted <= result.closed:
+            if fragments <= result.closed:
                 break
         return result
 
@@ -157,15 +157,15 @@ class IndexRows:
         maybe = answer.maybe if len(mine) == len(segment.fragments) else answer.maybe.only(mine)
         return RowBounds(maybe if answer.is_exact else answer.sure.only(mine), maybe, mine)
 
-    def _named(self, plan: ByName, wanted: frozenset[int]) -> RowBounds:
+    def _named(self, plan: ByName, fragments: frozenset[int]) -> RowBounds:
         answered = Answered(plan)
         self.log.append(answered)
         if not has_order(self._snapshot, plan):
             answered.refused = "stable row ids have no order to look ranges up in"
             return NOTHING
-        rows = rows_named(self._snapshot, plan, wanted)
+        rows = rows_named(self._snapshot, plan, fragments)
         answered.rows[""] = len(rows)
-        return RowBounds(rows, rows, wanted)
+        return RowBounds(rows, rows, fragments)
 
     def _rows(self, fragment_id: int) -> int:
         return self._snapshot.physical_rows(self._snapshot.fragment(fragment_id))
@@ -194,8 +194,8 @@ class IndexRows:
             case ByName(_, Among(values)):
                 return len(values)
             case AllOf(parts) if parts:
-                known = [e for part in parts if (e := self._expected(part)) is not None]
-                return min(known) if known else None
+                estimates = [e for part in parts if (e := self._expected(part)) is not None]
+                return min(estimates) if estimates else None
             case AnyOf(parts):
                 each = [self._expected(part) for part in parts]
                 return None if None in each else sum(e for e in each if e is not None)
@@ -203,13 +203,13 @@ class IndexRows:
 
     def _estimate(self, leaf: IndexLeaf) -> int | None:
         total = 0
-        asked: frozenset[int] = frozenset()
+        covered: frozenset[int] = frozenset()
         for index in leaf.indexes:
             for segment in index.segments:
                 mine = _fragments_of(segment) & self._fragments
-                if mine <= asked:
+                if mine <= covered:
                     continue
-                asked |= mine
+                covered |= mine
                 rows = estimate(self._snapshot, segment, leaf.query)
                 if rows is None:
                     return None

@@ -36,9 +36,9 @@ class Found:
     def __len__(self) -> int:
         return len(self.distances)
 
-    def where(self, chosen: NDArray[np.bool_]) -> Found:
+    def where(self, mask: NDArray[np.bool_]) -> Found:
         """Return some of them."""
-        return Found(self.queries[chosen], self.distances[chosen], self.addresses[chosen])
+        return Found(self.queries[mask], self.distances[mask], self.addresses[mask])
 
 
 class Best:
@@ -65,26 +65,26 @@ class Best:
         """For each query the distance above which a row is none of the best."""
         return self._distances[:, -1]
 
-    def add(self, found: Found) -> None:
+    def add(self, rows: Found) -> None:
         """Take in distances of rows that were not taken in before."""
-        if not len(found):
+        if not len(rows):
             return
         if self.count == 1:
-            self._add_to_one(found)
+            self._add_to_one(rows)
             return
-        which = np.concatenate([np.repeat(np.arange(self.count), self.k), found.queries])
-        distances = np.concatenate([self._distances.ravel(), found.distances])
-        addresses = np.concatenate([self._addresses.ravel(), found.addresses])
+        which = np.concatenate([np.repeat(np.arange(self.count), self.k), rows.queries])
+        distances = np.concatenate([self._distances.ravel(), rows.distances])
+        addresses = np.concatenate([self._addresses.ravel(), rows.addresses])
         order = np.lexsort((addresses, distances, which))
         sizes = np.bincount(which, minlength=self.count)
         rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        kept = order[rank < self.k]
-        self._distances = distances[kept].reshape(self.count, self.k)
-        self._addresses = addresses[kept].reshape(self.count, self.k)
+        best = order[rank < self.k]
+        self._distances = distances[best].reshape(self.count, self.k)
+        self._addresses = addresses[best].reshape(self.count, self.k)
 
-    def _add_to_one(self, found: Found) -> None:
-        distances = np.concatenate([self._distances[0], found.distances])
-        addresses = np.concatenate([self._addresses[0], found.addresses])
+    def _add_to_one(self, rows: Found) -> None:
+        distances = np.concatenate([self._distances[0], rows.distances])
+        addresses = np.concatenate([self._addresses[0], rows.addresses])
         order = np.lexsort((addresses, distances))[: self.k]
         self._distances, self._addresses = distances[order][None], addresses[order][None]
 
@@ -94,35 +94,35 @@ class Best:
         return Found(np.nonzero(there)[0], self._distances[there], self._addresses[there])
 
 
-def joined(found: Sequence[Found]) -> Found:
+def joined(results: Sequence[Found]) -> Found:
     """Return what was found in several places, one after the other."""
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    if len(results) == 1:
+        return results[0]
+    if not results:
         return Found(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
     return Found(
-        np.concatenate([each.queries for each in found]),
-        np.concatenate([each.distances for each in found]),
-        np.concatenate([each.addresses for each in found]),
+        np.concatenate([each.queries for each in results]),
+        np.concatenate([each.distances for each in results]),
+        np.concatenate([each.addresses for each in results]),
     )
 
 
-def in_order(found: Found, count: int, k: int) -> Found:
+def in_order(rows: Found, count: int, k: int) -> Found:
     """Return the k nearest of each query, as `Best` gives them, of rows that one place found: by query, nearest first.
 
     Args:
-        found: Of `count` queries, sorted but for rows of one distance.
+        rows: Of `count` queries, sorted but for rows of one distance.
         count: Queries.
         k: Rows of each.
     """
-    distances, queries = found.distances, found.queries
+    distances, queries = rows.distances, rows.queries
     ascending = distances[1:] > distances[:-1]
     if count > 1:
         ascending |= queries[1:] > queries[:-1]
     if len(distances) <= count * k and np.logical_and.reduce(ascending):
-        return found
+        return rows
     best = Best(count, k)
-    best.add(found)
+    best.add(rows)
     return best.found()
 
 

@@ -85,9 +85,9 @@ class Question:
 
     def _one(self, block: Block, rows: Rows | None, addresses: Addresses, query: int, limit: float) -> Found:
         out = np.empty(len(addresses), np.float32)
-        chosen = _NONE if rows is None else readonly(rows)
+        row_offsets = _NONE if rows is None else readonly(rows)
         if len(out):
-            KERNELS[self.metric](block.values, chosen, self._queries, readonly(np.array([query])), out)
+            KERNELS[self.metric](block.values, row_offsets, self._queries, readonly(np.array([query])), out)
         if block.there is not None:
             out[~(block.there if rows is None else block.there[rows])] = np.nan
         places = smallest(self._bounded(out), self.k, limit)
@@ -102,7 +102,7 @@ class Question:
 
     def _by_product(self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
         bounds: NDArray[np.float64] = limits.astype(np.float64)
-        chosen: list[NDArray[np.int64]] = []
+        positions: list[NDArray[np.int64]] = []
         which: list[NDArray[np.int64]] = []
         for first in range(0, len(addresses), PRODUCT_ROWS):
             places = (
@@ -118,17 +118,19 @@ class Question:
                     bounds[mine] = np.minimum(bounds[mine], self._first_limits(block, places, scores, begin))
                 near = np.flatnonzero(scores >= floor(bounds[mine]).astype(scores.dtype))
                 row, query = np.divmod(near, scores.shape[1])
-                chosen.append(row + first)
+                positions.append(row + first)
                 which.append(query + begin)
-        at, asked = np.concatenate(chosen or [_NONE]), np.concatenate(which or [_NONE])
-        found = Found(asked, self.distances(block, at if rows is None else rows[at], asked), addresses[at])
-        return found.where(np.isfinite(found.distances))
+        at, query_numbers = np.concatenate(positions or [_NONE]), np.concatenate(which or [_NONE])
+        result = Found(
+            query_numbers, self.distances(block, at if rows is None else rows[at], query_numbers), addresses[at]
+        )
+        return result.where(np.isfinite(result.distances))
 
     def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
         """Return the distance within which each query has k rows: at most that of the k rows with the best scores."""
-        known = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
-        top = np.argpartition(known, len(places) - self.k, axis=1)[:, len(places) - self.k :]
-        which = np.repeat(np.arange(len(known)) + begin, self.k)
+        valid_scores = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
+        top = np.argpartition(valid_scores, len(places) - self.k, axis=1)[:, len(places) - self.k :]
+        which = np.repeat(np.arange(len(valid_scores)) + begin, self.k)
         distances = self.distances(block, places[top.ravel()], which).astype(np.float64)
         distances[~np.isfinite(distances)] = np.inf
         furthest: NDArray[np.float64] = distances.reshape(-1, self.k).max(axis=1)
@@ -172,10 +174,10 @@ class Question:
 
 def _products(values: NDArray[Any], queries: NDArray[Any]) -> NDArray[Any]:
     """Return the inner products (rows, queries) of vectors (rows, dim) with queries (dim, queries)."""
-    count, (dim, asked) = len(values), queries.shape
-    step = max(1, LONE_PRODUCT // (dim * asked))
+    count, (dim, num_queries) = len(values), queries.shape
+    step = max(1, LONE_PRODUCT // (dim * num_queries))
     whole = count // step * step
-    out = np.empty((count, asked), values.dtype)
-    np.matmul(values[:whole].reshape(-1, step, dim), queries, out=out[:whole].reshape(-1, step, asked))
+    out = np.empty((count, num_queries), values.dtype)
+    np.matmul(values[:whole].reshape(-1, step, dim), queries, out=out[:whole].reshape(-1, step, num_queries))
     np.matmul(values[whole:], queries, out=out[whole:])
     return out

@@ -70,14 +70,14 @@ class Exact:
         """
         best = Best(len(question.queries), question.k)
         look: Callable[[_Piece], Found] = partial(self._near, self._read(), question, best)
-        for found in map_ordered(look, self._pieces(fragments, rows), workers=self.workers):
-            best.add(found)
+        for result in map_ordered(look, self._pieces(fragments, rows), workers=self.workers):
+            best.add(result)
         return best.found()
 
-    def again(self, question: Question, found: Found) -> Found:
+    def again(self, question: Question, candidates: Found) -> Found:
         """Rank rows that were found another way by their vectors, and return the k nearest of each query."""
-        order = np.argsort(found.addresses, kind="stable")
-        pairs = found.queries[order], found.addresses[order]
+        order = np.argsort(candidates.addresses, kind="stable")
+        pairs = candidates.queries[order], candidates.addresses[order]
         rows = RowSet.of(pairs[1])
         fragments = [self.snapshot.fragment(i) for i in rows.fragment_ids]
         look: Callable[[_Piece], Found] = partial(self._pairs, self._read(), question, *pairs)
@@ -109,8 +109,8 @@ class Exact:
             offsets = deletions.live_offsets(piece.start, piece.stop)
         elif offsets is not None and deletions is not None:
             offsets = offsets[~deletions.contains(offsets)]
-        wanted = slice(piece.start, piece.stop) if piece.whole or offsets is None else offsets
-        array = run(reader.read([read], wanted))[read.name]
+        rows = slice(piece.start, piece.stop) if piece.whole or offsets is None else offsets
+        array = run(reader.read([read], rows))[read.name]
         block = block_of(descend(array, self.column.names[1:]), self.column)
         named = np.arange(piece.start, piece.stop) if offsets is None else offsets
         places = offsets - piece.start if piece.whole and offsets is not None else None

@@ -56,11 +56,11 @@ def extremes(table: TableScan, column: VectorColumn) -> Extremes:
     snapshot = table.snapshot
 
     def of_all() -> Extremes:
-        found = [
+        pieces = [
             snapshot.shared(_key(fragment, column), partial(_of, table, column, fragment))
             for fragment in snapshot.fragments
         ]
-        return reduce(Extremes.__or__, found, Extremes())
+        return reduce(Extremes.__or__, pieces, Extremes())
 
     return snapshot.derived(("vector extremes", column.path), of_all)
 
@@ -72,7 +72,7 @@ def _key(fragment: Fragment, column: VectorColumn) -> tuple[object, ...]:
 def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
     whole = TableScan(table.snapshot)  # also where the caller sees a part of it only
     plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=EXTREMES_ROWS), fragment)
-    found = Extremes()
+    result = Extremes()
     for batch in whole.reader(plan):
         block = block_of(descend(batch.column(0), column.names[1:]), column)
         values = block.values if block.there is None else block.values[block.there]
@@ -81,10 +81,10 @@ def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
         there = np.isfinite(lengths)
         longer = lengths[there & (lengths > 0)]
         if len(longer):
-            found |= Extremes(float(longer.min()), float(longer.max()))
-        found |= Extremes(
+            result |= Extremes(float(longer.min()), float(longer.max()))
+        result |= Extremes(
             zero=bool((lengths == 0).any()),
             nan=bool(np.isnan(lengths).any()),
             infinite=bool(np.isinf(lengths).any()),
         )
-    return found
+    return result

@@ -39,10 +39,10 @@ class Filtered:
     def allowed(self, covered: Covered, segment: Segment, fragments: frozenset[int]) -> Allowed:
         """Return which positions of a segment may be found, and how many: see `Covered.allowed`."""
         key = segment.uuid, fragments
-        found = self._allowed.get(key)
-        if found is None:
-            found = self._allowed[key] = covered.allowed(self.rows, fragments)
-        return found
+        allowed = self._allowed.get(key)
+        if allowed is None:
+            allowed = self._allowed[key] = covered.allowed(self.rows, fragments)
+        return allowed
 
     @property
     def nbytes(self) -> int:

@@ -147,13 +147,13 @@ def vector_column(schema: Schema, name: Any) -> VectorColumn:
             expected=known_names(schema.names),
             remedy=did_you_mean(name, schema.names),
         ) from error
-    found = _vectors(field)
-    if found is None or path is None:
+    vectors = _vectors(field)
+    if vectors is None or path is None:
         text = f"Query column {name} must be a vector. Got {field.arrow_type}."
         if _is_many(field):
             raise UnsupportedError(f"{text} Several vectors a row are not searched")
         raise WrongTypeError(text)
-    return VectorColumn(path, _names_to(schema, field), *found)
+    return VectorColumn(path, _names_to(schema, field), *vectors)
 
 
 def only_vector_column(schema: Schema) -> str:
@@ -162,11 +162,11 @@ def only_vector_column(schema: Schema) -> str:
     Raises:
         InvalidInputError: It has none, or several.
     """
-    found = [quoted_name(field.name) for field in schema.fields if _vectors(field) is not None]
-    if len(found) != 1:
-        names = ", ".join(found) or "none"
+    candidates = [quoted_name(field.name) for field in schema.fields if _vectors(field) is not None]
+    if len(candidates) != 1:
+        names = ", ".join(candidates) or "none"
         raise InvalidInputError("column", where="search", expected="one column of vectors", found=names)
-    return found[0]
+    return candidates[0]
 
 
 def _vectors(field: Field) -> tuple[int, np.dtype[Any], pa.DataType] | None:
@@ -199,56 +199,56 @@ def _names_to(schema: Schema, field: Field) -> tuple[str, ...]:
     return tuple(reversed(names))
 
 
-def _needed(given: Mapping[str, Any], name: str) -> Any:
-    if name not in given:
+def _needed(arguments: Mapping[str, Any], name: str) -> Any:
+    if name not in arguments:
         raise WrongTypeError(f"no {name!r}", where="nearest", remedy=f"name it: {{{name!r}: …}}")
-    return given[name]
+    return arguments[name]
 
 
-def _metric(given: Mapping[str, Any], column: VectorColumn) -> str | None:
-    name = given.get("metric") if given.get("metric") is not None else given.get("distance_type")
+def _metric(arguments: Mapping[str, Any], column: VectorColumn) -> str | None:
+    name = arguments.get("metric") if arguments.get("metric") is not None else arguments.get("distance_type")
     if name is None:
         return None
-    found = METRICS.get(name.lower()) if isinstance(name, str) else None
-    if found is None:
+    metric = METRICS.get(name.lower()) if isinstance(name, str) else None
+    if metric is None:
         text = f"Metric type {name!r} is not supported"
         raise InvalidInputError(text, where="nearest", expected=", ".join(METRICS), remedy=did_you_mean(name, METRICS))
-    if (found == "hamming") != (column.dtype == np.uint8):
+    if (metric == "hamming") != (column.dtype == np.uint8):
         raise InvalidInputError(
-            f"Distance type {found} does not support {column.form.value_type} vectors", where=f"column {column.path}"
+            f"Distance type {metric} does not support {column.form.value_type} vectors", where=f"column {column.path}"
         )
-    return found
+    return metric
 
 
-def _probes(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def _probes(arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the partitions to begin with, and at most."""
-    exact = _whole(given, "nprobes", 1, "Nprobes must be > 0")
-    least = _whole(given, "minimum_nprobes", 1, "minimum_nprobes must be >= 1")
-    most = _whole(given, "maximum_nprobes", 1, "maximum_nprobes must be >= 1")
+    exact = _whole(arguments, "nprobes", 1, "Nprobes must be > 0")
+    least = _whole(arguments, "minimum_nprobes", 1, "minimum_nprobes must be >= 1")
+    most = _whole(arguments, "maximum_nprobes", 1, "maximum_nprobes must be >= 1")
     first = least or exact
     if first is not None and most is not None and first > most:
         raise InvalidInputError("minimum_nprobes must be <= maximum_nprobes", where="nearest")
     return first, most
 
 
-def _range(given: Any) -> tuple[float | None, float | None]:
-    if given is None:
+def _range(value: Any) -> tuple[float | None, float | None]:
+    if value is None:
         return None, None
-    if not isinstance(given, tuple | list) or len(given) != 2:
+    if not isinstance(value, tuple | list) or len(value) != 2:
         raise WrongTypeError("distance_range must be a tuple of (lower_bound, upper_bound)", where="nearest")
-    for bound in given:
+    for bound in value:
         if bound is None:
             continue
         if isinstance(bound, bool | str) or not hasattr(bound, "__float__"):
             raise WrongTypeError("distance_range", where="nearest", expected="numbers", found=repr(bound))
         if float(bound) != float(bound):
             raise InvalidInputError("distance_range", where="nearest", expected="numbers", found="NaN")
-    low, high = given
+    low, high = value
     return None if low is None else float(low), None if high is None else float(high)
 
 
-def _whole(given: Mapping[str, Any], name: str, least: int, message: str) -> int | None:
-    value = given.get(name)
+def _whole(arguments: Mapping[str, Any], name: str, least: int, message: str) -> int | None:
+    value = arguments.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not hasattr(value, "__index__"):

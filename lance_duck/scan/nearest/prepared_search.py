@@ -39,17 +39,17 @@ def search_table(table: TableScan, given: Mapping[str, Any]) -> pa.Table:
     return scan.table(scan.queries(given["nearest"]))
 
 
-def _key(given: Mapping[str, Any]) -> object | None:
+def _key(arguments: Mapping[str, Any]) -> object | None:
     """Return all that was asked but the queries; None where it is not known to mean the same again."""
-    nearest, columns, filter_ = given["nearest"], given["columns"], given["filter"]
+    nearest, columns, filter_ = arguments["nearest"], arguments["columns"], arguments["filter"]
     if type(nearest) is not dict or "q" not in nearest or not (columns is None or type(columns) is list):
         return None
     if filter_ is not None and (type(filter_) is not str or asks_for_the_time(filter_)):
         return None
     if columns is not None and not _TEXT.issuperset(map(type, columns)):
         return None
-    options = {**given, **nearest, "nearest": None, "columns": None, "q": None}
+    options = {**arguments, **nearest, "nearest": None, "columns": None, "q": None}
     types = tuple(map(type, options.values()))
-    if not _PLAIN.issuperset(types) or len(options) != len(given) + len(nearest):
+    if not _PLAIN.issuperset(types) or len(options) != len(arguments) + len(nearest):
         return None
     return "searches", None if columns is None else tuple(columns), tuple(options.items()), types

@@ -47,27 +47,27 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
     is_query = type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous
     if is_query and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):
         return Queries(q[None], False)
-    found = _numbers(q)
-    if found.ndim not in (1, 2) or not found.shape[0]:
+    numbers = _numbers(q)
+    if numbers.ndim not in (1, 2) or not numbers.shape[0]:
         raise InvalidInputError(
-            "query vectors", where=_WHERE, expected=f"{dim} numbers, or rows of them", found=f"shape {found.shape}"
+            "query vectors", where=_WHERE, expected=f"{dim} numbers, or rows of them", found=f"shape {numbers.shape}"
         )
-    if found.shape[-1] != dim:
+    if numbers.shape[-1] != dim:
         raise InvalidInputError(
-            f"Query vector size {found.shape[-1]} does not match index column size {dim}", where=_WHERE
+            f"Query vector size {numbers.shape[-1]} does not match index column size {dim}", where=_WHERE
         )
-    return Queries(np.ascontiguousarray(_fitting(np.atleast_2d(found), dtype)), found.ndim == 2)
+    return Queries(np.ascontiguousarray(_fitting(np.atleast_2d(numbers), dtype)), numbers.ndim == 2)
 
 
-def _fitting(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _fitting(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype == np.uint8:
         with np.errstate(invalid="ignore"):
-            bits = found.astype(np.uint8)
-        if not np.array_equal(bits, found):
+            bits = values.astype(np.uint8)
+        if not np.array_equal(bits, values):
             raise InvalidInputError("query of bits", where=_WHERE, expected="whole numbers from 0 to 255")
         return bits
     with np.errstate(over="ignore"):
-        numbers = found.astype(dtype)
+        numbers = values.astype(dtype)
     if not np.isfinite(numbers).all():
         raise InvalidInputError("query vector", where=_WHERE, expected="finite numbers", found="NaN or infinity")
     return numbers
@@ -76,7 +76,7 @@ def _fitting(found: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def _numbers(q: Any) -> NDArray[Any]:
     """Return the query as an array of numbers."""
     try:
-        found = _plain(q)
+        numbers = _plain(q)
     except LanceDuckError:
         raise
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
@@ -84,11 +84,11 @@ def _numbers(q: Any) -> NDArray[Any]:
         if lengths:
             raise InvalidInputError("All query vectors must have the same length", where=_WHERE) from error
         raise _not_numbers(q) from error
-    if found.dtype.kind == "b":
-        return found.astype(np.float32)
-    if found.dtype.kind not in "fiu":
+    if numbers.dtype.kind == "b":
+        return numbers.astype(np.float32)
+    if numbers.dtype.kind not in "fiu":
         raise _not_numbers(q)
-    return found
+    return numbers
 
 
 def _plain(q: Any) -> NDArray[Any]:

@@ -37,14 +37,14 @@ class ResultLayout:
     schema: pa.Schema
     order: tuple[int | str, ...]
 
-    def batch(self, taker: Taker, found: Found) -> pa.RecordBatch:
+    def batch(self, taker: Taker, neighbours: Found) -> pa.RecordBatch:
         """Return the rows that were found, in their order."""
-        rows = taker.by_address(found.addresses, self.projection) if self.projection.outputs else None
+        rows = taker.by_address(neighbours.addresses, self.projection) if self.projection.outputs else None
         arrays: list[pa.Array] = []
         for place in self.order:
             if isinstance(place, str):
                 distances = place == DISTANCE
-                arrays.append(pa.array(found.distances) if distances else pa.array(found.queries, pa.int32()))
+                arrays.append(pa.array(neighbours.distances) if distances else pa.array(neighbours.queries, pa.int32()))
             elif rows is not None:
                 arrays.append(rows.column(place))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -84,9 +84,9 @@ def layout(
     order: list[int | str] = list(range(count))
     fields = [output.field for output in projection.outputs]
     names: dict[str, str] = {}
-    for place, (name, shown) in sorted(named.items()):
+    for place, (name, name_shown) in sorted(named.items()):
         order.insert(place, name)
-        names[name] = shown
+        names[name] = name_shown
     if DISTANCE not in names and (with_distance or columns is None):
         order.append(DISTANCE)
     order += range(count, len(fields))
@@ -99,18 +99,18 @@ def _split(schema: Schema, columns: ColumnsLike | None) -> tuple[dict[int, tuple
     """Split columns into those that a search makes, by place and shown name, and the others."""
     if columns is None:
         return {}, None
-    made: dict[int, tuple[str, str]] = {}
+    computed: dict[int, tuple[str, str]] = {}
     if isinstance(columns, Mapping):
         for place, (shown, text) in enumerate(columns.items()):
             if text in _FIELDS and text not in schema.names:
-                made[place] = text, shown
-        return made, {shown: text for i, (shown, text) in enumerate(columns.items()) if i not in made}
+                computed[place] = text, shown
+        return computed, {shown: text for i, (shown, text) in enumerate(columns.items()) if i not in computed}
     if isinstance(columns, str | bytes):
         return {}, columns
     names = list(columns)
     for place, name in enumerate(names):
         if isinstance(name, str) and name in _FIELDS and name not in schema.names:
-            if any(name == other for other, _ in made.values()):
+            if any(name == other for other, _ in computed.values()):
                 raise InvalidInputError("column named twice", found=name)
-            made[place] = name, name
-    return made, [name for i, name in enumerate(names) if i not in made]
+            computed[place] = name, name
+    return computed, [name for i, name in enumerate(names) if i not in computed]

@@ -52,16 +52,16 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
             reasons.append(f"index {index.name!r} measures {metric}, not {nearest.metric}")
             continue
         sound = [(segment, frozenset(segment.fragments.tolist()) & fragments) for segment, m in pairs if m == metric]
-        asked = [(segment, mine) for segment, mine in sound if mine]
-        return Route(metric, index, asked, fragments.difference(*(mine for _, mine in asked)), tuple(reasons))
+        segments = [(segment, mine) for segment, mine in sound if mine]
+        return Route(metric, index, segments, fragments.difference(*(mine for _, mine in segments)), tuple(reasons))
     return Route(nearest.default_metric, None, (), fragments, (*reasons, "no index fits") if reasons else ("no index",))
 
 
 def _indexes(snapshot: Snapshot, path: str) -> tuple[list[ColumnIndex], list[str]]:
     """Return the vector indexes of a column, and why segments of it are ignored."""
-    found = catalog(snapshot)
+    index_catalog = catalog(snapshot)
     ignored = [
         f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"
-        for each in found.ignored_over(path)
+        for each in index_catalog.ignored_over(path)
     ]
-    return [i for i in found.over(path) if i.kind is not None and i.kind.type_url.endswith(_DETAILS)], ignored
+    return [i for i in index_catalog.over(path) if i.kind is not None and i.kind.type_url.endswith(_DETAILS)], ignored

@@ -74,11 +74,11 @@ class NearestScan:
     def table(self, queries: Queries) -> pa.Table:
         """Search, and read the result."""
         skip, most = self._options.offset or 0, self._options.limit
-        found, result = self._search.run(queries.vectors), self._layout(queries.is_batch)
+        neighbours, result = self._search.run(queries.vectors), self._layout(queries.is_batch)
         if not self._options.orderings:
-            return self._taken(result, _cut(found, skip, most))
-        rows = self._taken(result, found)
-        keys = [self._keys(ordering.column_name, found, queries.is_batch) for ordering in self._options.orderings]
+            return self._taken(result, _cut(neighbours, skip, most))
+        rows = self._taken(result, neighbours)
+        keys = [self._keys(ordering.column_name, neighbours, queries.is_batch) for ordering in self._options.orderings]
         names = [str(i) for i in range(len(keys))]
         return sort_table(rows, pa.table(keys, names), self._options.orderings).slice(skip, most)
 
@@ -88,9 +88,9 @@ class NearestScan:
         if size is None or self._options.orderings:
             yield from self.table(queries).to_batches(size)
             return
-        found = self._rows(queries)
-        for start in range(0, len(found), size):
-            yield self._layout(queries.is_batch).batch(self._table.taker, _cut(found, start, size))
+        rows = self._rows(queries)
+        for start in range(0, len(rows), size):
+            yield self._layout(queries.is_batch).batch(self._table.taker, _cut(rows, start, size))
 
     def count(self, queries: Queries) -> int:
         """Search, and count the rows of the result."""
@@ -104,15 +104,15 @@ class NearestScan:
         """Search, and say what it took."""
         began = time.perf_counter()
         log: list[str] = []
-        with watched() as seen:
-            found = self._rows(queries, log)
-            rows = len(found)
+        with watched() as reads:
+            neighbours = self._rows(queries, log)
+            rows = len(neighbours)
             if not counting:
-                self._taken(self._layout(queries.is_batch), found)
+                self._taken(self._layout(queries.is_batch), neighbours)
         took = (time.perf_counter() - began) * 1000
         lines = list(self._explained(queries, verbose=True))
         lines += [f"  {text}" for text in log]
-        lines.append(f"  read: {seen.size} bytes in {seen.ranges} requests")
+        lines.append(f"  read: {reads.size} bytes in {reads.ranges} requests")
         lines.append(f"  took: {took:.1f} ms, {rows} rows")
         return "\n".join(lines) + "\n"
 
@@ -171,16 +171,16 @@ class NearestScan:
             with_distance=not options.disable_scoring_autoprojection,
         )
 
-    def _taken(self, columns: ResultLayout, found: Found) -> pa.Table:
-        return pa.Table.from_batches([columns.batch(self._table.taker, found)], columns.schema)
+    def _taken(self, columns: ResultLayout, rows: Found) -> pa.Table:
+        return pa.Table.from_batches([columns.batch(self._table.taker, rows)], columns.schema)
 
-    def _keys(self, name: str, found: Found, is_batch: bool) -> pa.ChunkedArray:
+    def _keys(self, name: str, rows: Found, is_batch: bool) -> pa.ChunkedArray:
         columns = layout(self._table.snapshot.schema, [name], is_batch=is_batch, with_distance=False)
-        return self._taken(columns, found).column(name)
+        return self._taken(columns, rows).column(name)
 
 
-def _cut(found: Found, skip: int, most: int | None) -> Found:
-    if not skip and (most is None or most >= len(found)):
-        return found
-    chosen = slice(skip, None if most is None else skip + most)
-    return Found(found.queries[chosen], found.distances[chosen], found.addresses[chosen])
+def _cut(rows: Found, skip: int, most: int | None) -> Found:
+    if not skip and (most is None or most >= len(rows)):
+        return rows
+    span = slice(skip, None if most is None else skip + most)
+    return Found(rows.queries[span], rows.distances[span], rows.addresses[span])

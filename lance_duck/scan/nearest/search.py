@@ -68,13 +68,13 @@ class PreparedSearch:
             queries: (n, dim), as `Nearest.queries` gives them.
             log: Takes what was done, in words.
         """
-        asked = self._askable(queries)
-        if not len(asked) or not self.k:
+        vectors = self._askable(queries)
+        if not len(vectors) or not self.k:
             return NOTHING
-        some = len(asked) < len(queries)
-        result = _Run(self, queries[asked] if some else queries, [] if log is None else log).nearest()
+        some = len(vectors) < len(queries)
+        result = _Run(self, queries[vectors] if some else queries, [] if log is None else log).nearest()
         if some:
-            result = replace(result, queries=asked[result.queries])
+            result = replace(result, queries=vectors[result.queries])
         return result if self.post is None else self._passing(self.post, result)
 
     @cached_property
@@ -186,10 +186,10 @@ class PreparedSearch:
         batches = scan_batches(self.table.snapshot, plan, self.table.columns, self.workers)
         return RowSet.union([RowSet.of(batch.column(0).to_numpy()) for batch in batches])
 
-    def _passing(self, filter_: Filter, found: Found) -> Found:
+    def _passing(self, filter_: Filter, neighbours: Found) -> Found:
         """Keep the nearest rows that pass a filter."""
-        rows = self._addresses(selected(self.named, RowSet.of(np.unique(found.addresses)), filter_))
-        return found.where(np.isin(found.addresses, rows.rows()))
+        rows = self._addresses(selected(self.named, RowSet.of(np.unique(neighbours.addresses)), filter_))
+        return neighbours.where(np.isin(neighbours.addresses, rows.rows()))
 
 
 class _Run:
@@ -239,40 +239,40 @@ class _Run:
         if left:
             work.append(partial(self._rest, left))
         results = _side_by_side(work)
-        found = [each for each in results[: len(search.route.segments)] if each is not None]
-        if refine_factor is not None and found:
-            ranked = self._exact.again(search.question(self._queries), joined(found))
-            if self._lies_further(found, ranked, candidates):
+        candidates_by_segment = [each for each in results[: len(search.route.segments)] if each is not None]
+        if refine_factor is not None and candidates_by_segment:
+            ranked = self._exact.again(search.question(self._queries), joined(candidates_by_segment))
+            if self._lies_further(candidates_by_segment, ranked, candidates):
                 self._log.clear()
                 return self._beside(4 * refine_factor)
-            found = [ranked]
+            candidates_by_segment = [ranked]
         failed: list[frozenset[int]] = [
             mine for (_, mine), each in zip(search.route.segments, results, strict=False) if each is None
         ]
-        found += [each for each in results[len(search.route.segments) :] if each is not None]
-        found += [self._rest(mine) for mine in failed if not search.fast]
+        candidates_by_segment += [each for each in results[len(search.route.segments) :] if each is not None]
+        candidates_by_segment += [self._rest(mine) for mine in failed if not search.fast]
         best = Best(len(self._queries), search.k)
-        for each in found:
+        for each in candidates_by_segment:
             best.add(self._within(each))
         return best.found()
 
-    def _lies_further(self, found: Sequence[Found], ranked: Found, candidates: int) -> bool:
+    def _lies_further(self, parts: Sequence[Found], ranked: Found, candidates: int) -> bool:
         """Return whether a lower bound dropped rows that rows farther away may replace."""
         nearest, count = self._search.nearest, len(self._queries)
         if nearest.lower is None:
             return False
         more = np.zeros(count, np.bool_)
-        for each in found:
+        for each in parts:
             near = each if nearest.upper is None else each.where(each.distances < nearest.upper)
             more |= np.bincount(near.queries, minlength=count) >= candidates
         return bool((more & (np.bincount(ranked.queries, minlength=count) < self._search.k)).any())
 
-    def _within(self, found: Found) -> Found:
+    def _within(self, rows: Found) -> Found:
         """Keep the rows within the range of distances that is asked for."""
         nearest = self._search.nearest
         if nearest.lower is not None:
-            found = found.where(found.distances >= nearest.lower)
-        return found if nearest.upper is None else found.where(found.distances < nearest.upper)
+            rows = rows.where(rows.distances >= nearest.lower)
+        return rows if nearest.upper is None else rows.where(rows.distances < nearest.upper)
 
     def _rest(self, fragment_ids: frozenset[int]) -> Found:
         """Return the nearest rows of some fragments, found without an index."""
@@ -294,14 +294,14 @@ class _Run:
                 allowed, count = self._filtered.allowed(rows, segment, fragment_ids)
             if not count:
                 return NOTHING
-            wanted = min(candidates, count)
+            num_candidates = min(candidates, count)
             typed = queries if queries.dtype == np.float32 else np.ascontiguousarray(queries, np.float32)
-            hits = index.search(typed, wanted, allowed, search.probe)
-            found = _found(hits, rows.addresses, segment)
-            if search.must_fill and len(found) < hits.positions.size and _least(hits) < wanted:
+            hits = index.search(typed, num_candidates, allowed, search.probe)
+            rows_of_segment = _found(hits, rows.addresses, segment)
+            if search.must_fill and len(rows_of_segment) < hits.positions.size and _least(hits) < num_candidates:
                 return None
-            self._log.append(f"segment {str(segment.uuid)[:8]}: {len(found)} of {count} rows")
-            return found
+            self._log.append(f"segment {str(segment.uuid)[:8]}: {len(rows_of_segment)} of {count} rows")
+            return rows_of_segment
 
         return ask(search.table.snapshot, segment, look)
 

@@ -117,15 +117,15 @@ def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
         kernels.and_float(values, _OPS[op], values.dtype.type(constant), mask)
         return True
     if pa.types.is_string(kind) and op in ("=", "!="):
-        wanted = np.frombuffer(value.as_py().encode(), np.uint8)
+        target = np.frombuffer(value.as_py().encode(), np.uint8)
         _, offsets, data = array.buffers()
         places = (
             np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
             if len(array)
             else _NO_OFFSETS
         )
-        content = np.frombuffer(data, np.uint8) if data is not None else wanted[:0]
-        kernels.and_string(readonly(places), readonly(content), wanted, op == "=", mask)
+        content = np.frombuffer(data, np.uint8) if data is not None else target[:0]
+        kernels.and_string(readonly(places), readonly(content), target, op == "=", mask)
         return True
     whole = _whole_number(value)
     if whole is None:
@@ -193,5 +193,5 @@ def _ask_dictionary(predicate: Predicate, name: str, array: pa.DictionaryArray, 
 def _to_bytes(answer: pa.BooleanArray) -> Mask:
     if answer.null_count:
         answer = answer.fill_null(False)
-    found: Mask = answer.to_numpy(zero_copy_only=False).view(np.uint8)
-    return found
+    mask: Mask = answer.to_numpy(zero_copy_only=False).view(np.uint8)
+    return mask

@@ -49,22 +49,22 @@ class FragmentReader:
         """Rows that are not deleted."""
         return self._snapshot.num_rows(self.fragment)
 
-    def open(self, wanted: Sequence[Read]) -> None:
+    def open(self, columns: Sequence[Read]) -> None:
         """Open columns, and so the files that they lie in; `read` does it otherwise."""
-        for read in wanted:
+        for read in columns:
             self._columns.get(self.fragment, read, self._open)
 
-    def read(self, wanted: Sequence[Read], rows: Rows) -> Request[Columns]:
+    def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns; the result has them by name."""
-        readers = [self._columns.get(self.fragment, read, self._open) for read in wanted]
+        readers = [self._columns.get(self.fragment, read, self._open) for read in columns]
         points = as_points(rows) if rows_way(rows, self.num_rows) is Way.POINTS else None
         arrays = [None if points is None else reader.read_points(points) for reader in readers]
         missing = [place for place, array in enumerate(arrays) if array is None]
         if missing:
-            found = yield from gather([readers[place].read(rows) for place in missing])
-            for place, array in zip(missing, found, strict=True):
+            pieces = yield from gather([readers[place].read(rows) for place in missing])
+            for place, array in zip(missing, pieces, strict=True):
                 arrays[place] = array
-        return {read.name: array for read, array in zip(wanted, arrays, strict=True)}
+        return {read.name: array for read, array in zip(columns, arrays, strict=True)}
 
     def is_dictionary(self, read: Read) -> bool:
         """Return whether every page of a column is dictionary-encoded."""
@@ -85,8 +85,8 @@ class FragmentReader:
         if name in (CREATED_AT, LAST_UPDATED_AT):
             return pa.array(self._versions(name, offsets))
         deletions = self.deletions
-        gone = 0 if deletions is None else np.searchsorted(deletions.deleted, offsets.astype(np.uint32))
-        return pa.array((offsets - gone + row_offset).astype(np.uint64))
+        num_deleted = 0 if deletions is None else np.searchsorted(deletions.deleted, offsets.astype(np.uint32))
+        return pa.array((offsets - num_deleted + row_offset).astype(np.uint64))
 
     def _versions(self, name: str, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
         find = self._snapshot.created_at if name == CREATED_AT else self._snapshot.last_updated_at

@@ -47,28 +47,28 @@ def count_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> int:
     return int(plan.filter.mask(columns, count_rows(rows)).true_count)
 
 
-def read_rows(reader: FragmentReader, wanted: Sequence[Read], rows: Rows) -> Columns:
+def read_rows(reader: FragmentReader, reads: Sequence[Read], rows: Rows) -> Columns:
     """Read columns of some rows, in the way that touches least.
 
     Rows that lie close together are read with those between them, which are then left out; columns of wide values are
     always read row by row.
     """
-    if not wanted:
+    if not reads:
         return {}
     if not isinstance(rows, slice) and len(rows) == rows[-1] - rows[0] + 1:
         rows = slice(int(rows[0]), int(rows[-1]) + 1)
     if isinstance(rows, slice) or rows_way(rows, reader.num_rows, may_read_between=True) is not Way.BETWEEN:
-        return run(reader.read(wanted, rows))
-    wide = [read for read in wanted if read.width >= WIDE_VALUE]
-    narrow = [read for read in wanted if read.width < WIDE_VALUE]
+        return run(reader.read(reads, rows))
+    wide = [read for read in reads if read.width >= WIDE_VALUE]
+    narrow = [read for read in reads if read.width < WIDE_VALUE]
     columns = run(reader.read(wide, rows)) if wide else {}
     if narrow:
         first, last = int(rows[0]), int(rows[-1])
         mask = np.zeros(last + 1 - first, np.bool_)
         mask[rows - first] = True
-        chosen = pa.array(mask)
-        found = run(reader.read(narrow, slice(first, last + 1)))
-        columns |= {name: keep(array, chosen) for name, array in found.items()}
+        selection = pa.array(mask)
+        arrays = run(reader.read(narrow, slice(first, last + 1)))
+        columns |= {name: keep(array, selection) for name, array in arrays.items()}
     return columns
 
 
@@ -86,18 +86,18 @@ def _live_rows(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> Rows:
 
 def _narrow(plan: ScanPlan, rows: Rows, early: Columns, mask: pa.BooleanArray) -> tuple[Rows, Columns]:
     """Return the rows where the mask is true, and of the columns so far those that the result needs, for these rows."""
-    kept = {name: early[name] for name in plan.carried if name in early}
+    carried = {name: early[name] for name in plan.carried if name in early}
     if mask.true_count == len(mask):
-        return rows, kept
+        return rows, carried
     places: NDArray[np.int64] = nonzero(mask)
-    chosen = places + rows.start if isinstance(rows, slice) else rows[places]
-    return chosen, {name: keep(array, mask) for name, array in kept.items()}
+    row_offsets = places + rows.start if isinstance(rows, slice) else rows[places]
+    return row_offsets, {name: keep(array, mask) for name, array in carried.items()}
 
 
 def _hidden(plan: ScanPlan, reader: FragmentReader, names: Sequence[str], rows: Rows, morsel: Morsel) -> Columns:
     columns = {name: reader.hidden(name, rows, morsel.row_offset) for name in names}
     if plan.include_deleted and ROW_ID in columns and reader.deletions is not None:
         offsets = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        gone = pa.array(reader.deletions.contains(offsets))
-        columns[ROW_ID] = pc.if_else(gone, pa.scalar(None, pa.uint64()), columns[ROW_ID])
+        is_deleted = pa.array(reader.deletions.contains(offsets))
+        columns[ROW_ID] = pc.if_else(is_deleted, pa.scalar(None, pa.uint64()), columns[ROW_ID])
     return columns

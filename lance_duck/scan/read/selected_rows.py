@@ -44,8 +44,8 @@ class Share:
         deletions = self.reader.deletions
         if deletions is None:
             return self
-        gone = deletions.contains(self.offsets)
-        return Share(self.reader, self.offsets[~gone], self.row_offset) if gone.any() else self
+        is_deleted = deletions.contains(self.offsets)
+        return Share(self.reader, self.offsets[~is_deleted], self.row_offset) if is_deleted.any() else self
 
 
 def read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.RecordBatch]:
@@ -70,8 +70,8 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.R
             first = {read.name for read in plan.first_reads}
             ahead = [read for read in plan.later_reads if read.name not in first]
         early = _read(shares, (*plan.first_reads, *ahead)) | _hidden(shares, plan.hidden_in_filter)
-        wanted = {*plan.carried, *plan.hidden, *(read.name for read in ahead)}
-        shares, early = _narrowed(plan.filter, shares, early, wanted)
+        names = {*plan.carried, *plan.hidden, *(read.name for read in ahead)}
+        shares, early = _narrowed(plan.filter, shares, early, names)
     if not shares:
         return []
     columns = early | _read(shares, [read for read in plan.later_reads if read not in ahead])
@@ -92,19 +92,19 @@ def count_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> int:
 def _prepared(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[Share]:
     """Return the shares with living rows only; where a file costs a round trip to open, many are opened at once."""
     if len(shares) > 1 and local_path(uri) is None:
-        wanted = (*plan.first_reads, *plan.later_reads)
+        columns = (*plan.first_reads, *plan.later_reads)
         with ThreadPoolExecutor(min(len(shares), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-open") as pool:
-            list(pool.map(lambda share: (share.reader.deletions, share.reader.open(wanted)), shares))
+            list(pool.map(lambda share: (share.reader.deletions, share.reader.open(columns)), shares))
     return [living for share in shares if len((living := share.living()).offsets)]
 
 
-def _read(shares: Sequence[Share], wanted: Sequence[Read]) -> Columns:
-    if not wanted:
+def _read(shares: Sequence[Share], columns: Sequence[Read]) -> Columns:
+    if not columns:
         return {}
     if len(shares) == 1:
-        return read_rows(shares[0].reader, wanted, shares[0].offsets)
-    found = run(gather([share.reader.read(wanted, share.offsets) for share in shares]))
-    return {name: concatenate([columns[name] for columns in found]) for name in found[0]}
+        return read_rows(shares[0].reader, columns, shares[0].offsets)
+    arrays = run(gather([share.reader.read(columns, share.offsets) for share in shares]))
+    return {name: concatenate([columns[name] for columns in arrays]) for name in arrays[0]}
 
 
 def _hidden(shares: Sequence[Share], names: Sequence[str]) -> Columns:
@@ -115,21 +115,21 @@ def _hidden(shares: Sequence[Share], names: Sequence[str]) -> Columns:
 
 
 def _narrowed(
-    filter_: Filter, shares: Sequence[Share], early: Columns, wanted: set[str]
+    filter_: Filter, shares: Sequence[Share], early: Columns, names: set[str]
 ) -> tuple[Sequence[Share], Columns]:
     """Return the rows that pass the filter, and of the columns so far those that are wanted, for these rows."""
     mask = filter_.mask(early, sum(len(share.offsets) for share in shares))
-    kept = {name: array for name, array in early.items() if name in wanted}
+    carried = {name: array for name, array in early.items() if name in names}
     if mask.true_count == len(mask):
-        return shares, kept
+        return shares, carried
     if not mask.true_count:
         return [], {}
-    chosen = nonzero(mask)
+    selection = nonzero(mask)
     edges = np.cumsum([0, *(len(share.offsets) for share in shares)])
-    bounds = np.searchsorted(chosen, edges).tolist()
+    bounds = np.searchsorted(selection, edges).tolist()
     left = [
-        Share(share.reader, share.offsets[chosen[begin:end] - edge], share.row_offset)
+        Share(share.reader, share.offsets[selection[begin:end] - edge], share.row_offset)
         for share, begin, end, edge in zip(shares, bounds, bounds[1:], edges.tolist(), strict=False)
         if begin < end
     ]
-    return left, {name: keep(array, mask) for name, array in kept.items()}
+    return left, {name: keep(array, mask) for name, array in carried.items()}

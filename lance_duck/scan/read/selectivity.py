@@ -34,27 +34,29 @@ def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, exp
     if expected is not None and expected <= most * snapshot.count_rows():
         return True
     try:
-        kept = estimate_selectivity(snapshot, columns, condition)
+        selectivity = estimate_selectivity(snapshot, columns, condition)
     except LanceDuckError:
         return True  # the scan itself will say what is wrong
-    return kept <= most
+    return selectivity <= most
 
 
 def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Filter) -> float:
     """Estimate the share of rows that a filter keeps, 0 to 1, from slices spread over the table."""
     fragments = snapshot.fragments
-    wanted = reads(snapshot.schema, condition.paths())
+    columns_to_read = reads(snapshot.schema, condition.paths())
     spots = {
         _spot(snapshot, (i + 0.5) * len(fragments) / SAMPLE_SLICES)
         for i in range(SAMPLE_SLICES if len(fragments) else 0)
     }
-    seen = kept = 0
+    num_rows = num_passing = 0
     for index, start, stop in sorted(spots):
         if start < stop:
             reader = FragmentReader(snapshot, fragments[index], columns)
-            seen += stop - start
-            kept += condition.mask(run(reader.read(wanted, slice(start, stop))), stop - start).true_count
-    return kept / seen if seen else 0.0
+            num_rows += stop - start
+            num_passing += condition.mask(
+                run(reader.read(columns_to_read, slice(start, stop))), stop - start
+            ).true_count
+    return num_passing / num_rows if num_rows else 0.0
 
 
 def _spot(snapshot: Snapshot, place: float) -> tuple[int, int, int]:

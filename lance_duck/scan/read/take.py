@@ -62,14 +62,14 @@ class Taker:
         Raises:
             InvalidInputError: A place is negative or beyond the last row.
         """
-        wanted = places(positions, "row positions")
+        row_positions = places(positions, "row positions")
         bounds = self._live_bounds()
-        wanted = _in_range(wanted, int(bounds[-1]))
-        owners = np.searchsorted(bounds, wanted, side="right") - 1
-        offsets = np.empty(len(wanted), np.int64)
+        row_positions = _in_range(row_positions, int(bounds[-1]))
+        owners = np.searchsorted(bounds, row_positions, side="right") - 1
+        offsets = np.empty(len(row_positions), np.int64)
         for index in np.unique(owners).tolist():
             mine = owners == index
-            within = wanted[mine] - bounds[index]
+            within = row_positions[mine] - bounds[index]
             deletions = self._reader(index).deletions
             offsets[mine] = within if deletions is None else deletions.nth_live(within)
         return self._take(owners, offsets, projection)
@@ -116,23 +116,23 @@ class Taker:
         """
         index = int(self._owners(np.array([fragment.id], np.int64))[0])
         reader = self._reader(index)
-        wanted = _in_range(places(positions, "row positions"), reader.num_live_rows)
-        offsets = wanted if reader.deletions is None else reader.deletions.nth_live(wanted)
-        return self._take(np.full(len(wanted), index, np.int64), offsets, projection)
+        row_positions = _in_range(places(positions, "row positions"), reader.num_live_rows)
+        offsets = row_positions if reader.deletions is None else reader.deletions.nth_live(row_positions)
+        return self._take(np.full(len(row_positions), index, np.int64), offsets, projection)
 
     def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
         """Take the rows at `offsets` of the fragments at `owners`."""
-        wanted = self._wanted(projection)
-        cached = self._cached(wanted, owners, offsets)
+        reads = self._wanted(projection)
+        cached = self._cached(reads, owners, offsets)
         if cached and len(cached) == len(projection.roots):
             return assemble(projection, cached, len(offsets))
-        wanted = [read for read in wanted if read.name not in cached] if cached else wanted
-        columns = self._read_of_files(wanted, owners, offsets, projection)
+        reads = [read for read in reads if read.name not in cached] if cached else reads
+        columns = self._read_of_files(reads, owners, offsets, projection)
         return assemble(projection, columns | cached, len(offsets))
 
-    def _cached(self, wanted: Sequence[Read], owners: Places, offsets: Places) -> Columns:
+    def _cached(self, reads: Sequence[Read], owners: Places, offsets: Places) -> Columns:
         """Return the rows of the columns that are decoded in memory."""
-        columns = self.decoded.of_take(wanted, len(offsets))
+        columns = self.decoded.of_take(reads, len(offsets))
         if not columns:
             return {}
         rows = self._physical_bounds[owners] + offsets
@@ -153,20 +153,18 @@ class Taker:
         counts = np.array([self._snapshot.physical_rows(fragment) for fragment in self._fragments], np.int64)
         return np.cumsum(counts) - counts
 
-    def _read_of_files(
-        self, wanted: Sequence[Read], owners: Places, offsets: Places, projection: Projection
-    ) -> Columns:
+    def _read_of_files(self, reads: Sequence[Read], owners: Places, offsets: Places, projection: Projection) -> Columns:
         keys = row_addresses(0, offsets) | (owners.astype(np.uint64) << np.uint64(32))
         ascending, back = _ascending(keys)
         shares = self._shares(*split_addresses(ascending), projection)
         columns: Columns = {}
         for first in range(0, len(shares), FRAGMENTS_OF_A_TAKE):
-            found = run(
-                gather([_read(share, wanted, projection) for share in shares[first : first + FRAGMENTS_OF_A_TAKE]])
+            pieces = run(
+                gather([_read(share, reads, projection) for share in shares[first : first + FRAGMENTS_OF_A_TAKE]])
             )
-            columns = _joined([columns, *found] if columns else found)
+            columns = _joined([columns, *pieces] if columns else pieces)
         if not shares:
-            columns = _none(wanted, projection)
+            columns = _none(reads, projection)
         return columns if back is None else {name: pick(array, back) for name, array in columns.items()}
 
     def _wanted(self, projection: Projection) -> Sequence[Read]:
@@ -213,10 +211,10 @@ class Taker:
         return self._bounds
 
     def _reader(self, index: int) -> FragmentReader:
-        found = self._readers.get(index)
-        if found is None:
-            found = self._readers[index] = FragmentReader(self._snapshot, self._fragments[index], self._columns)
-        return found
+        reader = self._readers.get(index)
+        if reader is None:
+            reader = self._readers[index] = FragmentReader(self._snapshot, self._fragments[index], self._columns)
+        return reader
 
 
 def places(values: Any, what: str) -> Places | Addresses:
@@ -232,14 +230,14 @@ def places(values: Any, what: str) -> Places | Addresses:
         values = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
     try:
         listed = values if isinstance(values, np.ndarray | Sequence) else list(values)
-        found = np.asarray(listed)
+        items = np.asarray(listed)
     except (TypeError, ValueError, OverflowError) as error:
         raise _no_list(values, what) from error
-    if found.size == 0 and not isinstance(values, str | bytes):
+    if items.size == 0 and not isinstance(values, str | bytes):
         return np.empty(0, np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    if items.ndim != 1 or items.dtype.kind not in "iu":
         return _large_places(values, listed, what)
-    return found if found.dtype == np.uint64 else found.astype(np.int64)
+    return items if items.dtype == np.uint64 else items.astype(np.int64)
 
 
 def _no_list(values: Any, what: str) -> WrongTypeError:
@@ -253,8 +251,8 @@ def _large_places(values: Any, listed: Any, what: str) -> Addresses:
     numbers = listed.tolist() if isinstance(listed, np.ndarray) else listed
     for value in numbers:
         if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-            found = f"{value!r} of type {type(value).__name__}"
-            raise WrongTypeError(f"bad {what}", expected="whole numbers", found=found)
+            text = f"{value!r} of type {type(value).__name__}"
+            raise WrongTypeError(f"bad {what}", expected="whole numbers", found=text)
         if not 0 <= value.__index__() < 1 << 64:
             raise InvalidInputError(f"bad {what}", expected="whole numbers from 0 to 2^64 - 1", found=value)
     return np.array(numbers, np.uint64)
@@ -285,18 +283,18 @@ def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | N
     return ordered, back
 
 
-def _in_range(wanted: Places | Addresses, count: int) -> Places:
+def _in_range(row_positions: Places | Addresses, count: int) -> Places:
     """Return the positions as int64; InvalidInputError where one is negative, or beyond the last row."""
-    outside = (wanted < 0) | (wanted >= count)
+    outside = (row_positions < 0) | (row_positions >= count)
     if outside.any():
         expected = f"0 to {count - 1}" if count else "none, as there are no rows"
-        raise InvalidInputError("row position", expected=expected, found=int(wanted[outside][0]))
-    return wanted.view(np.int64)
+        raise InvalidInputError("row position", expected=expected, found=int(row_positions[outside][0]))
+    return row_positions.view(np.int64)
 
 
-def _read(share: _FragmentTake, wanted: Sequence[Read], projection: Projection) -> Request[Columns]:
-    columns = yield from share.reader.read(wanted, share.offsets)
-    present = {read.name for read in wanted}
+def _read(share: _FragmentTake, reads: Sequence[Read], projection: Projection) -> Request[Columns]:
+    columns = yield from share.reader.read(reads, share.offsets)
+    present = {read.name for read in reads}
     for name in dict.fromkeys(path[0] for path in projection.paths):
         if name not in present:
             columns[name] = share.reader.hidden(name, share.offsets, share.row_offset)
@@ -309,9 +307,9 @@ def _joined(pieces: Sequence[Columns]) -> Columns:
     return {name: concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def _none(wanted: Sequence[Read], projection: Projection) -> Columns:
+def _none(columns: Sequence[Read], projection: Projection) -> Columns:
     hidden = {path[0]: pa.nulls(0, pa.uint64()) for path in projection.paths if path[0] in HIDDEN}
-    return {**hidden, **{read.name: pa.nulls(0, read.arrow_type) for read in wanted}}
+    return {**hidden, **{read.name: pa.nulls(0, read.arrow_type) for read in columns}}
 
 
 def _forms(projection: Projection) -> dict[str, pa.DataType]:

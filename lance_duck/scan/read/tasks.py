@@ -49,11 +49,11 @@ class Readers:
 
     def at(self, index: int) -> FragmentReader:
         """Return the fragment at a place of the plan."""
-        found = self._opened.get(index)
-        if found is None:
-            found = FragmentReader(self._snapshot, self.plan.fragments[index], self._columns)
-            self._opened[index] = found
-        return found
+        reader = self._opened.get(index)
+        if reader is None:
+            reader = FragmentReader(self._snapshot, self.plan.fragments[index], self._columns)
+            self._opened[index] = reader
+        return reader
 
     def count(self, index: int) -> int:
         """Return the rows of a fragment that the plan sees, before its filter."""
@@ -76,9 +76,9 @@ class Readers:
             reader = self.at(index)
             count = self.count(index)
             if skip < count:
-                taken = count - skip if left is None else min(left, count - skip)
-                yield Extent(index, *self._range(reader, skip, skip + taken, count), before)
-                left = None if left is None else left - taken
+                size = count - skip if left is None else min(left, count - skip)
+                yield Extent(index, *self._range(reader, skip, skip + size, count), before)
+                left = None if left is None else left - size
             skip = max(0, skip - count)
             before += count
 
@@ -204,13 +204,13 @@ class _Cutting:
         """Hold few rows back to be read with others; many are cut."""
         if left is not self._held_filter:
             yield from self._flush()
-        known = self._counting and left is None
-        if known or len(share.offsets) < SELECTION_TASK_ROWS:
+        is_exact = self._counting and left is None
+        if is_exact or len(share.offsets) < SELECTION_TASK_ROWS:
             self._held.append(share)
             self._held_filter = left
             rows = sum(len(s.offsets) for s in self._held)
-            if rows >= (COUNTED_TASK_ROWS if known else SELECTION_TASK_ROWS) or (
-                len(self._held) >= SELECTION_TASK_FRAGMENTS and not known
+            if rows >= (COUNTED_TASK_ROWS if is_exact else SELECTION_TASK_ROWS) or (
+                len(self._held) >= SELECTION_TASK_FRAGMENTS and not is_exact
             ):
                 yield from self._flush()
             return

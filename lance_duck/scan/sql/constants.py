@@ -49,9 +49,9 @@ def constant_tokens(tokens: Iterable[SqlToken]) -> int:
     for count, token in enumerate(tokens):
         if depth == 0 and ends_constant(token):
             return count
-        known = token.kind in ("number", "text", "param") or token.text in _MARKS
-        known = known or (token.kind == "keyword" and token.text in _KEYWORDS)
-        if not known and not (token.kind in ("word", "other") and token.text.lower() in _WORDS):
+        is_constant = token.kind in ("number", "text", "param") or token.text in _MARKS
+        is_constant = is_constant or (token.kind == "keyword" and token.text in _KEYWORDS)
+        if not is_constant and not (token.kind in ("word", "other") and token.text.lower() in _WORDS):
             return 0
         depth += (token == _OPENING) - (token == _CLOSING)
     return 0

@@ -221,9 +221,9 @@ def _joined(predicate: Predicate, reads: Mapping[str, tuple[Path, ...]]) -> Pred
         case Not(operand):
             return Not(_joined(operand, reads))
         case And(operands) | Or(operands):
-            known = [_joined(operand, reads) for operand in operands]
-            simple = [operand for operand in known if not isinstance(operand, Opaque)]
-            opaque = [operand for operand in known if isinstance(operand, Opaque)]
+            parts = [_joined(operand, reads) for operand in operands]
+            simple = [operand for operand in parts if not isinstance(operand, Opaque)]
+            opaque = [operand for operand in parts if isinstance(operand, Opaque)]
             word, join = ("AND", all_of) if isinstance(predicate, And) else ("OR", any_of)
             return join(*simple, *([_one(opaque, word)] if opaque else ()))
     return predicate

@@ -246,9 +246,9 @@ def _lambda_names(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _refuse_twins(roots: set[str], what: str) -> None:
-    seen: dict[str, str] = {}
+    names_by_case: dict[str, str] = {}
     for root in sorted(roots):
-        twin = seen.setdefault(root.lower(), root)
+        twin = names_by_case.setdefault(root.lower(), root)
         if twin != root:
             raise InvalidInputError(f"bad {what}: columns {twin!r} and {root!r} differ by case alone")
 
