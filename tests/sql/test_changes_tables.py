@@ -152,3 +152,30 @@ def test_tables_are_not_made_or_dropped_where_that_is_refused(
         with pytest.raises(UnsupportedError, match="read-only"):
             connect(folder, read_only=True).execute(sql)
     assert sorted(path.name for path in folder.iterdir()) == ["dim.lance", "odd name.lance", "trips.lance"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COMMENT ON TABLE {t} IS 'people'",
+        "COMMENT ON COLUMN {t}.id IS 'key'",
+        "CREATE INDEX by_id ON {t} (id)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS by_id ON {t} USING btree (id)",
+        "COPY {t} FROM 'rows.csv'",
+        "VACUUM {t}",
+        "VACUUM ANALYZE {t}",
+        "OPTIMIZE {t}",
+    ],
+)
+@pytest.mark.parametrize("name", ["trips", "lance.trips", "lance.main.TRIPS"])
+def test_what_is_not_supported_names_the_table_and_a_remedy(con: ld.Connection, sql: str, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"table (trips|TRIPS): .* is not supported on Lance tables; .+"):
+        con.execute(sql.format(t=name))
+
+
+def test_what_is_not_supported_of_lance_tables_works_on_those_of_duckdb(con: ld.Connection) -> None:
+    con.execute("CREATE TEMP TABLE own (comment INTEGER)")
+    con.execute("COMMENT ON TABLE own IS 'mine'")
+    con.execute("CREATE INDEX by_comment ON own (comment)")
+    con.execute("VACUUM ANALYZE own")
+    assert con.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'own'").fetchall() == [("mine",)]

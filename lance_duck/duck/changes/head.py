@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn
 
-from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.errors import UnsupportedError
 
 VERBS: Final = frozenset({"insert", "update", "delete", "merge", "truncate"})
 
@@ -41,6 +42,57 @@ class StatementHead:
         if rest.word(0) == "with":
             place = next((i for i in range(1, len(rest)) if _begins_body(rest, i)), 0)
         return cls(explain, rest.part(0, place), rest.part(place))
+
+
+@dataclass(frozen=True)
+class RefusedStatement:
+    """A statement about a Lance table that is not supported: DuckDB would run it on the view that stands for the table.
+
+        COMMENT ON TABLE t … | COMMENT ON COLUMN t.c …
+        CREATE [UNIQUE] INDEX … ON t …
+        COPY t [(columns)] FROM …
+        VACUUM [ANALYZE] t | OPTIMIZE t
+
+    Attributes:
+        target: The table.
+        what: The statement, as an error names it.
+        remedy: What does the same.
+    """
+
+    target: TableName
+    what: str
+    remedy: str
+
+    @classmethod
+    def read(cls, head: StatementHead) -> RefusedStatement | None:
+        """Read the clauses; None if the statement is none of these."""
+        body, verb = head.body, head.verb
+        if body.says(0, "comment", "on") and body.word(2) in ("table", "column"):
+            target = TableName.at(body, 3)
+            if target is not None and body.word(2) == "column":
+                target = None if len(target.parts) < 2 else replace(target, parts=target.parts[:-1])
+            remedy = "update_metadata and update_field_metadata keep texts about tables and columns"
+            return cls._of(target, "COMMENT ON", remedy)
+        if verb == "create" and "index" in (body.word(1), body.word(2)) and (on := body.find("on")) > 0:
+            remedy = "create_scalar_index and create_index of LanceDataset make indexes"
+            return cls._of(TableName.at(body, on + 1), "CREATE INDEX", remedy)
+        if verb == "copy" and body.find("from") > 0:
+            return cls._of(TableName.at(body, 1), "COPY … FROM", "INSERT INTO … FROM the file does the same")
+        if verb in ("vacuum", "optimize"):
+            target = TableName.at(body, 2 if body.says(0, "vacuum", "analyze") else 1)
+            remedy = "optimize and cleanup_old_versions of LanceDataset do the upkeep"
+            return cls._of(target, verb.upper(), remedy)
+        return None
+
+    @classmethod
+    def _of(cls, target: TableName | None, what: str, remedy: str) -> RefusedStatement | None:
+        return None if target is None else cls(target, what, remedy)
+
+    def run(self, session: object) -> NoReturn:
+        """Raise UnsupportedError."""
+        raise UnsupportedError(
+            f"{self.what} is not supported on Lance tables", where=f"table {self.target.name}", remedy=self.remedy
+        )
 
 
 def _after_explain(statement: Clauses) -> int:

@@ -17,7 +17,7 @@ from lance_duck.duck.changes.alter import AlterStatement
 from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock
 from lance_duck.duck.changes.create import CopyStatement, CreateStatement, DropStatement
 from lance_duck.duck.changes.delete import DeleteStatement
-from lance_duck.duck.changes.head import VERBS, StatementHead
+from lance_duck.duck.changes.head import VERBS, RefusedStatement, StatementHead
 from lance_duck.duck.changes.insert import InsertStatement
 from lance_duck.duck.changes.merge import MergeStatement
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
@@ -33,7 +33,9 @@ from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 
-_MAYBE: Final = re.compile(r"\b(insert|update|delete|merge|truncate|create|drop|copy|alter)\b", re.IGNORECASE)
+_MAYBE: Final = re.compile(
+    r"\b(insert|update|delete|merge|truncate|create|drop|copy|alter|comment|vacuum|optimize)\b", re.IGNORECASE
+)
 
 _PART: Final = r"""(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)"""
 _TARGET: Final = re.compile(
@@ -138,7 +140,7 @@ class ChangeRunner:
         if not self._may_name(statement.text):
             return None
         read = _READERS.get(head.verb or "")
-        change = None if read is None else read(head)
+        change = (None if read is None else read(head)) or RefusedStatement.read(head)
         if change is None or not self._concerns(change):
             return None
         if self.read_only:
