@@ -1,4 +1,4 @@
-"""The head of a statement that changes a table.
+"""The head of a statement that changes a table, and statements that are refused by their head.
 
 [EXPLAIN [ANALYZE | (options)]] [WITH [RECURSIVE] name AS (…), …] verb …
 """
