@@ -96,8 +96,8 @@ def test_random_statements_do_what_they_do_to_a_table_of_duckdb(tmp_path: Path, 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_transactions_make_one_version_or_none(tmp_path: Path, seed: int) -> None:
-    twins, maker = Twins(tmp_path, stable=seed % 2 == 0), StatementMaker(random.Random(100 + seed), ["t"])
-    statements = 0
+    maker = StatementMaker(random.Random(100 + seed), ["t"], in_transactions=True)
+    twins, statements = Twins(tmp_path, stable=seed % 2 == 0), 0
     for _ in range(6):
         version, failed = ld.dataset(twins.uri).version, False
         twins.run("BEGIN")
