@@ -302,7 +302,7 @@ class LanceDataset(
         return self.scan(columns, offset=start, limit=end - start).to_table()
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
-        """Return the rows by position, in any order, also repeatedly; the options are those of `scanner`.
+        """Return the rows at these positions, in any order, also repeatedly; the options are those of `scanner`.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.

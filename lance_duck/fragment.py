@@ -176,7 +176,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self.to_table(limit=num_rows, **options)
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
-        """Return the rows by position among those that are not deleted, in any order, also repeatedly.
+        """Return the rows at these positions among those that are not deleted, in any order, also repeatedly.
 
         Args:
             indices: Positions.
@@ -363,7 +363,7 @@ class FragmentSession:
         self._projection = projection
 
     def take(self, indices: Any) -> pa.Table:
-        """Return the rows by position among those that are not deleted, in any order, also repeatedly.
+        """Return the rows at these positions among those that are not deleted, in any order, also repeatedly.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.

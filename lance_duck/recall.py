@@ -272,7 +272,7 @@ def _asked(
 
 
 def _drawn(ds: LanceDataset, column: str, sample: int, seed: int) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Return the vectors by chance that can be searched, by whatever metric, and their rows."""
+    """Return random vectors that any metric can search, and their rows."""
     rng, count = np.random.default_rng(seed), ds.count_rows()
     size = sample
     while True:

@@ -1,1 +1,1 @@
-"""Arrow alone: kinds of types, and arrays put together. Nothing here knows Lance; imports only errors."""
+"""Arrow alone: kinds of types, and arrays put together. Nothing here knows Lance; imports nothing of the package."""

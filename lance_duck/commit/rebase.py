@@ -36,7 +36,7 @@ def rebase(
     report_file: Callable[[str], None],
     winner: Callable[[int], str | None],
 ) -> transaction_pb2.Transaction:
-    """Return a transaction as it must be to go on top of the newest version.
+    """Rebase a transaction onto the newest version.
 
     Args:
         transaction: As it was made; is not changed.

@@ -68,7 +68,7 @@ class Names:
         return self._catalog.is_table(name) and self._meaning(name, later).is_ours
 
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
-        """Return how a statement that reads this table is read; the arguments are those of `are_ours`."""
+        """Return the dialect that statements on this table are read in; the arguments are those of `are_ours`."""
         return self._meaning(name, later).dialect
 
     def constancy(self) -> Callable[[], bool]:

@@ -150,7 +150,7 @@ class Planner:
         return result
 
     def _kind(self, sql: str) -> _Kind:
-        """Return what the text of a statement is to the planner."""
+        """Classify the text of a statement."""
         vocabulary = self._database.catalog.vocabulary
         if vocabulary is not self._vocabulary or len(self._kinds) > _CACHED:
             self._kinds.clear()

@@ -144,7 +144,7 @@ class LeafColumn:
         return reader
 
     def _scale(self, rows: Rows) -> Rows:
-        """Return the rows to slots of the innermost layer, for fixed-size lists of structs."""
+        """Translate rows into slots of the innermost layer, for fixed-size lists of structs."""
         if self._stride == 1:
             return rows
         if isinstance(rows, slice):

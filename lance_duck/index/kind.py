@@ -39,7 +39,7 @@ class Answer:
 
     @classmethod
     def at_most(cls, rows: RowSet) -> Answer:
-        """Return some of these rows."""
+        """Return an answer of which only an upper bound is known: at most these rows."""
         return cls(RowSet({}), rows)
 
     @property

@@ -134,7 +134,7 @@ class _Claim:
 
 
 def _conditions(column: pa.Array) -> list[Predicate]:
-    """Return the conditions on some of the values of a column."""
+    """Return conditions made of a sample of the values of a column."""
     values = column.drop_null()
     if is_list(column.type):
         labels = values.flatten().drop_null()

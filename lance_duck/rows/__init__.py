@@ -1,5 +1,6 @@
 """Which rows: addresses, stable row ids, deletion vectors, row versions, and sets of rows as roaring bitmaps.
 
+You hold: bytes of deletion files, row id sequences and bitmaps. You get: offsets, addresses and ids as numpy arrays.
 Bytes are read strictly: what contradicts itself is refused before memory is given to it. Never here: values of rows.
 """
 

@@ -166,7 +166,7 @@ class TableScan:
         return filter_pays(self.snapshot, self._columns, condition, expected)
 
     def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:
-        """Return a reader; nothing is read, and no index asked, before its first batch."""
+        """Return a lazy reader: nothing is read and no index asked before its first batch."""
 
         def batches() -> Iterator[pa.RecordBatch]:
             yield from scan_batches(self.snapshot, self.routed(plan), self._columns, workers)
@@ -187,7 +187,7 @@ class TableScan:
         return forms
 
     def _sorted(self, plan: ScanPlan, options: ScanOptions, workers: int | None) -> pa.Table:
-        """Return all rows in order, then limit and offset."""
+        """Sort all rows, then apply offset and limit."""
         whole = self.routed(replace(plan, limit=None, offset=0))
         keys = replace(options, columns=[o.column_name for o in options.orderings], with_row_id=False)
         keys = replace(keys, with_row_address=False, include_deleted_rows=False)

@@ -79,7 +79,7 @@ def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
-    """Return a dataset; blobs of a Lance table as their bytes, in fields that say so."""
+    """Open a dataset as batches; blobs of a Lance table come as bytes, in fields that say so."""
     if "nearest" not in signature(data.scanner).parameters:  # only Lance tables search by it
         return data.scanner().to_reader()
     fields = schema_from_arrow(data.schema).fields

@@ -127,7 +127,7 @@ def _converted(
 
 
 def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
-    """Return how arrays of a column become what is written; None: they are that already.
+    """Return the function that converts arrays of a column to what is written; None: nothing to convert.
 
     Args:
         type_: In DuckDB.

@@ -225,7 +225,7 @@ class ChangeRunner:
     # Transactions.
 
     def transaction(self, sql: str) -> Callable[[Callable[[], Any]], Any] | None:
-        """Return how a statement that begins or ends a transaction is run; None for all others."""
+        """Return the function that runs a statement which begins or ends a transaction; None for all others."""
         word = _TRANSACTION.match(sql)
         if word is None:
             return None

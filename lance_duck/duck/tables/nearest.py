@@ -61,11 +61,11 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._schema.__arrow_c_schema__()
 
     def count_rows(self) -> int:
-        """Return the rows at most."""
+        """Return an upper bound of the number of rows."""
         return min(int(self._asked["nearest"]["k"]), int(self._dataset.count_rows())) * self._queries
 
     def explained(self) -> str:
-        """Return how they are searched for, in words."""
+        """Describe the search in words."""
         return self._dataset.scan(columns=[DISTANCE], **self._asked).explain_plan()
 
     def accepts(self, predicate: Any) -> bool:

@@ -1,1 +1,5 @@
-"""Compressive encodings of 2.1 and 2.2: one module and one frozen dataclass each, found by `registry`."""
+"""Compressive encodings of 2.1 and 2.2: frozen dataclasses, found by `registry`.
+
+You hold: a description of the encoding and its buffers. You get: blocks of values, and buffers of blocks. Never here:
+layouts, levels, and which encoding pays.
+"""

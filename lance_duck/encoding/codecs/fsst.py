@@ -92,7 +92,7 @@ class Fsst:
         return self.inner.num_buffers
 
     def decode_chunks(self, chunks: Chunks) -> VariableWidth:
-        """Expand and joins all chunks; offsets are int32 while the bytes stay below 2 GiB."""
+        """Expand and join all chunks; offsets are int32 while the bytes stay below 2 GiB."""
         return self._expand(self.inner.decode_chunks(chunks))
 
     def decode_block(self, buffer: Bytes, count: int) -> VariableWidth:

@@ -60,7 +60,7 @@ class Rle:
         return 2
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
-        """Expand and joins all chunks."""
+        """Expand and join all chunks."""
         width = self.bits // 8
         runs = chunks.sizes[1]
         unequal = chunks.sizes[0] != runs * width

@@ -35,7 +35,7 @@ class BTreeKeys(Protocol):
         """Return, for each wanted key, how many keys are less than it, or equal to it with `after_equal`."""
 
     def part(self, start: int, stop: int) -> Self:
-        """Return some of them, without a copy."""
+        """Return the keys of a range, without a copy."""
 
     def take(self, places: Places) -> Self:
         """Return the keys at some places."""

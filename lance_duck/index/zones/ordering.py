@@ -31,7 +31,7 @@ def is_comparable(type_: pa.DataType) -> bool:
 
 
 def comparable(array: pa.Array) -> Values:
-    """Return the values in an array of numbers, of bytes of one width, or of bytes objects.
+    """Return the values as a numpy array that compares as they do: numbers, bytes of one width, or bytes objects.
 
     Args:
         array: Array of a type that is comparable. What stands for a null means nothing.

@@ -235,7 +235,7 @@ def _word(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, used: int, tape: Tape, node: int) -> tuple[int, int, int]:
-    """Return the scalar at `at` into a node, as (status, first byte after it, bytes used)."""
+    """Read the scalar at `at` into a node; returns (status, first byte after it, bytes used)."""
     status, begin, kind, byte = OK, used, STRING, data[at]
     if byte == 34:
         status, at, used = _string(data, at, stop, scratch, used)

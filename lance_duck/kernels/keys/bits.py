@@ -31,7 +31,7 @@ def bounds_of_names(names: UInt64s, bounds: UInt64s) -> None:
 
 
 def bounds_of_names_reference(names: UInt64s, bounds: UInt64s) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     keys = names >> np.uint64(32)
     bounds[:] = keys.min(), keys.max(), (names & np.uint64(0xFFFFFFFF)).max()
 
@@ -53,7 +53,7 @@ def set_bits(names: UInt64s, least: int, words: NDArray[np.uint64]) -> None:
 
 
 def set_bits_reference(names: UInt64s, least: int, words: NDArray[np.uint64]) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for name in names.tolist():
         row, within = (name >> 32) - least, name & 0xFFFFFFFF
         words[row, within >> 6] |= np.uint64(1 << (within & 63))

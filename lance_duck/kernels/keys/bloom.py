@@ -48,7 +48,7 @@ def _bit(value: Any, word: int) -> Any:
 
 
 def insert_hashes_reference(words: NDArray[np.uint32], hashes: list[int]) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for value in hashes:
         block = (value >> 32) * len(words) >> 32
         for j, salt in enumerate(_SALTS):
@@ -56,7 +56,7 @@ def insert_hashes_reference(words: NDArray[np.uint32], hashes: list[int]) -> Non
 
 
 def find_hashes_reference(filters: NDArray[np.uint32], hashes: list[int]) -> list[bool]:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     found = []
     for each in filters:
         masks = [np.zeros_like(each) for _ in hashes]

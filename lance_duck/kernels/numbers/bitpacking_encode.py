@@ -75,7 +75,7 @@ def pack_block(out: Bytes, place: int, words: NDArray[Word], first: int, width: 
 
 
 def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: int, width: int) -> None:
-    """Do the same value by value, in plain Python."""
+    """Compute the plain reference value by value, in Python."""
     bits = words.itemsize * 8
     lanes = BLOCK // bits
     packed = np.zeros((width, lanes), words.dtype)
@@ -102,7 +102,7 @@ def bit_width(words: NDArray[Word], first: int, count: int) -> int:
 
 
 def bit_width_reference(words: NDArray[Word], first: int, count: int) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     return max((int(word).bit_length() for word in words[first : first + count]), default=0)
 
 
@@ -159,7 +159,7 @@ def pack_inline(
 def pack_inline_reference(
     words: NDArray[Word], counts: NDArray[np.int64], scratch: NDArray[Word], out: Bytes, ends: NDArray[np.int64]
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     size = words.itemsize
     place = first = 0
     for i, count in enumerate(counts.tolist()):
@@ -211,7 +211,7 @@ def pack_fixed(words: NDArray[Word], counts: NDArray[np.int64], width: int, scra
 def pack_fixed_reference(
     words: NDArray[Word], counts: NDArray[np.int64], width: int, scratch: NDArray[Word], out: Bytes
 ) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     place = first = 0
     for count in counts.tolist():
         for start in range(first, first + count, BLOCK):

@@ -47,7 +47,7 @@ def join_streams(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int6
 def join_streams_reference(
     data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: NDArray[Any]
 ) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     place = 0
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         streams = data[start : start + count * out.itemsize].reshape(out.itemsize, count)
@@ -75,7 +75,7 @@ def split_streams(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes
 
 
 def split_streams_reference(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     place = 0
     for count in counts.tolist():
         size = count * width

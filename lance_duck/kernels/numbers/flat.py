@@ -27,7 +27,7 @@ def join_bytes(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64],
 
 
 def join_bytes_reference(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], out: Bytes) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     parts = [data[start : start + size] for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
     out[:] = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
 
@@ -100,7 +100,7 @@ def spread_bits(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64
 
 
 def spread_bits_reference(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], out: Bytes) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     place = 0
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         used = data[start : start + (count + 7) // 8]

@@ -38,7 +38,7 @@ def look(words: NDArray[Any], seen: NDArray[np.uint64]) -> int:
 
 
 def look_reference(words: NDArray[Any], seen: NDArray[np.uint64]) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for block in range(len(seen)):
         seen[block] = np.bitwise_or.reduce(words[block * BLOCK : (block + 1) * BLOCK])
     return min(len(words), 1) + int(np.count_nonzero(words[1:] != words[:-1]))

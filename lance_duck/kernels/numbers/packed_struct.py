@@ -69,7 +69,7 @@ def find_fields_reference(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for i, (begin, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
         starts[:, i], sizes[:, i] = NULL_ROW, 0
         at = begin

@@ -12,14 +12,14 @@ from lance_duck.kernels.texts.variable import Offsets
 
 @kernel
 def place_fixed(data: Bytes, width: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Write a field of `width` bytes to each row, at places[i], and moves the places behind it."""
+    """Write a field of `width` bytes to each row, at places[i], and move the places behind it."""
     for i in range(len(places)):
         copy(out, places[i], data, i * width, width)
         places[i] += width
 
 
 def place_fixed_reference(data: Bytes, width: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for i, place in enumerate(places.tolist()):
         out[place : place + width] = data[i * width : (i + 1) * width]
     places += width
@@ -27,7 +27,7 @@ def place_fixed_reference(data: Bytes, width: int, places: NDArray[np.int64], ou
 
 @kernel
 def place_variable(data: Bytes, offsets: Offsets, length: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Write the length, of 4 or 8 bytes, and the bytes of a field to each row, and moves the places behind them."""
+    """Write the length, of 4 or 8 bytes, and the bytes of a field to each row, and move the places behind them."""
     for i in range(len(places)):
         begin = np.int64(offsets[i])
         size = np.int64(offsets[i + 1]) - begin
@@ -40,7 +40,7 @@ def place_variable(data: Bytes, offsets: Offsets, length: int, places: NDArray[n
 
 
 def place_variable_reference(data: Bytes, offsets: Offsets, length: int, places: NDArray[np.int64], out: Bytes) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for i, place in enumerate(places.tolist()):
         value = data[offsets[i] : offsets[i + 1]].tobytes()
         row = len(value).to_bytes(length, "little") + value

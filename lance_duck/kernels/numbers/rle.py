@@ -86,7 +86,7 @@ def expand_runs_reference(
     width: int,
     out: Bytes,
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     place = 0
     chunks = zip(values.tolist(), lengths.tolist(), runs.tolist(), ends.tolist(), strict=True)
     for i, (first, length, count, end) in enumerate(chunks):

@@ -70,7 +70,7 @@ def read_headers_reference(
     sizes: Int64s,
     counts: Int64s,
 ) -> bool:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for chunk, (begin, length) in enumerate(zip(begins.tolist(), lengths.tolist(), strict=True)):
         header = data[begin : begin + length].tobytes()
         fields = [2] * (1 + levels) + [width] * buffers

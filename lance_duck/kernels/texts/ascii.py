@@ -33,5 +33,5 @@ def is_ascii(data: Bytes) -> bool:
 
 
 def is_ascii_reference(data: Bytes) -> bool:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     return data.tobytes().isascii()

@@ -84,7 +84,7 @@ def number_texts(
 def number_texts_reference(
     offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     numbers: dict[bytes, int] = {}
     for i in range(len(places)):
         text = data[offsets[i] : offsets[i + 1]].tobytes()

@@ -69,7 +69,7 @@ def number_variable(
 def number_variable_reference(
     offsets: Offsets, data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     return _number([data[a:b].tobytes() for a, b in pairwise(offsets.tolist())], places, firsts)
 
 
@@ -112,7 +112,7 @@ def number_fixed(
 def number_fixed_reference(
     data: Bytes, words: int, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     width = words * 8
     return _number([data[i * width : (i + 1) * width].tobytes() for i in range(len(places))], places, firsts)
 

@@ -27,7 +27,7 @@ def expand_offsets(ends: Offsets, indices: Indices, offsets: Offsets) -> None:
 
 
 def expand_offsets_reference(ends: Offsets, indices: Indices, offsets: Offsets) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     offsets[0] = 0
     np.cumsum(np.diff(ends)[indices], out=offsets[1:])
 
@@ -49,7 +49,7 @@ def expand_bytes(data: Bytes, ends: Offsets, indices: Indices, offsets: Offsets,
 
 
 def expand_bytes_reference(data: Bytes, ends: Offsets, indices: Indices, offsets: Offsets, out: Bytes) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for i, item in enumerate(indices.tolist()):
         out[offsets[i] : offsets[i + 1]] = data[ends[item] : ends[item + 1]]
 
@@ -64,5 +64,5 @@ def expand_views(views: NDArray[np.uint64], indices: Indices, out: NDArray[np.ui
 
 
 def expand_views_reference(views: NDArray[np.uint64], indices: Indices, out: NDArray[np.uint64]) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     out[:] = views[indices]

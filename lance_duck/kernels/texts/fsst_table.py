@@ -108,7 +108,7 @@ def fill_table_reference(
     short: NDArray[np.uint16],
     chosen: NDArray[np.int64],
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     slots: dict[int, int] = {}
     taken: list[int] = []
     for i, (symbol, size) in enumerate(zip(symbols.tolist(), lengths.tolist(), strict=True)):

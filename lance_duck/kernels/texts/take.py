@@ -57,7 +57,7 @@ def gather_fixed(data: Bytes, starts: NDArray[np.int64], width: int, out: Bytes)
 
 
 def gather_fixed_reference(data: Bytes, starts: NDArray[np.int64], width: int, out: Bytes) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     out.reshape(len(starts), width)[:] = data[starts[:, None] + np.arange(width)]
 
 
@@ -96,7 +96,7 @@ def look_up_fixed(items: Bytes, count: int, width: int, indices: NDArray[Any], o
 
 
 def look_up_fixed_reference(items: Bytes, count: int, width: int, indices: NDArray[Any], out: Bytes) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     outside = np.flatnonzero(indices >= count)
     if len(outside):
         return status.BAD_OFFSETS | (int(outside[0]) << 8)
@@ -128,7 +128,7 @@ def gather_variable(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, ou
 
 
 def gather_variable_reference(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, out: Bytes) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     for i, start in enumerate(starts.tolist()):
         place, end = int(offsets[i]), int(offsets[i + 1])
         if end > place:
@@ -165,7 +165,7 @@ def select_extents(
 def select_extents_reference(
     offsets: Offsets, indices: NDArray[np.int64], size: int, starts: NDArray[np.int64], ends: Offsets
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     starts[:] = offsets[indices]
     stops = offsets[indices + 1].astype(np.int64)
     bad = (starts < 0) | (stops < starts) | (stops > size)

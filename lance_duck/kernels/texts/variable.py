@@ -83,7 +83,7 @@ def join_variable_reference(
     offsets: Offsets,
     out: Bytes,
 ) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     value = used = 0
     offsets[0] = 0
     for i, (start, size, count) in enumerate(zip(starts.tolist(), sizes.tolist(), counts.tolist(), strict=True)):
@@ -111,6 +111,6 @@ def ascending_within(offsets: Offsets, size: int) -> bool:
 
 
 def ascending_within_reference(offsets: Offsets, size: int) -> bool:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     values = offsets.tolist()
     return bool(values) and values == sorted(values) and values[0] >= 0 and values[-1] <= size

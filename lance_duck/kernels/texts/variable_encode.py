@@ -56,7 +56,7 @@ def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: ND
 
 
 def cut_variable_reference(offsets: Offsets, width: int, limit: int, most: int, counts: NDArray[np.int64]) -> int:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     values = offsets.tolist()
     total, first, chunks = len(values) - 1, 0, 0
 
@@ -113,7 +113,7 @@ def split_variable(
 def split_variable_reference(
     data: Bytes, offsets: Offsets, counts: NDArray[np.int64], width: int, out: Bytes, ends: NDArray[np.int64]
 ) -> None:
-    """Do the same in plain Python."""
+    """Compute the plain reference, in Python."""
     joined, first = b"", 0
     for i, count in enumerate(counts.tolist()):
         part = offsets[first : first + count + 1].astype(np.int64)

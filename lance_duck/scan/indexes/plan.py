@@ -204,7 +204,7 @@ def _flat(parts: Sequence[IndexPlan], kind: type[AllOf | AnyOf]) -> Iterator[Ind
 
 
 def _rank(index: ColumnIndex) -> int:
-    """Return the indexes that answer exactly come before those that say maybe."""
+    """Return the sort key of an index: those that answer exactly come first."""
     return 0 if index.kind is not None and index.kind.name in _EXACT else 1
 
 

@@ -37,7 +37,7 @@ class Found:
         return len(self.distances)
 
     def where(self, mask: NDArray[np.bool_]) -> Found:
-        """Return some of them."""
+        """Return the rows that the mask chooses."""
         return Found(self.queries[mask], self.distances[mask], self.addresses[mask])
 
 

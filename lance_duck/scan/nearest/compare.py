@@ -46,7 +46,7 @@ class Question:
     """What is asked of every block.
 
     Attributes:
-        metric: One of `index.vector.contract.METRICS`.
+        metric: One of `index.vector.search.contract.METRICS`.
         queries: (n, dim), of the dtype that distances are computed in.
         k: Neighbours of each query.
         lower: Distances below are left out.

@@ -62,7 +62,7 @@ class Nearest:
     Attributes:
         column: Where to search.
         k: Neighbours of each.
-        metric: One of `index.vector.contract.METRICS`; None: as the index has it, else the column's own.
+        metric: One of `index.vector.search.contract.METRICS`; None: as the index has it, else the column's own.
         nprobes: Partitions to look into first; None: as suits.
         max_nprobes: Partitions to look into at most; None: all.
         ef: Candidates of a walk over a graph.

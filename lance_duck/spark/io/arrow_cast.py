@@ -23,11 +23,11 @@ _MICRO: Final = "us"
 
 
 def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
-    """Return how arrays of a field become a type; None: they are that.
+    """Return the function that converts arrays of a field to a type; None: nothing to convert.
 
     Args:
         field: Field of the scan; its metadata tells bfloat16 from bytes.
-        target: As `spark.types.arrow_type` gives it.
+        target: As `spark.io.types.arrow_type` gives it.
         where: Column, for messages.
 
     Raises:

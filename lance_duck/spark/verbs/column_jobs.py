@@ -225,7 +225,7 @@ def _keys(batch: pa.RecordBatch, schema: Schema, on: str) -> pa.Array:
 def _write(
     job: _Job, version: int, new: Schema, batches: Iterator[pa.RecordBatch], transaction: UUID | None
 ) -> _WrittenColumns:
-    """Return what a task does with its rows: fragment by fragment."""
+    """Return the function that a task runs on its rows: fragment by fragment."""
     snapshot = job.place.pinned(version).handle.snapshot
     files: dict[int, DataFile] = {}
     count = 0

@@ -70,7 +70,7 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
 
     @classmethod
     def of(cls, offsets: Mapping[int, NDArray[np.uint32]]) -> Offsets:
-        """Return a mapping in this form."""
+        """Return the mapping as `Offsets`."""
         return offsets if isinstance(offsets, Offsets) else cls(offsets)
 
     @classmethod

@@ -49,7 +49,7 @@ def as_dictionary(block: Block, choice: EncodingOptions) -> Block:
 
 
 def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int = CHUNK_VALUES) -> MiniBlockValues:
-    """Cut values into chunks, and compresses them.
+    """Cut values into chunks, and compress them.
 
     Args:
         block: The value slots of a page.
