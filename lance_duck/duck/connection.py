@@ -224,6 +224,8 @@ class Connection:
             options: Further arguments.
             later: Rows are read at some later time; None: the statement runs as it stands, perhaps several times.
         """
+        if isinstance(query, duckdb.Statement) and self._writer.concerns(query.query):
+            query = query.query
         if not isinstance(query, str):
             return self._with_new_tables(partial(call_as_user, partial(method, query, **options)))
         if (statements := self._writer.several(query)) is not None:
@@ -234,7 +236,7 @@ class Connection:
             return transaction(lambda: self._with_new_tables(partial(method, query, **options), query))
 
         def run() -> Any:
-            if (change := self._writer.find(query)) is not None:
+            if (change := self._writer.find(query, later=later)) is not None:
                 return self._writer.run(change, method, options, later=later)
             return self._planner.run(method, self._writer.visible(query), options, later=later)
 

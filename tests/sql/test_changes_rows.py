@@ -90,7 +90,7 @@ def test_parameters_reach_the_clause_that_uses_them(con: ld.Connection) -> None:
     ("sql", "sets", "changed"),
     [
         ("INSERT INTO trips VALUES (?, ?)", [[10, "k"], [11, "l"]], [(10, "k"), (11, "l")]),
-        ("INSERT INTO trips (id) SELECT max(id) + ? FROM trips", [[10], [20]], [(17, None), (27, None)]),
+        ("INSERT INTO trips (id) SELECT max(id) + ? FROM trips", [[10], [20]], [(17, None), (37, None)]),
         ("UPDATE trips SET id = id + $by WHERE id >= 7", [{"by": 1}, {"by": 2}], [(10, "z")]),
         ("DELETE FROM trips WHERE id = ?", [[0], [7], [99]], []),
     ],
@@ -358,3 +358,32 @@ def test_an_interrupt_leaves_nothing_half_done(con: ld.Connection, folder: Path)
             con.execute(sql)
     assert rows(con) == ROWS
     assert sorted(path.name for path in (folder / "trips.lance").rglob("*.*")) == files
+
+
+def test_rows_that_nobody_fetched_do_not_stop_a_change(con: ld.Connection) -> None:
+    con.execute("FROM trips ORDER BY id").fetchone()
+    assert con.execute("INSERT INTO trips VALUES (90, 'z')").fetchall() == [(1,)]
+    con.execute("FROM range(3)").fetchone()
+    assert con.execute("UPDATE trips SET city = 'y' WHERE id = 90").fetchall() == [(1,)]
+
+
+def test_a_source_with_effects_is_read_once(con: ld.Connection) -> None:
+    con.execute("CREATE SEQUENCE ids START 100")
+    con.execute("INSERT INTO trips SELECT nextval('ids'), 'n' FROM range(2)")
+    assert con.execute("SELECT id FROM trips WHERE city = 'n' ORDER BY id").fetchall() == [(100,), (101,)]
+
+
+def test_each_set_of_parameters_sees_the_rows_of_those_before(con: ld.Connection) -> None:
+    con.executemany("INSERT INTO trips SELECT max(id) + 1, ? FROM trips", [["p"], ["q"]])
+    assert con.execute("SELECT id, city FROM trips WHERE city IN ('p', 'q') ORDER BY id").fetchall() == [
+        (8, "p"),
+        (9, "q"),
+    ]
+
+
+def test_distinct_from_begins_no_clause(con: ld.Connection) -> None:
+    assert con.execute(
+        "UPDATE trips SET city = 'd' WHERE id IS DISTINCT FROM 3 AND id IS NOT DISTINCT FROM 4"
+    ).fetchall() == [(1,)]
+    assert con.execute("UPDATE trips SET city = (id IS DISTINCT FROM 3)::VARCHAR WHERE id = 3").fetchall() == [(1,)]
+    assert con.execute("SELECT city FROM trips WHERE id IN (3, 4) ORDER BY id").fetchall() == [("false",), ("d",)]

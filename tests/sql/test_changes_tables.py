@@ -179,3 +179,34 @@ def test_what_is_not_supported_of_lance_tables_works_on_those_of_duckdb(con: ld.
     con.execute("CREATE INDEX by_comment ON own (comment)")
     con.execute("VACUUM ANALYZE own")
     assert con.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'own'").fetchall() == [("mine",)]
+
+
+@pytest.mark.parametrize("name", ["../evil", "/tmp/evil", "a/b", "a\\b", ".."])
+def test_names_of_tables_stay_in_the_folder(con: ld.Connection, folder: Path, name: str) -> None:
+    before = sorted(folder.parent.rglob("*.lance"))
+    with pytest.raises(InvalidInputError, match="name of a table"):
+        con.execute(f'CREATE TABLE lance."{name}" AS SELECT 1 AS a')
+    assert sorted(folder.parent.rglob("*.lance")) == before
+
+
+def test_a_name_in_another_case_is_the_same_table(con: ld.Connection) -> None:
+    with pytest.raises(AlreadyExistsError):
+        con.execute("CREATE TABLE lance.TRIPS AS SELECT 1 AS a")
+    con.execute("CREATE OR REPLACE TABLE lance.TRIPS AS SELECT 1 AS a")
+    assert con.execute("FROM trips").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "COPY trips TO E'{f}/x.lance'",
+        "COPY trips TO $${f}/x.lance$$",
+        "COPY trips TO ('{f}/x.lance')",
+        "DROP VIEW trips",
+    ],
+)
+def test_copies_to_odd_names_and_dropped_views_are_refused(con: ld.Connection, folder: Path, sql: str) -> None:
+    with pytest.raises(UnsupportedError):
+        con.execute(sql.format(f=folder))
+    assert not (folder / "x.lance").exists()
+    assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]

@@ -155,3 +155,17 @@ def test_rows_that_move_twice_in_a_transaction_keep_their_ids(tmp_path: Path, st
         assert len(set(table["_rowid"])) == 6
     ld.dataset(tmp_path / "t.lance").validate()
     assert sorted(lance.dataset(tmp_path / "t.lance").to_table()["id"].to_pylist()) == table["id"]
+
+
+@pytest.mark.parametrize("head", ["/* app */ ", "-- app\n", ";", " ; /* a */ -- b\n\t"])
+def test_comments_before_a_transaction_do_not_hide_it(con: ld.Connection, folder: Path, head: str) -> None:
+    trips = ld.dataset(folder / "trips.lance")
+    con.execute(head + "BEGIN")
+    con.execute("INSERT INTO trips VALUES (90, 'z')")
+    assert trips.latest_version == trips.version
+    con.execute(head + "ROLLBACK")
+    assert con.execute("SELECT count(*) FROM trips WHERE id = 90").fetchall() == [(0,)]
+    con.execute(con.extract_statements("BEGIN")[0])
+    con.execute("INSERT INTO trips VALUES (91, 'z')")
+    con.execute(head + "COMMIT")
+    assert ld.dataset(folder / "trips.lance").count_rows("id = 91") == 1

@@ -50,7 +50,8 @@ class RefusedStatement:
 
         COMMENT ON TABLE t … | COMMENT ON COLUMN t.c …
         CREATE [UNIQUE] INDEX … ON t …
-        COPY t [(columns)] FROM …
+        COPY t [(columns)] FROM … | COPY … TO a name with .lance in it that is no path
+        DROP VIEW [IF EXISTS] t
         VACUUM [ANALYZE] t | OPTIMIZE t
 
     Attributes:
@@ -78,6 +79,12 @@ class RefusedStatement:
             return cls._of(TableName.at(body, on + 1), "CREATE INDEX", remedy)
         if verb == "copy" and body.find("from") > 0:
             return cls._of(TableName.at(body, 1), "COPY … FROM", "INSERT INTO … FROM the file does the same")
+        if verb == "copy" and (to := body.find("to")) > 0 and ".lance" in body.part(to).text.lower():
+            target = TableName((body.part(to + 1).text.strip(),), "", to + 1, len(body))
+            return cls._of(target, "COPY … TO a name that is no constant path", "write it as 'path.lance'")
+        if body.says(0, "drop", "view"):
+            target = TableName.at(body, 4 if body.says(2, "if", "exists") else 2)
+            return cls._of(target, "DROP VIEW", "DROP TABLE drops the table")
         if verb in ("vacuum", "optimize"):
             target = TableName.at(body, 2 if body.says(0, "vacuum", "analyze") else 1)
             remedy = "optimize and cleanup_old_versions of LanceDataset do the upkeep"

@@ -32,6 +32,9 @@ from lance_duck.verbs.rows.edits import RowEdits
 
 _SOURCES: Final = frozenset({"select", "from", "values", "with", "table", "pivot", "unpivot", "describe", "summarize"})
 _ROWS: Final = "__lance_source"
+_READ: Final = "__lance_read"
+_EFFECTS: Final = frozenset({"insert", "update", "delete", "merge", "nextval"})
+"""Words of sources that do not give the same when they are read twice: these are read once, into memory."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,9 @@ class InsertStatement:
 
     @property
     def is_plain(self) -> bool:
-        """Whether rows are inserted whatever the table holds, and nothing is returned."""
-        return not (self.conflict.tokens or self.instead or self.returning.tokens)
+        """Whether rows are inserted whatever any table holds, and nothing is returned."""
+        asks = any(token.word in ("select", "from") for token in (*self.ctes.tokens, *self.source.tokens))
+        return not (asks or self.conflict.tokens or self.instead or self.returning.tokens)
 
     def run_many(self, sessions: Sequence[ChangeSession]) -> ChangeResult:
         """Insert the rows of several sets of parameters together; the result is that of the last."""
@@ -176,6 +180,8 @@ class InsertStatement:
     def _selected(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         with session.pinned(table, self.target, self.ctes, self.source) as ((ctes, source), tables):
             inner = session.relation(f"{ctes}SELECT * FROM (\n{source}) AS {_ROWS}", tables)  # noqa: S608
+            if any(token.word in _EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
+                ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: inner.to_arrow_table()}
             columns = self._matched(table, inner.columns)
             names = [f"c{i}" for i in range(len(columns))]
             casts = ", ".join(column.cast(name) for column, name in zip(columns, names, strict=True))

@@ -44,7 +44,8 @@ _TARGET: Final = re.compile(
     re.IGNORECASE,
 )
 _CONCERNED: Final = re.compile(_MAYBE.pattern + r"|\b(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
-_TRANSACTION: Final = re.compile(r"\s*(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
+_SKIPPED: Final = r"(?:\s|;|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*"
+_TRANSACTION: Final = re.compile(_SKIPPED + r"(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
 
 
 class TableChange(Protocol):
@@ -110,8 +111,12 @@ class ChangeRunner:
         self.rowcount: int | None = None
         self._block: DuckTransaction | None = None
 
-    def find(self, sql: str) -> Change | None:
+    def find(self, sql: str, *, later: bool | None = False) -> Change | None:
         """Return the change of a Lance table that a statement is; None for all others.
+
+        Args:
+            sql: The statement.
+            later: As for `run`.
 
         Raises:
             UnsupportedError: The connection is read-only.
@@ -119,11 +124,17 @@ class ChangeRunner:
         self.rowcount = None
         if not _MAYBE.search(sql) or not self._may_name(sql):
             return None
+        if not later:
+            self._abort()  # what names mean cannot be asked beside rows that nobody fetched
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
             return None  # a long list of rows for a table of DuckDB's own is not read
         statements = statements_of(Statement.of(sql).edited.text)
         return self._read(statements[0]) if len(statements) == 1 else None
+
+    def concerns(self, sql: str) -> bool:
+        """Return whether a statement is about transactions, or changes a Lance table."""
+        return self.transaction(sql) is not None or self.find(sql) is not None
 
     def several(self, sql: str) -> list[str] | None:
         """Return the statements of a text, where one of several changes a Lance table, or is about transactions."""
@@ -178,8 +189,6 @@ class ChangeRunner:
             later: Whether rows are given as a relation; None: there are several sets of parameters.
         """
         parameters = options.get("parameters", options.get("params"))
-        if not later and (abort := getattr(self._native, "abort", None)) is not None:
-            abort()  # rows that nobody fetched, which DuckDB 2.0 would keep the connection busy for
         try:
             if later is None:
                 result, method = self._many(change, parameters), self._native.execute
@@ -196,6 +205,12 @@ class ChangeRunner:
             answer = call_as_user(partial(method, result.sql if later else result.called), result.tables)
         self.rowcount = result.rowcount
         return answer
+
+    def _abort(self) -> None:
+        """Give up rows that nobody fetched, which DuckDB 2.0 would keep the connection busy for."""
+        abort = getattr(self._native, "abort", None)
+        if abort is not None:
+            abort()
 
     def _many(self, change: Change, parameters: Any) -> ChangeResult:
         """Run a change for each set of parameters, and commit all of them as one version."""

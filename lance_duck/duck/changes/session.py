@@ -29,7 +29,7 @@ from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
-from lance_duck.errors import NotFoundError, UnsupportedError
+from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.uri import join_uri
 from lance_duck.verbs.rows.draft import UncommittedFiles
@@ -45,6 +45,7 @@ _SCHEMAS: Final[LruCache[tuple[str, ...]]] = LruCache(64)
 _PLAN: Final = "lance_change"
 _NOTE: Final = "The plan is that of the rows that would be changed. Nothing was written."
 _PINNED: Final = "__lance_pinned"
+_NOT_IN_NAMES: Final = frozenset("/\\\0")
 _CLAUSES: Final = (
     "where group order limit offset fetch join inner left right full outer cross natural semi anti asof positional on "
     "using having window qualify union except intersect select tablesample at pivot unpivot returning when set"
@@ -124,6 +125,13 @@ class ChangeSession:
                 where=name.name,
                 remedy="lance_duck.connect(folder), or CREATE TABLE 'x.lance'",
             )
+        if name.name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name.name):
+            raise InvalidInputError(
+                "name of a table", where=repr(name.name), expected="no slash, backslash or zero byte", found=name.name
+            )
+        present = self.catalog.find(name.name)
+        if present is not None:  # perhaps spelled in another case
+            return present.uri, present.storage_options
         return join_uri(folder.uri, name.name + TABLE_SUFFIX), folder.storage_options
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:

@@ -61,9 +61,15 @@ class Clauses:
     def find(self, *words: str, start: int = 0, stop: int | None = None) -> int:
         """Return the first place at depth 0 where these words stand one after the other; -1 if there is none."""
         for place in range(start, len(self) if stop is None else stop):
-            if self.depths[place] == 0 and self.says(place, *words) and self.text_at(place - 1) != ".":
+            if self.depths[place] == 0 and self.says(place, *words) and not self._is_inside(place):
                 return place
         return -1
+
+    def _is_inside(self, place: int) -> bool:
+        """Return whether the word at a place is a part of a name or of IS [NOT] DISTINCT FROM."""
+        before = self.word(place - 2)
+        is_distinct = self.says(place - 1, "distinct", "from") and before in ("is", "not")
+        return self.text_at(place - 1) == "." or is_distinct
 
     def closer(self, place: int) -> int:
         """Return the place of the token that closes what the token at a place opens; the end if none does."""

@@ -9,7 +9,7 @@ a decimal column or cast      | integer, decimal           | the same type; betw
 other decimals (d + 1)        | integer                    | a decimal of as many digits
 a timestamp with a time zone  | timestamp of another zone  | the same moment in that zone
 anything                      | string_view, binary_view   | string, binary
-anything                      | halffloat                  | float32, as columns of half floats are (`scan.arrow.filter`)
+anything                      | halffloat                  | float32, as half float columns are (`scan.arrow.filter`)
 
 Values of is_in likewise; those that a decimal column cannot hold are left out, and dictionaries are decoded. Literals
 are columns of the pickled form of an expression, see `scan.arrow.tree`, and are replaced there.
