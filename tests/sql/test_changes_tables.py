@@ -210,3 +210,15 @@ def test_copies_to_odd_names_and_dropped_views_are_refused(con: ld.Connection, f
         con.execute(sql.format(f=folder))
     assert not (folder / "x.lance").exists()
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
+
+
+def test_a_table_that_another_connection_made_again_is_the_new_one(
+    con: ld.Connection, connect: Connect, folder: Path
+) -> None:
+    con.execute("FROM dim").fetchall()
+    other = connect(folder)
+    other.execute("DROP TABLE dim")
+    other.execute("CREATE TABLE lance.dim AS SELECT 'q' AS city, 'new' AS name")
+    assert con.execute("FROM dim").fetchall() == [("q", "new")]
+    con.execute("INSERT INTO dim VALUES ('r', 'more')")
+    assert connect(folder).execute("FROM dim ORDER BY ALL").fetchall() == [("q", "new"), ("r", "more")]

@@ -13,6 +13,7 @@ from lance_duck.forks import Lock
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot
+from lance_duck.store import local_path
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class TableHandle:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     given: LanceDataset | None = None
     _opened: LanceDataset | None = None
+    _stamp: str | None = None
     _lock: Lock = field(default_factory=Lock)
 
     @property
@@ -88,7 +90,10 @@ class TableHandle:
                 opened = dataset(self.uri, storage_options=self.storage_options, **self.choice.arguments)
             elif self.choice.is_newest and (latest := opened.latest_version) != opened.version:
                 opened = opened.checkout_version(latest)
-            self._opened = opened
+            elif _stamp(opened) != self._stamp:  # the table was dropped and made again
+                opened = dataset(self.uri, storage_options=self.storage_options, **self.choice.arguments)
+            if opened is not self._opened:
+                self._opened, self._stamp = opened, _stamp(opened)
             return opened
 
     def move_to(self, snapshot: Snapshot) -> None:
@@ -99,11 +104,20 @@ class TableHandle:
         with self._lock:
             if self._opened is None or self._opened.version < snapshot.version:
                 self._opened = LanceDataset(self.uri, table=TableScan(snapshot))
+                self._stamp = _stamp(self._opened)
         auto_cleanup(snapshot)
 
     def at(self, choice: VersionChoice) -> TableHandle:
         """Return the same table at a chosen version."""
         return TableHandle(self.uri, choice, self.storage_options)
+
+
+def _stamp(opened: LanceDataset) -> str | None:
+    """Return what tells the manifest from that of another table at its place; None on object stores."""
+    snapshot = opened.handle.snapshot
+    if local_path(snapshot.uri) is None:
+        return None
+    return snapshot.store.stamp(snapshot.manifest.path.removeprefix(snapshot.store.uri).lstrip("/"))
 
 
 def _time(text: str) -> datetime:
