@@ -310,11 +310,15 @@ class _Compaction:
 
 
 def _unchanged(groups: Sequence[Rewritten], now: Snapshot) -> list[bool]:
-    """Return which groups have fragments that are still what they were when they were read."""
+    """Return which groups have fragments that are still what they were when they were read, under the same indexes."""
     if all(group.read_version == now.version for group in groups):
         return [True] * len(groups)
-    present = set(now.fragments.ids())
-    return [all(f.id in present and now.fragment(f.id) == f for f in group.old) for group in groups]
+    present, indexes = set(now.fragments.ids()), _covering(now)
+    return [
+        all(f.id in present and now.fragment(f.id) == f for f in group.old)
+        and len({frozenset(indexes.get(f.id, ())) for f in group.old}) == 1
+        for group in groups
+    ]
 
 
 def _write_by_threads(
@@ -346,12 +350,18 @@ def _numbered(rewrites: Iterable[Rewritten], first: int) -> Iterator[RewriteGrou
         yield RewriteGroup(rewritten.old, new)
 
 
-def _candidates(snapshot: Snapshot) -> Iterator[Candidate]:
+def _covering(snapshot: Snapshot) -> dict[int, set[object]]:
+    """Return the index segments that cover each fragment: only fragments under the same ones are joined."""
     covered: dict[int, set[object]] = {}
     for index in snapshot.indices:
         if index.fields:
             for fragment_id in covered_fragments(snapshot, index).tolist():
                 covered.setdefault(fragment_id, set()).add(index.uuid)
+    return covered
+
+
+def _candidates(snapshot: Snapshot) -> Iterator[Candidate]:
+    covered = _covering(snapshot)
     for fragment in snapshot.fragments:
         physical = snapshot.physical_rows(fragment)
         yield Candidate(

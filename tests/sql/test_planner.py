@@ -150,7 +150,7 @@ def test_tables_of_a_statement_live_as_long_as_its_rows_are_wanted(con: ld.Conne
     con.execute("SELECT 1").fetchall()
     assert derived.fetchall() == [(6,)]
     del derived
-    tables = [weakref.ref(each) for each in gc.get_objects() if isinstance(each, NearestTable)]
+    tables = [weakref.ref(each) for each in gc.get_objects() if issubclass(type(each), NearestTable)]
     con.execute("SELECT 1").fetchall()
     gc.collect()
     assert [table() for table in tables if table() is not None] == []
@@ -160,13 +160,13 @@ def test_tables_of_a_statement_live_as_long_as_its_rows_are_wanted(con: ld.Conne
 @pytest.mark.usefixtures("eager")
 def test_tables_of_a_statement_go_with_its_result(con: ld.Connection) -> None:
     gc.collect()
-    before = {id(each) for each in gc.get_objects() if isinstance(each, DuckTable)}
+    before = {id(each) for each in gc.get_objects() if issubclass(type(each), DuckTable)}
     con.execute("SELECT p.id FROM photos p JOIN q ON p.id = q.n").fetchall()
     con.sql("SELECT p.id FROM photos p JOIN q ON p.id = q.n").fetchall()
     con.execute("EXPLAIN SELECT id FROM photos ORDER BY vec <-> [1, 2, 3, 4]::FLOAT[4] LIMIT 1").fetchall()
     con.execute("SELECT 1").fetchall()
     gc.collect()
-    assert {id(each) for each in gc.get_objects() if isinstance(each, DuckTable)} <= before
+    assert {id(each) for each in gc.get_objects() if issubclass(type(each), DuckTable)} <= before
 
 
 def test_many_relations_stay_readable(con: ld.Connection) -> None:
