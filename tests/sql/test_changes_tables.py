@@ -199,6 +199,10 @@ def test_a_name_in_another_case_is_the_same_table(con: ld.Connection) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
+        "CREATE OR REPLACE VIEW lance.trips AS SELECT 1 AS id",
+        "CREATE TABLE lance.generated (a INTEGER, b AS (a + 1))",
+        "COPY trips TO '{f}/x.lance' CSV HEADER",
+        "COPY trips TO '{f}/x.lance' (FORMAT lance) more",
         "COPY trips TO E'{f}/x.lance'",
         "COPY trips TO $${f}/x.lance$$",
         "COPY trips TO ('{f}/x.lance')",
@@ -222,3 +226,10 @@ def test_a_table_that_another_connection_made_again_is_the_new_one(
     assert con.execute("FROM dim").fetchall() == [("q", "new")]
     con.execute("INSERT INTO dim VALUES ('r', 'more')")
     assert connect(folder).execute("FROM dim ORDER BY ALL").fetchall() == [("q", "new"), ("r", "more")]
+
+
+def test_a_table_is_dropped_whatever_is_said_of_what_depends_on_it(con: ld.Connection, folder: Path) -> None:
+    con.execute("DROP TABLE dim CASCADE")
+    assert not (folder / "dim.lance").exists()
+    con.execute("CREATE VIEW later AS SELECT 2 AS id")
+    assert con.execute("FROM later").fetchall() == [(2,)]

@@ -25,7 +25,7 @@ from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.write_dataset import write_dataset
 
-_REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate")
+_REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate", "as")
 _PRIMARY_KEY: Final = "lance-schema:unenforced-primary-key"
 _NOTHING: Final = "SELECT 1 WHERE false"
 _MODES: Final = ("create", "append", "overwrite")
@@ -114,7 +114,10 @@ class DropStatement:
         body = head.body
         place = 4 if body.says(2, "if", "exists") else 2
         target = TableName.at(body, place) if body.says(0, "drop", "table") else None
-        return None if target is None or target.after < len(body) else cls(target)
+        if target is None:
+            return None
+        end = target.after + (body.word(target.after) in ("cascade", "restrict"))  # nothing depends on a Lance table
+        return None if end < len(body) else cls(target)
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Drop the table with all its versions."""
@@ -175,6 +178,10 @@ class CopyStatement:
 
     def _mode(self) -> str:
         mode = "overwrite"
+        if self.options.tokens and (self.options.text_at(0) != "(" or self.options.closer(0) != len(self.options) - 1):
+            raise UnsupportedError(
+                "COPY to a Lance table", where=self.options.text.strip(), expected="(FORMAT lance, MODE …) or nothing"
+            )
         inside = self.options.part(1, len(self.options) - 1) if self.options.tokens else self.options
         for option in inside.split():
             word, value = option.word(0), option.part(1).text.strip().strip("'").lower()

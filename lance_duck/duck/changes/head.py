@@ -51,7 +51,7 @@ class RefusedStatement:
         COMMENT ON TABLE t … | COMMENT ON COLUMN t.c …
         CREATE [UNIQUE] INDEX … ON t …
         COPY t [(columns)] FROM … | COPY … TO a name with .lance in it that is no path
-        DROP VIEW [IF EXISTS] t
+        DROP VIEW [IF EXISTS] t | CREATE [OR REPLACE] VIEW lance.t
         VACUUM [ANALYZE] t | OPTIMIZE t
 
     Attributes:
@@ -85,6 +85,10 @@ class RefusedStatement:
         if body.says(0, "drop", "view"):
             target = TableName.at(body, 4 if body.says(2, "if", "exists") else 2)
             return cls._of(target, "DROP VIEW", "DROP TABLE drops the table")
+        if verb == "create" and (view := body.find("view", stop=min(5, len(body)))) > 0:
+            target = TableName.at(body, view + 1)
+            qualified = None if target is None or len(target.parts) < 2 else target
+            return cls._of(qualified, "CREATE VIEW in place of", "DROP TABLE it, or give the view another name")
         if verb in ("vacuum", "optimize"):
             target = TableName.at(body, 2 if body.says(0, "vacuum", "analyze") else 1)
             remedy = "optimize and cleanup_old_versions of LanceDataset do the upkeep"
