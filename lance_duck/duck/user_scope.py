@@ -7,10 +7,15 @@ package; so a call of DuckDB is evaluated among the user's own names, as the use
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache, partial
 from types import FrameType
 from typing import Any, Final, TypeVar
+
+import duckdb
+
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 T = TypeVar("T")
 
@@ -28,6 +33,14 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
         tables: More tables, by the name or path that a statement may call them.
     """
     frame = _user_frame()
+    native = _lock_keeper(call)
+    if native is not None:
+        with _one_thread(native):
+            return _evaluated(frame, call, tables)
+    return _evaluated(frame, call, tables)
+
+
+def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:
     names: dict[str, Any] = {_NAME: call}
     if frame is None:
         return eval(_CALL, {**(tables or {}), **names})  # type: ignore[no-any-return]  # noqa: S307  # a constant
@@ -36,6 +49,33 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
     if tables:
         names.update(tables)
     return eval(_CALL, frame.f_globals, names)  # type: ignore[no-any-return]  # noqa: S307  # a constant
+
+
+def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
+    """Return the connection if it keeps Python's lock for the whole call, while threads of DuckDB may wait for that.
+
+    DuckDB 1 does so where a relation has parameters: it is computed at once, and buffers of Python are freed meanwhile.
+    """
+    if SPEAKS_SOURCE or not isinstance(call, partial) or not call.keywords.get("params"):
+        return None
+    native = getattr(call.func, "__self__", None)
+    return native if isinstance(native, duckdb.DuckDBPyConnection) else None
+
+
+@contextmanager
+def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Have DuckDB run without threads of its own, unless its configuration is locked."""
+    with native.cursor() as cursor:
+        (threads,) = cursor.execute("SELECT current_setting('threads')").fetchall()[0]
+        try:
+            cursor.execute("SET threads = 1")
+        except duckdb.Error:  # a configuration that is locked
+            yield
+            return
+        try:
+            yield
+        finally:
+            cursor.execute(f"SET threads = {int(threads)}")
 
 
 def add_variable(frame: FrameType, name: str, value: Any) -> None:

@@ -215,3 +215,12 @@ def test_without_tables_it_is_plain_duckdb_with_lance_scan(folder: Path, connect
     con = connect()
     assert con.execute("SHOW TABLES").fetchall() == []
     assert con.execute("SELECT count(*) FROM lance_scan(?)", [f"{folder}/trips.lance"]).fetchall() == [(7,)]
+
+
+def test_relations_with_parameters_leave_the_threads_as_they_were(folder: Path) -> None:
+    con = ld.connect(folder, config={"threads": 3})
+    for limit in range(3):
+        assert len(con.sql("SELECT id FROM trips WHERE id >= ? LIMIT ?", params=[0, limit]).fetchall()) == limit
+    assert con.execute("SELECT current_setting('threads')").fetchall() == [(3,)]
+    con.execute("SET lock_configuration = true")
+    assert con.sql("SELECT count(*) FROM trips WHERE id >= ?", params=[0]).fetchall() == [(7,)]
