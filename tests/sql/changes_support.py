@@ -98,7 +98,7 @@ class StatementMaker:
     def _returning(self) -> str:
         return f" RETURNING {self._pick(_RETURNING)}" if self.random.random() < 0.3 else ""
 
-    def _returning_changed(self) -> str:
+    def _returning_deleted(self) -> str:
         returning = self._returning()
         # DuckDB 1 leaves out rows that the same transaction has written.
         return "" if self.in_transactions and duckdb.__version__ < "2" else returning
@@ -131,7 +131,7 @@ class StatementMaker:
         return f"INSERT INTO {{t}} BY NAME SELECT 's' AS s, {self._number()} AS ID{extra}{self._returning()}"
 
     def _delete(self) -> str:
-        return f"{self._with()}DELETE FROM {{t}}{self._where()}{self._returning_changed()}"
+        return f"{self._with()}DELETE FROM {{t}}{self._where()}{self._returning_deleted()}"
 
     def _using(self) -> str:
         where = " WHERE z.id = k AND " + self._pick(_CONDITIONS)
@@ -145,7 +145,7 @@ class StatementMaker:
         return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
 
     def _update(self) -> str:
-        return f"{self._with()}UPDATE {{t}} SET {self._assignments()}{self._where()}{self._returning_changed()}"
+        return f"{self._with()}UPDATE {{t}} SET {self._assignments()}{self._where()}{self._returning()}"
 
     def _from(self) -> str:
         values = f"(SELECT DISTINCT id AS k, id * 2 AS x FROM t WHERE id % {self.random.randrange(2, 5)} = 0)"
