@@ -6,19 +6,19 @@ To import lance_duck takes seconds, which nobody should wait for who asks for he
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, Final, NoReturn, ParamSpec
 
 _P = ParamSpec("_P")
-_NEEDS: Final = "the command line needs typer and rich; pip install 'lance-duck[cli]'"
+_LIBRARIES: Final = ("typer", "rich", "prompt_toolkit", "pygments", "platformdirs")
+_NEEDS: Final = f"the command line needs {', '.join(_LIBRARIES)}; pip install 'lance-duck[cli]'"
 
 try:
     import typer
@@ -69,9 +69,8 @@ def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
 def main() -> None:
     """Run the command line: exit code 0, 1 for an error (on stderr), 2 for wrong usage, 130 when it is interrupted."""
     try:
-        with _ended_by_ctrl_c(sys.argv[1:2] == ["sql"]):
-            app()
-            sys.stdout.flush()
+        app()
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of the pipe has left; without this the interpreter complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -79,28 +78,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as missing:
-        _fail(_NEEDS if missing.name == "rich" else str(missing))
+        _fail(_NEEDS if missing.name in _LIBRARIES else str(missing))
     except Exception as error:  # DuckDB's errors too, with the help that it gives in more lines
-        _fail(_told(error))
-
-
-@contextmanager
-def _ended_by_ctrl_c(wanted: bool) -> Iterator[None]:
-    """Let Ctrl-C end the process at once: DuckDB does not look up while it streams, and a query changes nothing."""
-    before = signal.getsignal(signal.SIGINT)
-    if wanted:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _told(error: Exception) -> str:
-    """What an error says, without secrets, without empty lines and without what follows of tracebacks."""
-    said = import_module("lance_duck.redact").shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
-    lines = [line.rstrip() for line in said.splitlines() if line.strip()]
-    return "\n".join(lines) or type(error).__name__
+        _fail(import_module("lance_duck.cli.message").message_of(error))
 
 
 def _fail(message: str) -> NoReturn:
@@ -161,17 +141,30 @@ def head(
 
 
 @app.command()
-@done_by("look")
+@done_by("sql.command")
 def sql(
-    place: Annotated[str, typer.Argument(metavar="PLACE", help="A folder of Lance tables, or one table.")],
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="SQL; '-' reads it from standard input.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FOLDER|TABLE]... [SQL]",
+            help="A folder of Lance tables, or tables, and statements; '-' reads these from standard input, "
+            "as nothing does in a pipe. On a terminal nothing opens a shell.",
+            show_default=False,
+        ),
+    ] = (None),
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Run the statements of a file; again for more."),
+    ] = (None),
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse to change Lance tables.")] = False,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Go on after a statement that fails.")] = False,
     version: VersionOption = None,
     tag: TagOption = None,
     asof: AsofOption = None,
     as_json: JsonOption = False,
     max_rows: MaxRowsOption = 100,
 ) -> None:
-    """Run SQL; tables have the names of their folders, without .lance."""
+    """Run SQL, or a shell for it; tables have the names of their folders, without .lance."""
 
 
 @app.command()
@@ -211,7 +204,10 @@ def write(
 @done_by("change")
 def compact(
     table: TableArgument,
-    target_rows: Annotated[int | None, typer.Option("--target-rows", min=1, help="Join smaller fragments.")] = None,
+    target_rows: Annotated[
+        int | None,
+        typer.Option("--target-rows", "--target-rows-per-fragment", min=1, help="Join smaller fragments."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Join small fragments and leave out deleted rows."""
@@ -262,7 +258,10 @@ def index(
     name: Annotated[str | None, typer.Option(help="Name; made from the column unless given.")] = None,
     replace: Annotated[bool, typer.Option(help="Take the place of an index of this name.")] = True,
     metric: Annotated[str, typer.Option(help="Of vectors: l2, cosine, dot or hamming.")] = "l2",
-    partitions: Annotated[int | None, typer.Option(min=1, help="Of vectors: partitions; chosen unless given.")] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "--num-partitions", min=1, help="Of vectors: partitions; chosen unless given."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Index a column."""

@@ -10,6 +10,7 @@ ALL = (
         "scan",
         "take",
         "caches",
+        "costs",
         "open_table",
         "sql",
         "selective",

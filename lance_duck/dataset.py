@@ -33,6 +33,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.sql_query import SqlQueryBuilder, SqlRequest
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns.methods import ColumnChanges
@@ -280,6 +281,14 @@ class LanceDataset(
         nearest |= {name: arguments.pop(name) for name in NEAREST_ARGUMENTS & arguments.keys()}
         return self.to_table(nearest=nearest, **arguments)
 
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """Begin a query of the version that the dataset is on now, which it calls "dataset".
+
+        `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()`; it is DuckDB's SQL, as
+        `lance_duck.connect` runs it, and `EXPLAIN` is a query, too. It changes nothing.
+        """
+        return SqlQueryBuilder(SqlRequest(sql, LanceDataset(self.uri, table=self.handle.table)))
+
     def count_rows(
         self,
         filter: FilterLike | None = None,  # noqa: A002
@@ -449,4 +458,4 @@ def _in_memory(what: str, compute: Callable[..., pa.Table], *args: Any, **option
     try:
         return pads.InMemoryDataset(compute(*args, **options))
     except (pa.ArrowException, ValueError, KeyError) as error:
-        raise InvalidInputError(f"pyarrow cannot do this {what}", found=str(error)) from error
+        raise InvalidInputError(f"pyarrow cannot compute this {what}", found=str(error)) from error

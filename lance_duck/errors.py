@@ -60,8 +60,8 @@ class LanceDuckError(Exception):
 
     def _message(self) -> str:
         text = self.what if self.where is None else f"{self.where}: {self.what}"
-        named = {"expected": self.expected, "found": self.found}
-        facts = [f"{name} {fact}" for name, fact in named.items() if fact is not None]
+        pairs = {"expected": self.expected, "found": self.found}
+        facts = [f"{name} {fact}" for name, fact in pairs.items() if fact is not None]
         if facts:
             text += ": " + ", ".join(facts)
         return shown(f"{text}; {self.remedy}" if self.remedy else text)

@@ -138,7 +138,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             _check_schema(schema, self.schema)
         scan = ScanOptions.of({**options, "columns": columns, "filter": filter})
         if scan.fragments is not None:
-            raise InvalidInputError("fragments of a fragment", where="fragments")
+            raise InvalidInputError("a fragment scans only itself", where="fragments")
         return LanceScanner(self._scan, scan, self._fragment, lambda _: self)
 
     def to_table(
@@ -420,7 +420,7 @@ def _check_schema(schema: object, own: pa.Schema) -> None:
     pairs = zip_longest(schema, own)
     actual, expected = next(pair for pair in pairs if not _is_same(*pair))
     raise UnsupportedError(
-        "a scan in another schema than that of the table",
+        "scan with a schema other than the table's",
         where="schema",
         expected="no more columns" if expected is None else expected,
         found="no more columns" if actual is None else actual,

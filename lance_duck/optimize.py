@@ -436,7 +436,7 @@ def _parsed(text: str, what: str) -> dict[str, Any]:
     try:
         raw = json.loads(text)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"not JSON of a {what}", found=str(error)) from error
+        raise InvalidInputError(f"not the JSON of a {what}", found=str(error)) from error
     if not isinstance(raw, dict):
-        raise InvalidInputError(f"not JSON of a {what}", found=type(raw).__name__)
+        raise InvalidInputError(f"not the JSON of a {what}", found=type(raw).__name__)
     return raw

@@ -109,8 +109,8 @@ class RecallReport:
         lines: dict[str, list[dict[str, Any]]] = {}
         along = next((name for name in _ARGUMENTS if len({row[name] for row in rows}) > 1), _ARGUMENTS[0])
         for row in rows:
-            named = (f"{name} {row[name]}" for name in _ARGUMENTS if name != along and row[name] is not None)
-            lines.setdefault(", ".join(named) or "index", []).append(row)
+            labels = (f"{name} {row[name]}" for name in _ARGUMENTS if name != along and row[name] is not None)
+            lines.setdefault(", ".join(labels) or "index", []).append(row)
         for name, points in lines.items():
             line = axes.plot([p["recall"] for p in points], [p["latency_ms"] for p in points], "o-", label=name)[0]
             for point in points:

@@ -91,7 +91,7 @@ _REMEDIES: Final = MappingProxyType(
 
 def _target(uri: Any) -> Any:
     if uri is None:
-        raise InvalidInputError("no place for a table", where="uri", expected="a path, a URI or a LanceDataset")
+        raise InvalidInputError("not a path of a table", where="uri", expected="a path, a URI or a LanceDataset")
     return uri.handle.snapshot if isinstance(uri, LanceDataset) else uri
 
 

@@ -1,1 +1,5 @@
-"""Arrow alone: kinds of types, and arrays put together. Nothing here knows Lance; imports nothing of the package."""
+"""Arrow alone: kinds of types, and arrays joined.
+
+You hold: Arrow types and arrays. You get: what kind a type is, and one array of several.
+Never here: Lance, and imports of other rooms.
+"""

@@ -1,18 +1,15 @@
-"""Commands that read: what a table is and holds, and SQL over it."""
+"""Commands that read what a table is and holds."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import lance_duck as ld
 from lance_duck.cli.open import open_table
 from lance_duck.cli.show import plain, show
-from lance_duck.errors import NotFoundError
 from lance_duck.redact import shown
 
 
@@ -57,24 +54,6 @@ def head(
     show(data.to_pylist(), data.schema.names, as_json, max_rows=max(count, 1))
 
 
-def sql(
-    place: str,
-    query: str,
-    version: int | None = None,
-    tag: str | None = None,
-    asof: datetime | None = None,
-    as_json: bool = False,
-    max_rows: int = 100,
-) -> None:
-    """Run SQL; tables have the names of their folders, without .lance."""
-    with _connect(place, version, tag, asof) as connection:
-        result = connection.sql(sys.stdin.read() if query == "-" else query)
-        if result is not None:
-            reader = result.to_arrow_reader(10_000)
-            rows = (row for batch in reader for row in batch.to_pylist())
-            show(rows, reader.schema.names, as_json, max_rows)
-
-
 def versions(table: str, as_json: bool = False) -> None:
     """Versions that can be read, with their tags."""
     dataset = open_table(table)
@@ -104,16 +83,6 @@ def files(
     """Data files by fragment, and deletion files."""
     columns = ["fragment", "rows", "deleted", "path", "format", "fields", "bytes", "deletion_file"]
     show(_files(open_table(table, version, tag, asof)), columns, as_json, max_rows=1000)
-
-
-def _connect(place: str, version: int | None, tag: str | None, asof: datetime | None) -> ld.Connection:
-    name = Path(place.rstrip("/")).name
-    try:
-        return ld.connect({name.removesuffix(".lance"): open_table(place, version, tag, asof)})
-    except NotFoundError:
-        if name.endswith(".lance") or (version, tag, asof) != (None, None, None):
-            raise
-        return ld.connect(place)
 
 
 def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
+from enum import StrEnum
 from itertools import islice
 from typing import Any
 
@@ -24,12 +25,32 @@ from rich.table import Table
 Row = Mapping[str, Any]
 
 
+class Form(StrEnum):
+    """How rows are written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+def usual_form(as_json: bool = False) -> Form:
+    """Return the form that suits stdout."""
+    if as_json:
+        return Form.json
+    return Form.table if sys.stdout.isatty() else Form.csv
+
+
 def show(rows: Iterable[Row], columns: Sequence[str], as_json: bool = False, max_rows: int = 100) -> None:
     """Write rows to stdout in the form that suits it; at most `max_rows` of them on a terminal."""
-    if as_json:
+    write_rows(rows, columns, usual_form(as_json), max_rows)
+
+
+def write_rows(rows: Iterable[Row], columns: Sequence[str], form: Form, max_rows: int = 100) -> None:
+    """Write rows to stdout in a form; at most `max_rows` of them as a table."""
+    if form is Form.json:
         for row in rows:
             print(json.dumps(plain(row), ensure_ascii=False))
-    elif sys.stdout.isatty():
+    elif form is Form.table:
         show_table(rows, columns, max_rows, Console())
     else:
         writer = csv.writer(sys.stdout, lineterminator="\n")

@@ -36,7 +36,7 @@ from lance_duck.commit.operations import (
     UpdateConfig,
     UpdateMap,
 )
-from lance_duck.commit.races import REFUSALS, run_again
+from lance_duck.commit.races import REFUSALS, run_again, same_table
 
 __all__ = [
     "REFUSALS",
@@ -68,4 +68,5 @@ __all__ = [
     "key_filter",
     "operation_from_proto",
     "run_again",
+    "same_table",
 ]

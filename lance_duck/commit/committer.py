@@ -19,6 +19,7 @@ from lance_duck.commit.index_coverage import FRAGMENT_REUSE
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
 from lance_duck.commit.messages import set_operation
 from lance_duck.commit.operations import Operation
+from lance_duck.commit.races import check_same_table
 from lance_duck.commit.rebase import Affected, rebase
 from lance_duck.commit.reuse_bitmaps import followed
 from lance_duck.commit.row_lineage import recall_created_at
@@ -82,7 +83,7 @@ def commit(
     Raises:
         RetryableError: Another change must be seen first, or others were faster all the time; says who. The change may
             be made again from the newest version.
-        IncompatibleError: The change cannot be put on top of what was committed.
+        IncompatibleError: The change cannot be put on top of what was committed, or another table took the place.
         UnsupportedError: The table needs writers to know what is not known.
         InvalidInputError: The operation makes no sense for the table.
         StoreError: The disk or the service failed, and the version is not there; on an object store it may still
@@ -96,7 +97,9 @@ def commit(
     if detached:
         return attempts.detached()
     if paths.is_detached(snapshot.version):
-        raise InvalidInputError("a detached version has no next one", where=snapshot.uri, remedy="commit detached=True")
+        raise InvalidInputError(
+            "a detached version cannot be followed by another", where=snapshot.uri, remedy="commit detached=True"
+        )
     try:
         return RetryPolicy(retries, timeout).run(attempts.attempt, AlreadyExistsError)
     except AlreadyExistsError as error:
@@ -200,6 +203,7 @@ class _Commit:
 
     def detached(self) -> Snapshot:
         """Make a detached version."""
+        check_same_table(self._read, self._read.latest_version())
         version = paths.detached_version(secrets.randbits(63))
         return self._publish(self._transaction, ManifestName(version, 0))
 
@@ -232,6 +236,7 @@ class _Commit:
         latest = versions.latest_version(store)
         ours = Footprint(self._transaction, has_affected_rows=self.affected is not None)
         base = self._newest.version
+        check_same_table(self._newest, latest.version)
         for version in range(base + 1, latest.version + 1):
             newer, theirs = self._load(ManifestName(version, latest.naming))
             if theirs is not None and theirs.transaction.uuid == self._transaction.uuid:

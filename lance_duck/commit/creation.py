@@ -131,7 +131,10 @@ def _refuse_present(location: Location) -> None:
     except NotFoundError:
         return
     raise AlreadyExistsError(
-        "there is a table already", where=location.uri, found=f"version {version.version}", remedy="append or overwrite"
+        "a table already exists here",
+        where=location.uri,
+        found=f"version {version.version}",
+        remedy="append or overwrite",
     )
 
 
@@ -150,7 +153,7 @@ def _publish_first(
             file = paths.transaction_name(transaction.read_version, transaction.uuid)
             location.store().delete([paths.transaction_file(file)])
         raise AlreadyExistsError(
-            "another one has just created the table", where=location.uri, remedy="append or overwrite"
+            "another writer has just created the table", where=location.uri, remedy="append or overwrite"
         ) from error
 
 

@@ -171,9 +171,9 @@ class Footprint:
         """Ids, names and paths of base paths that are added."""
         if self.kind != "UpdateBases":
             return frozenset()
-        named = {("name", b.name) for b in self._message.new_bases if b.name}
+        names = {("name", b.name) for b in self._message.new_bases if b.name}
         numbered = {("id", b.id) for b in self._message.new_bases if b.id}
-        return frozenset({("path", b.path) for b in self._message.new_bases} | named | numbered)
+        return frozenset({("path", b.path) for b in self._message.new_bases} | names | numbered)
 
     @cached_property
     def inserted_keys(self) -> _T.KeyExistenceFilter | None:

@@ -15,7 +15,9 @@ from lance_duck.wire import flags
 from lance_duck.wire.limits import FRAGMENT_IDS
 from lance_duck.wire.pb import table_pb2
 
-_MOST_CUT_OUT = 1000  # fragments that are cut out one by one: each moves all that come after it
+_MOST_CUT_OUT = 1000
+"""Fragments that are cut out of the list one by one: each moves all that come after it. Not measured."""
+
 _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at_version_sequence")
 
 
@@ -99,7 +101,7 @@ class FragmentList:
                 carry_over(fragment, new_fragment)
             copies.append(fragment)
         if len({f.id for f in copies}) != len(copies):
-            raise InvalidInputError("a fragment id comes twice", where="fragments")
+            raise InvalidInputError("duplicate fragment id", where="fragments")
         self._set(sorted(copies, key=lambda f: f.id))
 
     def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:

@@ -198,7 +198,7 @@ def _translated(pairs: Sequence[tuple[Ids, Ids]], name: str, follows: bool, ids:
             continue
         if not inside.all():
             raise InvalidInputError(
-                f"index {name!r} covers a part of the fragments that were written anew together",
+                f"index {name!r} covers only some of the fragments that are rewritten together",
                 where="Rewrite",
                 expected="all or none",
                 found=f"{old[inside].tolist()} of {old.tolist()}",

@@ -19,8 +19,8 @@ from lance_duck.wire.pb import transaction_pb2
 KeyExistenceFilter = transaction_pb2.Transaction.KeyExistenceFilter
 
 _ITEMS, _PROBABILITY = 8192, 0.00057
-# With more keys every filter meets every other one: all bits are set at once.
 _MOST_KEYS = 1 << 15
+"""Keys of a filter; with more it would meet every other one anyway, and all bits are set at once."""
 
 
 def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.ChunkedArray]) -> KeyExistenceFilter | None:

@@ -224,7 +224,7 @@ def _replace_data(draft: ManifestDraft, operation: transaction_pb2.Transaction.D
             fragment.files.add().CopyFrom(new)
         else:
             raise InvalidInputError(
-                "no data file with just these fields",
+                "no data file has exactly these fields",
                 where=f"fragment {group.fragment_id}",
                 expected=" or ".join(str(list(f.fields)) for f in fragment.files),
                 found=list(new.fields),
@@ -245,7 +245,7 @@ def _update_bases(draft: ManifestDraft, operation: transaction_pb2.Transaction.U
 
 def _restore(base: ManifestDraft, restored: ManifestDraft | None, version: int) -> ManifestDraft:
     if restored is None:
-        raise InternalError("a Restore without the version to go back to")
+        raise InternalError("a Restore without a version to restore")
     draft = restored.copied()
     manifest = draft.manifest
     manifest.version = version
@@ -310,7 +310,7 @@ def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.Dat
             "data files of version 0.1 and of version 2 in one table",
             expected=_file_version(present),
             found=", ".join(f"{major}.{minor}" for major, minor in sorted(versions)),
-            remedy="write the table anew",
+            remedy="rewrite the table",
         )
     if not is_old and any(_version_text(v) != manifest.data_format.version for v in versions):
         manifest.reader_feature_flags |= flags.MIXED_VERSIONS
@@ -336,7 +336,7 @@ def _add_bases(manifest: table_pb2.Manifest, bases: Sequence[table_pb2.BasePath]
     for new_base in bases:
         base_paths = manifest.base_paths
         if new_base.path in {b.path for b in base_paths}:
-            raise IncompatibleError("base path is there already", found=new_base.path)
+            raise IncompatibleError("base path already exists", found=new_base.path)
         base = base_paths.add()
         base.CopyFrom(new_base)
         base.id = new_base.id or max((b.id for b in base_paths), default=0) + 1
@@ -354,7 +354,9 @@ def _check_fields(manifest: table_pb2.Manifest, field_ids: Iterable[int], where:
 def _refuse_tree(manifest: table_pb2.Manifest) -> None:
     unknown = UnknownFieldSet(manifest)
     if any(unknown[i].field_number == _FRAGMENT_TREE for i in range(len(unknown))):
-        raise UnsupportedError("fragments kept in a tree", remedy="only the writer of such a table can change it")
+        raise UnsupportedError(
+            "fragment list that is stored as a tree", remedy="only the writer of such a table can change it"
+        )
 
 
 def _copy(message: Any) -> Any:

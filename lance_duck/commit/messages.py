@@ -31,7 +31,7 @@ def set_operation(transaction: transaction_pb2.Transaction, operation: op.Operat
     try:
         message = build(operation)
     except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidInputError(f"{operation.name} with a part that makes no sense", found=str(error)) from error
+        raise InvalidInputError(f"invalid part of {operation.name}", found=str(error)) from error
     getattr(transaction, arm).CopyFrom(message)
 
 

@@ -81,7 +81,7 @@ def _check_fields_stay(fragments: Iterable[table_pb2.DataFragment], read: Snapsh
             raise RetryableError(
                 "the columns of a data file were dropped meanwhile",
                 where=f"{newest.uri}: {file.path}",
-                remedy="run it again on the newest version",
+                remedy="run the change again on the newest version",
             )
 
 
@@ -169,7 +169,7 @@ class _Merger:
             f"{what} fragment {fragment_id}",
             where=self._where,
             found=self._winner(fragment_id),
-            remedy="run it again on the newest version",
+            remedy="run the change again on the newest version",
         )
 
 

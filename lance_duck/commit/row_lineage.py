@@ -124,7 +124,7 @@ def _created_at(row_ids: RowIdSequence, snapshot: Snapshot) -> VersionSequence:
     assert index is not None
     addresses, lives = index.addresses(row_ids.slice(0, len(row_ids)))
     if not lives.all():
-        raise InvalidInputError("row id of a moved row that no row has", where=snapshot.uri)
+        raise InvalidInputError("a moved row has a row id that no row of the table has", where=snapshot.uri)
     versions = np.zeros(len(addresses), np.uint64)
     owners, offsets = split_addresses(addresses)
     for fragment_id in np.unique(owners).tolist():

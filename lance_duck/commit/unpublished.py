@@ -34,4 +34,6 @@ def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
     draft = build_manifest(draft_of(snapshot), transaction, version)
     stamp_writer(draft.manifest, max(datetime.now(UTC), snapshot.timestamp))
     data = manifest_file(draft.manifest, transaction, draft.segments)
-    return snapshot.followed_by(Manifest(f"{snapshot.store.uri} (not committed)", len(data), draft.manifest, data))
+    after = snapshot.followed_by(Manifest(f"{snapshot.store.uri} (not committed)", len(data), draft.manifest, data))
+    after.base = snapshot.base or snapshot
+    return after

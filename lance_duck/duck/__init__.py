@@ -11,6 +11,7 @@ Never here: bytes of the format, and how a version is made.
 """
 
 from lance_duck.duck.connection import Connection, connect
+from lance_duck.duck.dataset_sql import run_query
 from lance_duck.duck.register import register
 
-__all__ = ["Connection", "connect", "register"]
+__all__ = ["Connection", "connect", "register", "run_query"]

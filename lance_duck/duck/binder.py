@@ -1,4 +1,4 @@
-"""The functions behind `lance_scan` and `lance_vector_search`, which DuckDB calls when it binds a statement.
+"""The functions behind `lance_scan`, `lance_vector_search` and those of history: DuckDB calls them at each bind.
 
 `query(__lance_bind(…))` in a macro binds the SQL that the function returns, and so becomes a table function whose
 columns depend on its arguments. The SQL names a source: on DuckDB 2.0 one that is registered under a name of DuckDB's
@@ -11,7 +11,7 @@ import atexit
 import sys
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import FrameType
@@ -19,7 +19,11 @@ from typing import Any, Final
 
 import duckdb
 
-from lance_duck.duck.tables.handle import TableHandle, VersionChoice
+from lance_duck.duck.history.functions import HistoryCall
+from lance_duck.duck.history.source import HistoryRows
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.facts import FACTS, facts_as_sql
+from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
 from lance_duck.duck.tables.nearest import NearestRows, listed_numbers, select_nearest
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.user_scope import add_variable
@@ -29,13 +33,15 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 FUNCTION: Final = "__lance_bind"
 _NEAREST: Final = "__lance_nearest"
+_HISTORY: Final = "__lance_history"
 _WHICH: Final = "__lance_binder"
 _SPECIAL: Any = "special"
 _KEPT: Final = 1024
+_Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
 _SEARCH_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
-    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR"),
+    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
 ]
 
 
@@ -58,13 +64,19 @@ class Binder:
 
     Args:
         find: Returns the handle of a name that stands for a table, or None for a path.
+        options: Returns the settings of the store that a path is in.
     """
 
-    def __init__(self, find: Callable[[str], TableHandle | None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        find: Callable[[str], TableHandle | None] = lambda _: None,
+        options: Callable[[str], Mapping[str, str] | None] = lambda _: None,
+    ) -> None:
         self._find = find
+        self._options = options
         self._lock = RLock()
-        self._handles: OrderedDict[tuple[str, VersionChoice], TableHandle] = OrderedDict()
-        self._sources: dict[tuple[str, VersionChoice], Any] = {}
+        self._handles: OrderedDict[_Key, TableHandle] = OrderedDict()
+        self._sources: OrderedDict[int, tuple[TableHandle, Any]] = OrderedDict()
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
         self._searches: deque[Any] = deque(maxlen=_NAMES)
         self._numbers = count()
@@ -74,8 +86,11 @@ class Binder:
         text: Any = "VARCHAR"
         key = str(id(self))
         _BINDERS[key] = self
-        connection.create_function(FUNCTION, self.bind, [text] * 4, text, null_handling=_SPECIAL)
+        connection.create_function(FUNCTION, self.bind, [text] * 5, text, null_handling=_SPECIAL)
         connection.create_function(_NEAREST, self.bind_nearest, _SEARCH_TYPES, text, null_handling=_SPECIAL)
+        texts: Any = "VARCHAR[]"
+        history: list[Any] = [text, text, text, texts, texts]
+        connection.create_function(_HISTORY, self.bind_history, history, text, null_handling=_SPECIAL)
         connection.create_function(_WHICH, lambda: key, [], text)
         self.add(connection)
 
@@ -85,7 +100,9 @@ class Binder:
             self._connections = [ref for ref in self._connections if ref() is not None]
             self._connections.append(weakref.ref(connection))
 
-    def bind(self, path: str | None, version: str | None, tag: str | None, asof: str | None) -> str:
+    def bind(
+        self, path: str | None, version: str | None, tag: str | None, asof: str | None, branch: str | None = None
+    ) -> str:
         """Return SQL that reads a table: the body of `lance_scan`.
 
         Raises:
@@ -93,11 +110,20 @@ class Binder:
         """
         if path is None:
             raise InvalidInputError("lance_scan without a path", expected="the path of a table")
-        key = (path, VersionChoice(version, tag, asof))
-        handle = self.handle(*key)
+        handle = self.handle(path, VersionChoice(version, tag, asof, branch))
+        if pinned_versions() is not None and not handle.choice.is_number:
+            return select_all(self._of_transaction(handle))
         return select_all(
-            self._source(key, handle) if SPEAKS_SOURCE else self._variable(DuckTable(handle.current, pinned=True))
+            self._source(handle) if SPEAKS_SOURCE else self._variable(DuckTable(handle.current, pinned=True))
         )
+
+    def _of_transaction(self, handle: TableHandle) -> str:
+        """Return the name of a source that no other connection reads."""
+        pinned = pinned_versions()
+        assert pinned is not None
+        pinned.note_bound()
+        table = DuckTable(handle.current, pinned=True)
+        return self._held(table) if SPEAKS_SOURCE else self._variable(table)
 
     def bind_nearest(
         self,
@@ -115,6 +141,7 @@ class Binder:
         version: str | None = None,
         tag: str | None = None,
         asof: str | None = None,
+        branch: str | None = None,
     ) -> str:
         """Return SQL that reads the rows nearest to a vector, or to each of several: the body of `lance_vector_search`.
 
@@ -127,23 +154,56 @@ class Binder:
         nearest = {"column": column, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         options = {"filter": condition, "prefilter": prefilter is not False}
-        dataset = self.handle(str(path), VersionChoice(version, tag, asof)).current()
+        handle = self.handle(str(path), VersionChoice(version, tag, asof, branch))
+        dataset = handle.current()
+        if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
+            pinned.note_bound()
         rows = NearestRows(dataset, nearest, options)
         return select_nearest(self._held(rows) if SPEAKS_SOURCE else self._variable(rows), rows.count_rows())
+
+    def bind_history(
+        self,
+        name: str,
+        database: str | None,
+        table: str | None,
+        which: Sequence[str | None],
+        arguments: Sequence[str | None] | None,
+    ) -> str:
+        """Return SQL that reads what a function of history and metadata gives.
+
+        Args:
+            name: Of the function, without its prefix.
+            database: Database that has the table; None: the name of the table says.
+            table: Name or path.
+            which: What `VersionChoice` takes.
+            arguments: What `HistoryCall` takes; of `FACTS`, the column.
+
+        Raises:
+            LanceDuckError: The table or version is not there, cannot be read, or an argument makes no sense.
+        """
+        if table is None:
+            raise InvalidInputError(f"lance_{name} without a table", expected="its name or path", found="NULL")
+        qualified = table if database is None else f"{quoted(database)}.{quoted(table)}"
+        path = table if self._find(qualified) is None else qualified
+        dataset = self.handle(path, VersionChoice(*which)).current()
+        if name in FACTS:
+            return facts_as_sql(name, dataset, arguments[0] if arguments else None)
+        rows = HistoryCall(name, tuple(arguments or ())).rows(dataset)
+        return f"SELECT * FROM {quoted(self._held(rows) if SPEAKS_SOURCE else self._variable(rows))}"  # noqa: S608
 
     def handle(self, path: str, choice: VersionChoice) -> TableHandle:
         """Return the handle of a table, the same for the same arguments."""
         named = self._find(path)
         if named is not None and choice == VersionChoice():
             return named
-        key = (path, choice)
+        handle = TableHandle(path, choice, self._options(path)) if named is None else named.at(choice)
+        key = (handle.uri, handle.choice, tuple(sorted((handle.storage_options or {}).items())))
         with self._lock:
-            if key not in self._handles:
-                self._handles[key] = named.at(choice) if named is not None else TableHandle(path, choice)
+            handle = self._handles.setdefault(key, handle)
             self._handles.move_to_end(key)
             while len(self._handles) > _KEPT:
-                self._sources.pop(self._handles.popitem(last=False)[0], None)
-            return self._handles[key]
+                self._handles.popitem(last=False)
+            return handle
 
     def spare_cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a new cursor on the instance, for use while the connections are busy."""
@@ -162,30 +222,35 @@ class Binder:
                 with suppress(duckdb.Error):
                     connection.remove_function(FUNCTION)
                     connection.remove_function(_NEAREST)
+                    connection.remove_function(_HISTORY)
                     connection.remove_function(_WHICH)
         self._sources.clear()
         self._searches.clear()
 
-    def _source(self, key: tuple[str, VersionChoice], handle: TableHandle) -> str:
+    def _source(self, handle: TableHandle) -> str:
+        """Return the name of the source of a table, which is held until those of many others are."""
         with self._lock:
-            if key not in self._sources:
+            if id(handle) not in self._sources:
                 handle.current()
-                self._sources[key] = self.register(DuckTable(handle.current))
-            return str(self._sources[key].name)
+                self._sources[id(handle)] = handle, self.register(DuckTable(handle.shared))
+            self._sources.move_to_end(id(handle))
+            while len(self._sources) > _KEPT:
+                self._sources.popitem(last=False)
+            return str(self._sources[id(handle)][1].name)
 
-    def _held(self, rows: NearestRows) -> str:
+    def _held(self, rows: NearestRows | DuckTable | HistoryRows) -> str:
         """Return the name of a source that is held until many later ones are."""
         source = self.register(rows)
         with self._lock:
             self._searches.append(source)
         return str(source.name)
 
-    def register(self, table: DuckTable | NearestRows) -> Any:
+    def register(self, table: DuckTable | NearestRows | HistoryRows) -> Any:
         """Return DuckDB 2.0's handle of a source: its `name` can be read in SQL for as long as the handle lives."""
         with self.spare_cursor() as cursor:
             return cursor._register_source(table)
 
-    def _variable(self, table: DuckTable | NearestRows) -> str:
+    def _variable(self, table: DuckTable | NearestRows | HistoryRows) -> str:
         name = f"__lance_table_{next(self._numbers) % _NAMES}"
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__") in (__name__, "duckdb"):

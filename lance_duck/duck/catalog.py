@@ -1,65 +1,61 @@
-"""Tables by name: views in a database `lance` that lives in memory beside the user's own."""
+"""Tables by name: the databases of Lance tables in one instance of DuckDB."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 import duckdb
 
-from lance_duck.arguments import is_unicode
-from lance_duck.duck.binder import FUNCTION, Binder
-from lance_duck.duck.failures import own_error
+from lance_duck.duck.binder import Binder
+from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
+from lance_duck.duck.databases.secrets import Secrets
+from lance_duck.duck.failures import missing_table
 from lance_duck.duck.macros import load_macros
-from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.identifiers import escaped, folded, literal, parts_of_name, quoted
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
-from lance_duck.duck.tables.table import DuckTable, select_all
-from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.errors import LanceDuckError
 from lance_duck.forks import RLock
-from lance_duck.redact import shown
-from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.wire.paths import TABLE_SUFFIX
 
-SCHEMA: Final = "main"
 FUNCTIONS: Final = frozenset({"lance_scan", "lance_vector_search"})
+_NAME: Final = "lance"
 _WORD: Final = re.compile(r"[\w$]+")
-_MISSING: Final = re.compile(r"Table with name (.+?) does not exist!")
 
 
-@dataclass
 class TableCatalog:
     """Names of tables in one database instance, shared by all of its cursors.
 
-    Attributes:
-        given: Tables that the caller named.
+    Args:
+        given: Tables that the caller named; they are in the database `lance`.
         folder: Where to look for more, or None.
+
+    Attributes:
+        binder: Of the instance.
+        default: The database `lance`.
+        secrets: For the stores of tables.
     """
 
-    given: dict[str, TableHandle]
-    folder: Folder | None = None
-    name: str = "lance"
-    binder: Binder = field(init=False)
-    _views: dict[str, tuple[TableHandle, Any]] = field(default_factory=dict)
-    _broken: dict[str, LanceDuckError] = field(default_factory=dict)
-    _stamp: object = None
-    _vocabulary: Vocabulary | None = None
-    _lock: RLock = field(default_factory=RLock)
-
-    def __post_init__(self) -> None:
-        self.binder = Binder(self.find)
+    def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
+        self.secrets = Secrets()
+        self.binder = Binder(self.named, self.options_for)
+        self.default = LanceDatabase(_NAME, self.binder, self._forget, dict(given), folder)
+        self._databases: dict[str, LanceDatabase] = {}
+        self._vocabulary: Vocabulary | None = None
+        self._lock = RLock()
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Set up the database `lance` on a new instance, and a view for each table."""
         taken = {row[0] for row in connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()}
-        if self.name in taken:
-            self.name = next(name for i in range(len(taken) + 1) if (name := f"lance_{i}") not in taken)
-        connection.execute(f"ATTACH ':memory:' AS {quoted(self.name)} (READ_WRITE)")
+        if _NAME in taken:
+            self.default.name = next(name for i in range(len(taken) + 1) if (name := f"{_NAME}_{i}") not in taken)
+        self._databases[folded(self.default.name)] = self.default
         self.binder.install(connection)
+        self.default.create(connection)
         self._introduce(connection)
-        self.refresh()
 
     def prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make macros and names known to a cursor."""
@@ -69,56 +65,94 @@ class TableCatalog:
     def _introduce(self, connection: duckdb.DuckDBPyConnection) -> None:
         load_macros(connection)
         current, *rest = connection.execute("SELECT current_database(), current_schema()").fetchall()[0]
-        path = f"{quoted(current)}.{quoted(rest[0])},{quoted(self.name)}.{SCHEMA}"
+        path = f"{quoted(current)}.{quoted(rest[0])},{quoted(self.default.name)}.{SCHEMA}"
         connection.execute(f"SET search_path = {literal(path)}")
 
-    def find(self, name: str) -> TableHandle | None:
-        """Return the table of this name; names are matched as DuckDB does, without case."""
-        return next((view[0] for known, view in list(self._views.items()) if folded(known) == folded(name)), None)
-
-    def is_table(self, parts: tuple[str, ...]) -> bool:
-        """Return whether a (qualified) name is that of a table here."""
-        places = ((), (self.name,), (SCHEMA,), (self.name, SCHEMA))
-        return tuple(map(folded, parts[:-1])) in places and self.find(parts[-1]) is not None
+    # Databases.
 
     @property
-    def vocabulary(self) -> Vocabulary:
-        """Words by which a statement names something here: another object after tables came or went."""
-        vocabulary = self._vocabulary
-        if vocabulary is None:
-            vocabulary = self._vocabulary = Vocabulary.of(list(self._views))
-        return vocabulary
+    def name(self) -> str:
+        """The name of the database `lance`, which is another one where DuckDB has one of that name."""
+        return self.default.name
 
-    def explain(self, message: str) -> LanceDuckError | None:
-        """Our own reason why DuckDB does not find a table: it is there, and cannot be opened; None for other tables."""
-        missing = _MISSING.search(message)
-        if missing is None:
-            return None
-        return self._broken.get(missing[1])
+    @property
+    def databases(self) -> list[LanceDatabase]:
+        """All databases of Lance tables; `lance` is the first."""
+        return list(self._databases.values())
 
-    def describe(self) -> str:
-        """Return where the tables come from and how many they are, in a few words."""
-        where = f" of {shown(self.folder.uri)}" if self.folder else ""
-        return f"{len(self._views)} tables{where}"
+    def database(self, name: str) -> LanceDatabase | None:
+        """Return the database of this name; names are matched as DuckDB does, without case."""
+        return self._databases.get(folded(name))
+
+    def attach(self, name: str, folder: Folder, choice: VersionChoice, read_only: str | None) -> None:
+        """Make the tables of a folder known as a database of this name, which is not taken.
+
+        Args:
+            name: Of the database.
+            folder: With its tables.
+            choice: Which version of each table is read.
+            read_only: Why changes of the tables are refused; None: they are not.
+        """
+        database = LanceDatabase(name, self.binder, self._forget, folder=folder, choice=choice, read_only=read_only)
+        with self._lock, self.binder.spare_cursor() as cursor:
+            self._databases[folded(name)] = database  # views of DuckDB 1.x are bound by their names
+            try:
+                database.create(cursor)
+            except BaseException:
+                del self._databases[folded(name)]
+                raise
+            finally:
+                self._forget()
+
+    def forget(self, database: LanceDatabase) -> None:
+        """Let go of a database that was detached."""
+        with self._lock:
+            self._databases.pop(folded(database.name), None)
+            self._forget()
+
+    def options_for(self, uri: str) -> Mapping[str, str] | None:
+        """Return the settings of the store that a URI is in, by the secrets; None: there are none."""
+        return self.secrets.options_for(uri)
+
+    # Tables.
+
+    def named(self, text: str) -> TableHandle | None:
+        """Return the table that a text names: one of `lance`, or one that its database qualifies; None for a path."""
+        table = self.default.find(text)
+        return self.table(parts_of_name(text)) if table is None and "." in text else table
+
+    def table(self, parts: tuple[str, ...]) -> TableHandle | None:
+        """Return the table of a name that is qualified by its database."""
+        database = self.database(parts[0]) if len(parts) == 2 or (len(parts) == 3 and parts[1] == SCHEMA) else None
+        return None if database is None else database.find(parts[-1])
+
+    def is_table(self, parts: tuple[str, ...]) -> bool:
+        """Return whether a (qualified) name may be that of a table here."""
+        place = tuple(map(folded, parts[:-1]))
+        return any(
+            place in ((), (name,), (SCHEMA,), (name, SCHEMA)) and database.find(parts[-1]) is not None
+            for name, database in list(self._databases.items())
+        )
+
+    def home(self, handle: TableHandle) -> LanceDatabase | None:
+        """Return the database that a table is in; None for one at a path."""
+        return next((database for database in self.databases if database.has(handle)), None)
+
+    def is_repeated(self, name: str) -> bool:
+        """Return whether several databases have a table of this name."""
+        return sum(database.find(name) is not None for database in self.databases) > 1
+
+    def path_handle(self, path: str) -> TableHandle:
+        """Return the table at a path, at its newest version."""
+        return self.binder.handle(path, VersionChoice())
 
     def add(self, name: str, handle: TableHandle) -> None:
-        """Give a table a name, in place of another that has it.
-
-        Raises:
-            LanceDuckError: The table cannot be opened.
-        """
-        with self._lock:
-            self._create_view(name, handle)
-            self.given[name] = handle
+        """Give a table a name in `lance`, in place of another that has it. Raises LanceDuckError."""
+        self.default.add(name, handle)
 
     def remove(self, name: str) -> bool:
         """Take the name of a table back that `add` or the caller gave it; False when there is none."""
-        with self._lock:
-            if name not in self.given:
-                return False
-            del self.given[name]
-            self._drop_view(name)
-            return True
+        return self.default.remove(name)
 
     def refresh(self, *, force: bool = False) -> bool:
         """Look again which tables there are; True when some came or went.
@@ -126,73 +160,44 @@ class TableCatalog:
         Args:
             force: Look even where nothing seems to have changed, and try again to open what could not be opened.
         """
-        if self._stamp is not None and not force and (self.folder is None or self.folder.stamp() == self._stamp):
-            return False
-        with self._lock:
-            self._stamp = (self.folder.stamp() if self.folder else None) or "listed once"
-            wanted = self._wanted()
-            gone = [name for name, (handle, _) in self._views.items() if wanted.get(name) != handle.uri]
-            for name in gone:
-                self._drop_view(name)
-            self._broken.clear()
-            fresh = [name for name in wanted if name not in self._views]
-            for name in fresh:
-                self._open(name, wanted[name])
-            return bool(gone) or len(fresh) > len(self._broken)
+        changed = False
+        for database in self.databases:
+            changed |= database.refresh(force=force)
+        return changed
 
-    def path_handle(self, path: str) -> TableHandle:
-        """Return the table at a path, at its newest version."""
-        return self.binder.handle(path, VersionChoice())
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Words by which a statement names something here: another object after tables came or went."""
+        vocabulary = self._vocabulary
+        if vocabulary is None:
+            names = [name for database in self.databases for name in database.tables]
+            vocabulary = self._vocabulary = Vocabulary.of(names)
+        return vocabulary
 
-    def _open(self, name: str, uri: str) -> None:
-        options = self.folder.storage_options if self.folder else None
-        try:
-            self._create_view(name, self.given.get(name) or TableHandle(uri, storage_options=options))
-        except LanceDuckError as error:
-            if name in self.given:
-                raise
-            self._broken[name] = error
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error as error:  # one table that DuckDB does not take is no reason to miss the others
-            if name in self.given:
-                raise
-            self._broken[name] = own_error(error) or UnsupportedError(
-                "DuckDB does not take it as a table", where=name, found=str(error).strip()
-            )
+    def explain(self, message: str, current: Callable[[], str]) -> LanceDuckError | None:
+        """Our own reason why DuckDB does not find a table: it is there, and cannot be opened; None for other tables.
 
-    def _wanted(self) -> dict[str, str]:
-        found = self.folder.tables() if self.folder else {}
-        return found | {name: handle.uri for name, handle in self.given.items()}
+        Args:
+            message: DuckDB's.
+            current: Returns the database that unqualified names are looked up in first.
+        """
+        missing = missing_table(message)
+        if missing is None:
+            return None
+        name, qualifiers = missing
+        first = self.database(qualifiers[0]) if qualifiers else None
+        if first is not None:
+            return first.broken(name)
+        others = self.databases if qualifiers is None else [self.default]
+        databases = [database for database in (self.database(current()), *others) if database is not None]
+        reasons = (database.broken(name) for database in databases)
+        return next((reason for reason in reasons if reason is not None), None)
 
-    def _create_view(self, name: str, handle: TableHandle) -> None:
-        if not is_unicode(name):
-            raise InvalidInputError(
-                f"name {name!a} of a table, which SQL cannot spell", remedy='give {"name": path} with another name'
-            )
-        if not handle.current().schema.names:
-            raise UnsupportedError(
-                "a table without columns is none in SQL", where=handle.uri, remedy="LanceDataset.add_columns adds some"
-            )
-        before = self._views.get(name)
-        source = self.binder.register(DuckTable(handle.current)) if SPEAKS_SOURCE else None
-        body = select_all(source.name) if source else f"FROM query({FUNCTION}({literal(name)}, NULL, NULL, NULL))"
-        self._views[name] = (handle, source)
-        self._vocabulary = None
-        try:
-            with self.binder.spare_cursor() as cursor:
-                cursor.execute(f"CREATE OR REPLACE VIEW {quoted(self.name)}.{SCHEMA}.{quoted(name)} AS {body}")
-        except duckdb.Error:
-            self._views.pop(name)
-            if before is not None:
-                self._views[name] = before
-            self._vocabulary = None
-            raise
+    def describe(self) -> str:
+        """Return where the tables come from and how many they are, in a few words."""
+        return ", ".join(database.describe() for database in self.databases)
 
-    def _drop_view(self, name: str) -> None:
-        with self.binder.spare_cursor() as cursor:
-            cursor.execute(f"DROP VIEW IF EXISTS {quoted(self.name)}.{SCHEMA}.{quoted(name)}")
-        self._views.pop(name)
+    def _forget(self) -> None:
         self._vocabulary = None
 
 
@@ -212,10 +217,13 @@ class Vocabulary:
     def of(cls, tables: Iterable[str]) -> Vocabulary:
         """Return the words for tables of these names."""
         names = frozenset(map(folded, tables)) | FUNCTIONS
-        odd = sorted(name.replace('"', '""') for name in names if _WORD.fullmatch(name) is None)
+        odd = sorted(escaped(name) for name in names if _WORD.fullmatch(name) is None)
         return cls(names, (TABLE_SUFFIX, *odd))
 
-    def may_be_in(self, sql: str) -> bool:
-        """Return whether one of the words stands in a text, wherever that is."""
+    def may_be_in(self, sql: str, more: frozenset[str] = frozenset()) -> bool:
+        """Return whether one of the words, or of some more in lower case, stands in a text, wherever that is."""
         text = folded(sql)
-        return not self.names.isdisjoint(_WORD.findall(text)) or any(part in text for part in self.parts)
+        words = _WORD.findall(text)
+        if not self.names.isdisjoint(words) or not more.isdisjoint(words):
+            return True
+        return any(part in text for part in self.parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Self
@@ -12,18 +13,23 @@ import duckdb
 
 from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
-from lance_duck.duck.failures import own_errors, read_only, view_not_changed
+from lance_duck.duck.failures import own_errors, raise_own, read_only, view_not_changed
+from lance_duck.duck.foreign import ForeignTexts, is_nameless
+from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.inherited import Inherited, leave_to_children
-from lance_duck.duck.names import Changes, Names, parts_of_name
+from lance_duck.duck.macros import load_history
+from lance_duck.duck.names import Changes, Names
 from lance_duck.duck.planner import Planner
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
+from lance_duck.duck.statement.identifiers import parts_of_name
+from lance_duck.duck.statement.named_arguments import with_named_arguments
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.user_scope import call_as_user
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.store import checked_place
 
 _ONLY_READ = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy", "description", "rowcount"})
@@ -95,7 +101,9 @@ class Connection:
         leave_to_children(native)
         names = self._names = Names(native, catalog, self._changes)
         self._planner = Planner(Database(native, catalog, names, self._session))
+        self._foreign = ForeignTexts(catalog)
         self._writer = ChangeRunner(native, catalog, names, read_only=read_only)
+        self._knows_history = False
 
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
@@ -126,15 +134,34 @@ class Connection:
         self._run(self._native.executemany, query, {} if parameters is None else {"parameters": parameters})
         return self
 
+    def append(self, table_name: str, df: Any, *, by_name: bool = False) -> Self:
+        """Add the rows of a frame to a table; to a Lance table as one version."""
+
+        def append() -> Any:
+            if not self._writer.append(table_name, df, by_name=by_name):
+                self._changes.is_sure = False
+                self._native.append(table_name, df, by_name=by_name)
+
+        self._with_new_tables(append)
+        return self
+
+    def appender(self, table: str, **options: Any) -> Any:
+        """Return DuckDB's appender (2.0). Raises UnsupportedError for Lance tables, which `append` adds rows to."""
+        self._with_new_tables(partial(self._writer.refuse_appender, "appender", of=table))
+        return self.__getattr__("appender")(table, **options)
+
+    def query_appender(self, dml: str, *arguments: Any, **options: Any) -> Any:
+        """Return DuckDB's appender that runs a statement (2.0). Raises UnsupportedError for Lance tables."""
+        self._with_new_tables(partial(self._writer.refuse_appender, "query_appender", of=dml))
+        return self.__getattr__("query_appender")(dml, *arguments, **options)
+
     def table(self, name: str) -> Any:
         """Return a table or view by its name, as a relation."""
-        self._changes.is_sure = False
+        return self._named(name, self._native.table)
 
-        def found() -> Any:
-            parts = parts_of_name(name)
-            return (self._native.view if self._names.are_ours(parts, later=True) else self._native.table)(name)
-
-        return self._with_new_tables(found)
+    def view(self, name: str) -> Any:
+        """Return a view, or a Lance table, by its name, as a relation."""
+        return self._named(name, self._native.view)
 
     def register(self, name: str, table: Any) -> Self:
         """Give a table a name: a Lance dataset for all cursors, anything else as DuckDB does."""
@@ -157,6 +184,11 @@ class Connection:
     def rowcount(self) -> int:
         """Rows that the last statement changed; -1 if it changed none."""
         return self._native.rowcount if self._writer.rowcount is None else self._writer.rowcount
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction was begun that is not over yet."""
+        return self._writer.in_transaction
 
     def begin(self) -> Self:
         """Begin a transaction: what it changes becomes one version of a table at `commit`, or none."""
@@ -213,6 +245,40 @@ class Connection:
     def __repr__(self) -> str:
         return f"<lance_duck.Connection with {self._catalog.describe()}>"
 
+    def _named(self, name: str, native: Callable[[str], Any]) -> Any:
+        """Return what has a name as a relation, which a method of DuckDB's gives unless it is a Lance table."""
+        self._changes.is_sure = False
+
+        def found() -> Any:
+            parts = parts_of_name(name)
+            with self._writer.reading(name, later=True):
+                is_view = self._names.are_ours(parts, later=True)
+                shown = self._writer.visible(f"FROM {name}") if is_view else ""
+                if is_view and (shown != f"FROM {name}" or len(parts) > 1):  # DuckDB 1 takes no qualified name
+                    return self._writer.settled(self._native.sql(shown))
+                return self._writer.settled((self._native.view if is_view else native)(name))
+
+        return self._with_new_tables(found)
+
+    def _text_of(self, statement: duckdb.Statement) -> str | None:
+        """Return the text of a parsed statement; None if it is for DuckDB alone.
+
+        Raises:
+            UnsupportedError: It has none, as those have that DuckDB 1 makes of a PIVOT, and a transaction is open.
+        """
+        text = statement.query
+        if self._writer.in_transaction and not text.strip():
+            raise UnsupportedError(
+                "a parsed statement without a text in a transaction",
+                where=str(statement.type),
+                remedy="execute the text that it was parsed from",
+            )
+        with own_errors(), self._inherited.use():
+            self._catalog.refresh()
+        if self._writer.in_transaction or self._writer.transaction(text) is not None:
+            return text
+        return None if not text.strip() or text in self._foreign else text
+
     def _run(
         self, method: Callable[..., Any], query: Any, options: Mapping[str, Any], *, later: bool | None = None
     ) -> Any:
@@ -224,21 +290,35 @@ class Connection:
             options: Further arguments.
             later: Rows are read at some later time; None: the statement runs as it stands, perhaps several times.
         """
-        if isinstance(query, duckdb.Statement) and self._writer.concerns(query.query):
-            query = query.query
+        self._introduce_history(query.query if isinstance(query, duckdb.Statement) else query, later=bool(later))
+        if isinstance(query, duckdb.Statement):
+            query = self._text_of(query) or query
         if not isinstance(query, str):
+            self._writer.rowcount = None
             return self._with_new_tables(partial(call_as_user, partial(method, query, **options)))
+        if is_nameless(query):
+            self._writer.rowcount = None
+            with own_errors(), self._inherited.use():
+                return method(query, **options)
+        query = with_named_arguments(query, FUNCTIONS)
         if (statements := self._writer.several(query)) is not None:
             for statement in statements[:-1]:
                 self._run(self._native.execute, statement, {}, later=False)
             return self._run(method, statements[-1], options, later=later)
+        query = self._writer.executed(query)
         if (transaction := self._writer.transaction(query)) is not None:
             return transaction(lambda: self._with_new_tables(partial(method, query, **options), query))
 
         def run() -> Any:
-            if (change := self._writer.find(query, later=later)) is not None:
-                return self._writer.run(change, method, options, later=later)
-            return self._planner.run(method, self._writer.visible(query), options, later=later)
+            if not self._writer.in_transaction and query in self._foreign:
+                self._writer.rowcount = None
+                return call_as_user(partial(method, query, **options))
+            with self._writer.reading(query, later=bool(later)):
+                values = options.get("parameters", options.get("params"))
+                if (change := self._writer.find(query, values, later=later)) is not None:
+                    return self._writer.run(change, method, options, later=later)
+                read = partial(self._planner.run, method, self._writer.visible(query), options, later=later)
+                return self._writer.settled((self._writer.prepared(query, read) or read)())
 
         try:
             return self._with_new_tables(run, None if later is None else query)
@@ -250,14 +330,38 @@ class Connection:
 
     def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""
-        with own_errors(), self._inherited.use(), self._changes.during(statement):
-            self._catalog.refresh()
-            try:
-                return call()
-            except duckdb.CatalogException as error:
-                if self._catalog.refresh(force=True):
+        try:
+            with self._inherited.use(), self._changes.during(statement):
+                self._catalog.refresh()
+                try:
                     return call()
-                raise self._catalog.explain(str(error)) or error from None
+                except duckdb.CatalogException as error:
+                    if self._catalog.refresh(force=True) or self._introduce_history(str(error), later=True):
+                        return call()
+                    raise self._catalog.explain(str(error), self._current_database) or error from None
+        except duckdb.Error as error:
+            raise_own(error)
+            raise
+
+    def _current_database(self) -> str:
+        """Return the database that unqualified names are looked up in first; empty after a transaction failed."""
+        with suppress(duckdb.Error):
+            return str(self._native.sql("SELECT current_database()").fetchall()[0][0])
+        return ""
+
+    def _introduce_history(self, text: object, *, later: bool) -> bool:
+        """Make the functions of history known to DuckDB before a text that may call one; False where they are already.
+
+        Args:
+            text: A statement, or an error.
+            later: A result that was not fetched yet has to stay.
+        """
+        if self._knows_history or not isinstance(text, str) or not may_be_called(text):
+            return False
+        with own_errors():
+            load_history(self._native.sql if later else self._native.execute)
+        self._knows_history = not self._writer.in_transaction  # which a ROLLBACK would take along
+        return True
 
 
 def _guarded(method: Callable[..., Any], inherited: Inherited) -> Callable[..., Any]:
@@ -265,8 +369,12 @@ def _guarded(method: Callable[..., Any], inherited: Inherited) -> Callable[..., 
 
     @wraps(method)
     def guarded(*args: Any, **options: Any) -> Any:
-        with own_errors(), inherited.use():
-            return method(*args, **options)
+        try:
+            with inherited.use():
+                return method(*args, **options)
+        except duckdb.Error as error:
+            raise_own(error)
+            raise
 
     return guarded
 

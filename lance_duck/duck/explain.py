@@ -1,10 +1,14 @@
-"""EXPLAIN: after DuckDB's plan, a row that says how each Lance table is read."""
+"""EXPLAIN: after DuckDB's plan, a row that says how each Lance table is read.
+
+In a plan of FORMAT JSON it stands inside of the document: `extra_info` of the outermost operator has `Lance Scans`.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import duckdb
@@ -26,7 +30,24 @@ _EXPLAIN: Final = re.compile(
 )
 _SCANS: Final = ("ARROW_SCAN", "PYTHON_ARROW_SCAN")
 _OPTIONAL: Final = "optional: "
+_JSON: Final = re.compile(r"\bformat\s+'?json\b", re.IGNORECASE)
+_DOCUMENT: Final = "Lance Scans"
+_BOUND: Final = "Lance Plan (Bind)"
+_READ: Final = "Lance Plan"
 Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """How one Lance table is, or was, read.
+
+    Attributes:
+        text: In words.
+        facts: Texts by the names that the `lance` extension of DuckDB has for them, as far as it has them.
+    """
+
+    text: str
+    facts: dict[str, str] = field(default_factory=dict)
 
 
 def is_explain(sql: str) -> bool:
@@ -51,9 +72,13 @@ def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> 
         nodes = [] if analyze or SPEAKS_SOURCE or not watch.bound else _nodes(sql[found.end() :], run)
     if any(len(row) != 2 for row in rows):
         return None
-    texts = list(_actual(watch) if analyze else _planned(watch) if SPEAKS_SOURCE else _read_from(watch, nodes))
-    texts += [] if plan is None else [plan]
-    return [*rows, (KEY, "\n".join(texts))] if texts else rows
+    plans = list(_actual(watch) if analyze else _planned(watch) if SPEAKS_SOURCE else _read_from(watch, nodes))
+    plans += [] if plan is None else [ReadPlan(plan)]
+    if not plans:
+        return rows
+    if _JSON.search(found["options"] or "") and len(rows) == 1:
+        return [(rows[0][0], _with_plans(rows[0][1], plans, _READ if analyze else _BOUND))]
+    return [*rows, (KEY, "\n".join(plan.text for plan in plans))]
 
 
 def rows_as_statement(rows: Rows) -> str:
@@ -62,16 +87,32 @@ def rows_as_statement(rows: Rows) -> str:
     return f"SELECT * FROM (VALUES {listed}) AS plan(explain_key, explain_value)"  # noqa: S608
 
 
-def _actual(watch: ScanObserver) -> Iterator[str]:
+def _with_plans(document: str, plans: Sequence[ReadPlan], name: str) -> str:
+    """Return DuckDB's plan, as JSON, with ours in it.
+
+    Args:
+        document: DuckDB's plan.
+        plans: Ours.
+        name: What their words are called.
+    """
+    content = json.loads(document)
+    outermost = content[0] if isinstance(content, list) else content
+    scans = [{**plan.facts, name: plan.text} for plan in plans]
+    outermost["extra_info"] = {**outermost.get("extra_info", {}), _DOCUMENT: scans}
+    return json.dumps(content, indent=4, ensure_ascii=False)
+
+
+def _actual(watch: ScanObserver) -> Iterator[ReadPlan]:
     for scan in watch.scans:
         text = scan.plan
         if text is None:
             columns = [name for name in scan.columns if name != ROWS]
             text = scan.dataset.scanner(columns=columns, filter=scan.predicate).explain_plan()
-        yield f"{text}  gave: {scan.rows} rows, {scan.batches} batches, in {scan.seconds * 1000:.1f} ms\n"
+        text = f"{text}  gave: {scan.rows} rows, {scan.batches} batches, in {scan.seconds * 1000:.1f} ms\n"
+        yield ReadPlan(text, {"Lance Path": scan.dataset.uri, "Lance Rows Out": str(scan.rows)})
 
 
-def _planned(watch: ScanObserver) -> Iterator[str]:
+def _planned(watch: ScanObserver) -> Iterator[ReadPlan]:
     """Yield what DuckDB 2.0 handed over when it planned."""
     for table in {id(table): table for table in watch.bound}.values():
         mine = {str(p): (p, taken) for of, p, taken in watch.offered if of is table}
@@ -79,11 +120,23 @@ def _planned(watch: ScanObserver) -> Iterator[str]:
         left = [text for text, (_, taken) in mine.items() if not taken]
         alone = sum(bound is table for bound in watch.bound) > 1
         for parts in [[part] for part in taken] if alone and taken else [taken]:
-            yield _text(table, parts, left)
+            yield _read_plan(table, parts, left)
 
 
-def _text(table: DuckTable | NearestRows, parts: list[Predicate], left: list[str]) -> str:
-    if isinstance(table, NearestTable | NearestRows):
+def _read_plan(table: DuckTable | NearestRows, parts: list[Predicate], left: list[str]) -> ReadPlan:
+    if isinstance(table, NearestRows):
+        return _search_plan(table)
+    facts = {"Lance Path": table.dataset.uri, "Lance Pushed Filter Parts": str(len(parts))}
+    return ReadPlan(_text(table, parts, left), facts)
+
+
+def _search_plan(table: NearestRows) -> ReadPlan:
+    facts = {"Lance Path": table.dataset.uri, "Lance Use Index": str(table.may_use_index).lower()}
+    return ReadPlan(table.explained(), facts)
+
+
+def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
+    if isinstance(table, NearestTable):
         return table.explained()
     implied = table.condition
     conditions = [*([implied] if implied is not None else []), *parts]
@@ -95,17 +148,17 @@ def _text(table: DuckTable | NearestRows, parts: list[Predicate], left: list[str
     return "\n".join(lines) + "\n"
 
 
-def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[str]:
+def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[ReadPlan]:
     """Yield what DuckDB 1.x says in its plan, for those scans that can only be of one table."""
-    searches = {table.explained() for table in watch.bound if isinstance(table, NearestRows)}
-    yield from sorted(searches)
+    searches = {table.explained(): table for table in watch.bound if isinstance(table, NearestRows)}
+    yield from (_search_plan(searches[text]) for text in sorted(searches))
     tables = list({id(table): table for table in watch.bound if not isinstance(table, NearestRows)}.values())
     for node in nodes:
         names = _list(node.get("Projections"))
         filters = [text.removeprefix(_OPTIONAL) for text in _list(node.get("Filters"))]
         found = [(table, parts) for table in tables if (parts := _parts(table, names, filters)) is not None]
         if len({(table.dataset.uri, str(table.condition)) for table, _ in found}) == 1:
-            yield _text(*found[-1], [])
+            yield _read_plan(*found[-1], [])
 
 
 def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predicate] | None:

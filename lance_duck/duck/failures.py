@@ -12,6 +12,7 @@ from types import TracebackType
 import duckdb
 
 from lance_duck import errors
+from lance_duck.duck.statement.identifiers import folded, parts_of_name
 from lance_duck.errors import LanceDuckError, UnsupportedError
 from lance_duck.redact import take_secrets_out
 
@@ -20,6 +21,10 @@ _OURS = {
 }
 _FOUND = re.compile(rf"\b({'|'.join(_OURS)}): (.*?)(?:\n\nAt:|\n\nLINE |\n\nTraceback|\. Detail: |\Z)", re.DOTALL)
 _PART = r'(?:"(?:[^"]|"")+"|[^\s".,(;]+)'
+_MISSING = re.compile(r"Table with name (.+?) does not exist!")
+_PLACE = re.compile(r"^(?P<line>LINE \d+: .*)\n(?P<blanks> *)\^", re.MULTILINE)
+_NAME = re.compile(r'(?:"(?:[^"]|"")+"|[\w$]+)(?:\s*\.\s*(?:"(?:[^"]|"")+"|[\w$]+))*')
+_DOT = re.compile(r"\s*\.\s*")
 _CHANGE = re.compile(
     r"\s*(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO|TRUNCATE(?:\s+TABLE)?"
     r"|(?:DROP|ALTER)\s+TABLE(?:\s+IF\s+EXISTS)?)"
@@ -39,10 +44,7 @@ class _OwnErrors:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, duckdb.Error):
-            take_secrets_out(error)
-            ours = own_error(error)
-            if ours is not None:
-                raise ours from error
+            raise_own(error)
 
 
 _OWN_ERRORS = _OwnErrors()
@@ -51,6 +53,14 @@ _OWN_ERRORS = _OwnErrors()
 def own_errors() -> _OwnErrors:
     """Return a context in which a DuckDB exception that carries one of our errors is raised as that error."""
     return _OWN_ERRORS
+
+
+def raise_own(error: duckdb.Error) -> None:
+    """Raise the error of ours that a DuckDB exception carries; take secrets out of one that is DuckDB's own."""
+    take_secrets_out(error)
+    ours = own_error(error)
+    if ours is not None:
+        raise ours from error
 
 
 def own_error(error: duckdb.Error) -> LanceDuckError | None:
@@ -66,6 +76,21 @@ def view_not_changed(statement: str, error: duckdb.Error) -> str | None:
     """
     change = _CHANGE.match(statement)
     return change[1] if change and _IS_A_VIEW.search(str(error)) else None
+
+
+def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
+    """Return the name of a table that DuckDB does not find, and what qualifies it; None for other messages.
+
+    The qualifiers are read where the message points to in the statement; they are None where it points to no such name.
+    """
+    missing = _MISSING.search(message)
+    if missing is None:
+        return None
+    place = _PLACE.search(message)
+    name = None if place is None else _NAME.match(place["line"], len(place["blanks"]))
+    parts = () if name is None else parts_of_name(_DOT.sub(".", name[0]))
+    is_there = bool(parts) and folded(parts[-1]) == folded(missing[1])
+    return missing[1], parts[:-1] if is_there else None
 
 
 def read_only(name: str) -> UnsupportedError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -10,6 +12,8 @@ import duckdb
 
 _TEMPORARY = "CREATE OR REPLACE TEMP MACRO"
 _LASTING = "CREATE OR REPLACE MACRO"
+_MACROS = "macros"
+_HISTORY = "history"
 
 
 def load_macros(connection: duckdb.DuckDBPyConnection, *, for_all_cursors: bool = False) -> None:
@@ -19,14 +23,29 @@ def load_macros(connection: duckdb.DuckDBPyConnection, *, for_all_cursors: bool 
         connection: Has the functions that the macros call.
         for_all_cursors: Put them into the current database, where all cursors see them, not into this session alone.
     """
-    for text in macro_texts():
-        connection.execute(text.replace(_TEMPORARY, _LASTING) if for_all_cursors else text)
+    _load(connection.execute, _MACROS, for_all_cursors=for_all_cursors)
 
 
-def macro_texts() -> list[str]:
-    """Return the contents of the files, in the order of their names."""
-    files = [file for file in _folder().joinpath("macros").iterdir() if file.name.endswith(".sql")]
-    return [file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name)]
+def load_history(run: Callable[[str], object], *, for_all_cursors: bool = False) -> None:
+    """Create the macros of sql/history, which cost more than a connection that never asks for them should pay.
+
+    Args:
+        run: Runs statements on a connection that has the function that the macros call.
+        for_all_cursors: As for `load_macros`.
+    """
+    _load(run, _HISTORY, for_all_cursors=for_all_cursors)
+
+
+def _load(run: Callable[[str], object], folder: str, *, for_all_cursors: bool) -> None:
+    text = macro_text(folder)
+    run(text.replace(_TEMPORARY, _LASTING) if for_all_cursors else text)
+
+
+@cache
+def macro_text(folder: str) -> str:
+    """Return the statements in the files of a folder below sql, in the order of the names of the files."""
+    files = [file for file in _folder().joinpath(folder).iterdir() if file.name.endswith(".sql")]
+    return "".join(file.read_text(encoding="utf-8") for file in sorted(files, key=lambda file: file.name))
 
 
 def _folder() -> Traversable:

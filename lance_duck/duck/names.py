@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
 import duckdb
 
-from lance_duck.duck.catalog import SCHEMA, TableCatalog
+from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
+from lance_duck.duck.rules.spelling import Spelling
 from lance_duck.duck.settings import SETTINGS, About, Dialect
-from lance_duck.duck.statement.identifiers import folded, literal
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import folded, literal, names_in
+from lance_duck.duck.tables.handle import TableHandle
 
 _KEPT: Final = 256
 _READS: Final = re.compile(r"\s*(select|from)\b[^;]*;?\s*", re.IGNORECASE)
-_PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
 _SETTINGS: Final = ", ".join(map(literal, SETTINGS))
 
 _DUCKDB_COUNTS: Final = hasattr(duckdb.DuckDBPyConnection, "_catalog_version")
@@ -31,15 +34,15 @@ class _Meaning:
     """What a connection makes of a name.
 
     Attributes:
-        is_ours: It is that of a Lance table.
+        database: Of Lance tables, where DuckDB finds it; None: DuckDB finds something else first, or nothing.
         dialect: How SQL is read.
     """
 
-    is_ours: bool
+    database: str | None
     dialect: Dialect
 
 
-_NOTHING: Final = _Meaning(False, Dialect(~About(0)))
+_NOTHING: Final = _Meaning(None, Dialect(~About(0)))
 
 
 class Names:
@@ -57,6 +60,15 @@ class Names:
         self._counted = changes
         self._changes: object = None
         self._known: dict[tuple[str, ...], _Meaning] = {}
+        self._shown: dict[str, LanceDatabase] = {}
+
+    def show(self, name: str, database: LanceDatabase) -> None:
+        """Note that a temporary view, which stands for a table of a database, comes before all others of its name."""
+        self._shown[folded(name)] = database
+
+    def hide(self, name: str) -> None:
+        """Note that it does not any more."""
+        self._shown.pop(folded(name), None)
 
     def are_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
         """Whether a (qualified) name is that of a Lance table: DuckDB finds no other first, and has it in its path.
@@ -65,7 +77,53 @@ class Names:
             name: Its parts.
             later: A result that was not fetched yet has to stay.
         """
-        return self._catalog.is_table(name) and self._meaning(name, later).is_ours
+        return self.table(name, later=later) is not None
+
+    def table(self, name: tuple[str, ...], *, later: bool) -> TableHandle | None:
+        """Return the Lance table of a name; None where it is none. The arguments are those of `are_ours`."""
+        database = self.database(name, later=later)
+        return None if database is None else database.find(name[-1])
+
+    def database(self, name: tuple[str, ...], *, later: bool) -> LanceDatabase | None:
+        """Return the database that has the Lance table of a name; the arguments are those of `are_ours`."""
+        if folded(name[-1]) in self._shown and tuple(map(folded, name[:-1])) in ((), (SCHEMA,)):
+            return self._shown[folded(name[-1])]
+        found = self._meaning(name, later).database if self._catalog.is_table(name) else None
+        return None if found is None else self._catalog.database(found)
+
+    def place_of_new(self, name: tuple[str, ...], *, later: bool) -> Place | None:
+        """Return the database and schema that a table of this name would be created in; None where DuckDB decides.
+
+        Args:
+            name: Its parts.
+            later: As for `are_ours`.
+        """
+        if len(name) == 3:
+            return folded(name[0]), folded(name[1])
+        method: Any = self._native.sql if later else self._native.execute
+        first = literal(name[0]) if len(name) == 2 else "NULL"
+        text = (
+            "SELECT current_database(), current_schema(), EXISTS (FROM duckdb_schemas() "
+            f"WHERE lower(schema_name) = lower({first}) AND database_name = current_database()), "
+            f"EXISTS (FROM duckdb_databases() WHERE lower(database_name) = lower({first}))"
+        )
+        database, current, is_schema, is_database = method(text).fetchall()[0]
+        if len(name) == 1:
+            return folded(database), folded(current)
+        if is_schema == is_database:
+            return None  # it could be either, or is neither
+        return (folded(name[0]), SCHEMA) if is_database else (folded(database), folded(name[0]))
+
+    def spelled(self, spellings: Iterable[Spelling], *, later: bool) -> Iterator[Edit]:
+        """Yield the edits of those spellings that are of paths and Lance tables; `later` is that of `are_ours`."""
+        for each in spellings:
+            if each.database is not None and self._catalog.database(each.database) is None:
+                continue
+            database = None if each.name is None else self.database(each.name, later=later)
+            if each.name is None or database is self._catalog.default:
+                yield each.edit
+            elif database is not None:
+                yield each.within(database.name)
 
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
         """Return the dialect that statements on this table are read in; the arguments are those of `are_ours`."""
@@ -98,7 +156,7 @@ class Names:
         return self._known[key]
 
     def _ask(self, name: tuple[str, ...], later: bool) -> _Meaning:
-        named, ours = f"lower({literal(name[-1])})", f"lower({literal(self._catalog.name)})"
+        named, first = f"lower({literal(name[-1])})", f"lower({literal(name[0])})"
         # Names of schemas are looked for, too: `lance.t` is ambiguous where there is a schema of that name.
         text = f"""
             SELECT current_setting('search_path'), current_database(), current_schema(),
@@ -107,7 +165,7 @@ class Names:
                     SELECT database_name, schema_name FROM duckdb_tables() WHERE lower(table_name) = {named}
                     UNION ALL
                     SELECT database_name, schema_name FROM duckdb_views() WHERE lower(view_name) = {named})),
-                EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {ours})"""  # noqa: S608
+                EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {first})"""  # noqa: S608
         method: Any = self._native.sql if later else self._native.execute
         try:
             found = method(text).fetchall()[0]
@@ -118,29 +176,32 @@ class Names:
         path, database, schema, settings, places, is_ambiguous = found
         search = _search_path(path) or [(folded(database), folded(schema))]
         objects = {(folded(db), folded(within)) for db, within in places or ()}
-        return _Meaning(self._is_ours(name, search, objects, is_ambiguous), Dialect.of(settings or ()))
+        place = _first(name, search, objects, is_ambiguous)
+        is_ours = place is not None and place[1] == SCHEMA and self._catalog.database(place[0]) is not None
+        return _Meaning(place[0] if place is not None and is_ours else None, Dialect.of(settings or ()))
 
-    def _is_ours(self, name: tuple[str, ...], search: list[Place], objects: set[Place], is_ambiguous: bool) -> bool:
-        """Return whether DuckDB finds the table of ours first.
 
-        Args:
-            name: Parts of the name.
-            search: Where DuckDB looks for names that say no place, in order.
-            objects: Where it has a table or view of the name.
-            is_ambiguous: A schema is called as our database.
-        """
-        ours: Place = (folded(self._catalog.name), SCHEMA)
-        if ours not in objects:
-            return False
-        match name[:-1]:
-            case ():
-                return next(place for place in [("temp", SCHEMA), *search, ours] if place in objects) == ours in search
-            case (schema,) if schema == SCHEMA and schema != ours[0]:
-                return ours in search and objects == {ours}
-            case (database,):
-                within = next((place for place in search if place[0] == ours[0]), ours)
-                return database == ours[0] and not is_ambiguous and within == ours
-        return name[:-1] == ours
+def _first(name: tuple[str, ...], search: list[Place], objects: set[Place], is_ambiguous: bool) -> Place | None:
+    """Return where DuckDB finds a name first; None where it finds none, or that is not certain.
+
+    Args:
+        name: Its parts.
+        search: Where DuckDB looks for names that say no place, in order.
+        objects: Where it has a table or view of the name.
+        is_ambiguous: A schema is called as the first part.
+    """
+    searched = [("temp", SCHEMA), *search]
+    match tuple(map(folded, name[:-1])):
+        case ():
+            return next((place for place in searched if place in objects), None)
+        case (part,) if part == SCHEMA:
+            return next((place for place in searched if place[1] == SCHEMA and place in objects), None)
+        case (database,):
+            place = next((place for place in search if place[0] == database), (database, SCHEMA))
+            return place if place in objects and not is_ambiguous else None
+        case (database, schema):
+            return (database, schema) if (database, schema) in objects else None
+    return None
 
 
 @dataclass
@@ -185,25 +246,7 @@ def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
     return ours.count if (ours.is_sure if names else ours.is_private) else None
 
 
-def parts_of_name(text: str) -> tuple[str, ...]:
-    """Return the parts of a (qualified) name as SQL spells it; empty for other text."""
-    names = _names_in(text)
-    return names[0] if len(names) == 1 else ()
-
-
 def _search_path(text: str) -> list[Place]:
     """Return the entries of the setting `search_path`, each of which names a database and a schema."""
-    folded_names = (tuple(map(folded, entry)) for entry in _names_in(text))
+    folded_names = (tuple(map(folded, entry)) for entry in names_in(text))
     return [(entry[0], entry[1]) for entry in folded_names if len(entry) == 2]
-
-
-def _names_in(text: str) -> list[tuple[str, ...]]:
-    """Return the qualified names in a comma-separated list."""
-    names: list[list[str]] = [[]]
-    at = 0
-    while (part := _PART.match(text, at)) is not None:
-        names[-1].append(part[2] if part[1] is None else part[1].replace('""', '"'))
-        at = part.end() + 1
-        if text[part.end() : at] == ",":
-            names.append([])
-    return [tuple(parts) for parts in names]

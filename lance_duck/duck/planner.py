@@ -21,7 +21,17 @@ import duckdb
 
 from lance_duck.cache import LruCache
 from lance_duck.duck.explain import explained, is_explain, rows_as_statement
-from lance_duck.duck.rules import join_keys, lateral, order_by_distance, point_lookup, spelling, vector_call
+from lance_duck.duck.history.names import may_be_called
+from lance_duck.duck.rules import (
+    join_keys,
+    lateral,
+    nearest_by,
+    order_by_distance,
+    point_lookup,
+    spelling,
+    vector_call,
+)
+from lance_duck.duck.run import nearest_by as nearest_by_search
 from lance_duck.duck.run import nearest_join, order_by_search, prefetch_rows, prefetch_search, semi_join_pushdown
 from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
 from lance_duck.duck.run.parameters import Given
@@ -34,6 +44,11 @@ from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 
 _CACHED: Final = 256
+_KNOWS_NEAREST: Final = not duckdb.__version__.startswith(("0.", "1."))
+"""Whether this DuckDB reads `JOIN … NEAREST k BY …`."""
+
+_WITHOUT_ROWS: Final = "RESET VARIABLE __lance_setting"
+"""A statement that gives what a SET of DuckDB's gives, and changes nothing."""
 
 Method = Callable[..., Any]
 """A method of DuckDB's connection whose first argument is a statement."""
@@ -59,6 +74,7 @@ RULES: Final = (
     Rule(vector_call.find, prefetch_search.run, later=False),
     Rule(point_lookup.find, prefetch_rows.run, later=False),
     Rule(lateral.find, nearest_join.run, later=False),
+    Rule(nearest_by.find, nearest_by_search.run, later=False),
     Rule(join_keys.find, semi_join_pushdown.run, later=True),
 )
 
@@ -122,14 +138,15 @@ class Planner:
         """
         match self._kind(sql):
             case _Kind.SETTING:
-                return self._database.session.take(sql)
+                self._database.session.take(sql)
+                return (self._database.native.execute if later is None else method)(_WITHOUT_ROWS)
             case _Kind.EXPLAIN if later is not None:
                 return self._run(method, sql, options)
             case _Kind.FOREIGN | _Kind.EXPLAIN:
                 return call_as_user(partial(method, sql, **options))
         lifted = LiftedText.of(sql)
         statement = self._spelled(Statement.of(lifted.text), later=bool(later))
-        text = lifted.restored(apply(statement.text, statement.spelling)) if statement.spelling else sql
+        text = _text(statement, lifted) if statement.spelling or statement.nearest else sql
         paths = {path: self._path(path) for path in statement.paths}
         if later is None:
             return call_as_user(partial(method, text, **options), paths)
@@ -158,12 +175,12 @@ class Planner:
         kind = self._kinds.get(sql)
         if kind is not None:
             return kind
-        if vocabulary.may_be_in(sql):
+        if vocabulary.may_be_in(sql) or may_be_called(sql):
             text = LiftedText.of(sql).text
             if len(text) > LONGEST_TREE and not spelling.may_find(text):
                 return _Kind.FOREIGN  # no rule reads it
             statement = Statement.of(text)
-            if statement.paths or not vocabulary.names.isdisjoint(statement.names):
+            if statement.paths or not vocabulary.names.isdisjoint(statement.names) or may_be_called(text):
                 return _Kind.OURS
         if is_setting(sql):
             return _Kind.SETTING
@@ -176,13 +193,11 @@ class Planner:
         """Return the statement with calls in place of what only catalogs spell."""
         names = self._database.names
         spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
-        return statement.spelled(
-            tuple(each.edit for each in spellings if each.name is None or names.are_ours(each.name, later=later))
-        )
+        return statement.spelled(tuple(names.spelled(spellings, later=later)))
 
     def _path(self, path: str) -> DuckTable:
         """Return the table at a path, for places where no call may stand."""
-        return DuckTable(self._database.catalog.path_handle(path).current, hidden=False)
+        return DuckTable(self._database.catalog.path_handle(path).reader(), hidden=False)
 
     def _plan(
         self, statement: Statement, lifted: LiftedText, options: Mapping[str, Any], *, later: bool
@@ -198,7 +213,7 @@ class Planner:
         if not request.rewritings:
             return None
         edits = request.edits
-        sql: Any = lifted.restored(apply(statement.text, (*statement.spelling, *edits)))
+        sql: Any = _text(statement, lifted, edits)
         tables = tuple(table for rewriting in request.rewritings for table in rewriting.tables)
         dropped = frozenset(name for rewriting in request.rewritings for name in rewriting.dropped)
         values = _parameters(statement, edits, parameters, dropped)
@@ -237,6 +252,13 @@ class Planner:
 def _proposals(statement: Statement) -> tuple[tuple[Any, ...], ...]:
     """Return what each rule finds in a statement."""
     return tuple(rule.find(statement) for rule in RULES)
+
+
+def _text(statement: Statement, lifted: LiftedText, edits: Sequence[Edit] = ()) -> str:
+    """Return the text of a statement after edits, in words that this DuckDB knows."""
+    left = (clause for clause in statement.nearest if not any(e.overlaps(clause.start, clause.end) for e in edits))
+    translated = () if _KNOWS_NEAREST else (edit for clause in left for edit in clause.as_lateral())
+    return lifted.restored(apply(statement.text, (*statement.spelling, *translated, *edits)))
 
 
 def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dropped: frozenset[str]) -> Any:

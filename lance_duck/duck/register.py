@@ -1,4 +1,4 @@
-"""`lance_scan` on a plain DuckDB connection."""
+"""`lance_scan` and other functions on a plain DuckDB connection."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import duckdb
 
 from lance_duck.arguments import checked_call
 from lance_duck.duck.binder import binder_of
-from lance_duck.duck.macros import load_macros
+from lance_duck.duck.macros import load_history, load_macros
 
 
 @checked_call
 def register(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Make `lance_scan` known to a connection and return it.
+    """Make `lance_scan`, `lance_vector_search` and the functions of history known to a connection, and return it.
 
-    All cursors of a database in memory know the function then. A database file stays as it is: there the function is
-    known to this connection alone; register its cursors too.
+    All cursors of a database in memory know the functions then. A database file stays as it is: there they are known to
+    this connection alone; register its cursors too.
     """
     binder_of(connection)
     in_memory = connection.execute(
         "SELECT path IS NULL FROM duckdb_databases() WHERE database_name = current_database()"
     ).fetchall()
     load_macros(connection, for_all_cursors=in_memory == [(True,)])
+    load_history(connection.execute, for_all_cursors=in_memory == [(True,)])
     return connection

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.types import holds_texts
+
 
 class About(Flag):
     """What a setting changes the meaning of."""
@@ -131,14 +133,7 @@ def _about_type(type_: pa.DataType) -> About:
     plain = pa.types.is_primitive(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
     if plain or pa.types.is_decimal(type_) or pa.types.is_fixed_size_binary(type_):
         return About(0)
-    return About.TEXTS if is_textual(type_) else About.TEXTS | About.MOMENTS
-
-
-def is_textual(type_: pa.DataType) -> bool:
-    """Return whether values of a type are compared as texts."""
-    if pa.types.is_dictionary(type_):
-        return is_textual(type_.value_type)
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+    return About.TEXTS if holds_texts(type_) else About.TEXTS | About.MOMENTS
 
 
 def _flat(values: Iterable[Any]) -> Iterable[Any]:

@@ -27,7 +27,9 @@ def check_form(field: Field, stored: pa.DataType, target: pa.DataType) -> None:
         InvalidInputError: The leaf has no such form.
     """
     if not (stored == target or _has_form(field, stored, target)):
-        raise InvalidInputError("no such form", where=f"column {field.name}", expected=f"{stored}", found=target)
+        raise InvalidInputError(
+            "column cannot be read as this type", where=f"column {field.name}", expected=f"{stored}", found=target
+        )
 
 
 def _has_form(field: Field, stored: pa.DataType, target: pa.DataType) -> bool:

@@ -75,7 +75,7 @@ class LeafColumn:
         self._narrow = bool(pa.types.is_decimal(arrow_type) and arrow_type.bit_width <= 64)
         self._stride = structure.strides[-1]
         if self._stride == 0:
-            raise UnsupportedError("fixed-size list of no structs", where=self._where)
+            raise UnsupportedError("fixed-size list of structs with no items", where=self._where)
         if self._stride != 1 and structure.max_rep:
             raise UnsupportedError("lists and fixed-size lists of structs in one column", where=self._where)
         self._pages = file.column(column).pages
@@ -171,8 +171,8 @@ class LeafColumn:
         if len(self._pages) == 1:
             return [(0, rows)]
         cuts = rows.searchsorted(self._first)
-        used = np.flatnonzero(cuts[1:] > cuts[:-1]).tolist()
-        return [(page, rows[cuts[page] : cuts[page + 1]] - self._first[page]) for page in used]
+        page_numbers = np.flatnonzero(cuts[1:] > cuts[:-1]).tolist()
+        return [(page, rows[cuts[page] : cuts[page + 1]] - self._first[page]) for page in page_numbers]
 
     def _check(self, leaf: Leaf) -> None:
         if leaf.layers.shape() != self.structure.lists:

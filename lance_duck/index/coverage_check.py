@@ -51,7 +51,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: ScalarIndex) -> 
                 where=segment,
                 expected=snapshot.num_rows(fragment),
                 found=len(named_rows),
-                remedy="create the index again: it was written anew without following rows that had moved",
+                remedy="create the index again: a rewrite of it did not follow rows that had moved",
             )
 
 

@@ -126,7 +126,6 @@ class IndexKind(Protocol):
         versions: Versions of the layout that are read.
         rows_by: "id": row names are stable row ids where the table has them. "address": always addresses.
             "version": by id in version 0, by address from 1 on.
-        needs_order: `build` wants rows in table order, by fragment and offset.
     """
 
     name: str

@@ -83,7 +83,7 @@ class Reuse:
         if not old:
             return rows
         if len(old) > self._old_rows:
-            raise CorruptError("rows of fragments that were written anew", expected=self._old_rows, found=len(old))
+            raise CorruptError("rows of rewritten fragments", expected=self._old_rows, found=len(old))
         addresses, lives = self.follow(old.rows())
         return RowSet.union((RowSet.of(addresses[lives]), rows - old))
 
@@ -140,7 +140,7 @@ def _read(snapshot: Snapshot, entry: IndexMetadata) -> Reuse:
             case _:
                 raise CorruptError("details without content", where=where)
     except DecodeError as error:
-        raise CorruptError("details that are no message", where=where, found=str(error)) from error
+        raise CorruptError("details are not a protobuf message", where=where, found=str(error)) from error
     return Reuse(tuple(ReuseVersion(v.dataset_version, _moved(v, where), v) for v in content.legacy_versions))
 
 
@@ -157,7 +157,7 @@ def _external(snapshot: Snapshot, entry: IndexMetadata, name: str, offset: int, 
 def _moved(version: index_pb2.FragmentReuseIndexDetails.Version, where: str) -> AddressMap:
     old = [f.id for group in version.groups for f in group.old_fragments]
     if len(set(old)) != len(old):
-        raise CorruptError("a fragment is written anew twice in one version", where=where, found=sorted(old))
+        raise CorruptError("a fragment is rewritten twice in one version", where=where, found=sorted(old))
     return AddressMap([_group(group, where) for group in version.groups], where)
 
 

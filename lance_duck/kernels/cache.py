@@ -115,8 +115,8 @@ def stamp_of_sources(source: Path, folder: Path = Path(__file__).parent) -> str:
 def cache_folders() -> tuple[Path, ...]:
     """Return the folders where compiled kernels may be, one that can be written to first if there is one."""
     own = Path(__file__).parent / "__pycache__"
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    folders = [Path(chosen, "lance_duck"), own] if chosen else [own, Path(_user_folder("lance_duck"))]
+    setting = os.environ.get("NUMBA_CACHE_DIR")
+    folders = [Path(setting, "lance_duck"), own] if setting else [own, Path(_user_folder("lance_duck"))]
     return tuple(sorted(folders, key=lambda folder: not _takes_files(folder)))
 
 

@@ -13,13 +13,13 @@ from typing import Final
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile, CleanupPolicy, old_versions, removable
+from lance_duck.maintenance.costs import DELETED_AT_ONCE
 from lance_duck.maintenance.references import references
 from lance_duck.snapshot import Snapshot, refs, versions
 from lance_duck.store import Entry, Store, local_path
 from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest
 
-_BATCH: Final = 1000
 _MANIFEST: Final = "manifest"
 
 
@@ -211,7 +211,7 @@ def _manifests_first(files: Sequence[CleanupCandidateFile]) -> list[CleanupCandi
 
 
 def _batches(names: Sequence[str], rate: int | None) -> Iterator[Sequence[str]]:
-    size = min(rate or _BATCH, _BATCH)
+    size = min(rate or DELETED_AT_ONCE, DELETED_AT_ONCE)
     for start in range(0, len(names), size):
         began = time.monotonic()
         yield names[start : start + size]

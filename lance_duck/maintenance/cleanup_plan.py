@@ -98,7 +98,7 @@ class CleanupCandidateFile:
 
 def old_versions(
     timestamps: Mapping[int, datetime],
-    kept: Mapping[int, Sequence[str]],
+    names_of: Mapping[int, Sequence[str]],
     current: int,
     policy: CleanupPolicy,
     now: datetime,
@@ -107,7 +107,7 @@ def old_versions(
 
     Args:
         timestamps: All versions there are.
-        kept: Versions that tags name or branches came from, with the names of the tags.
+        names_of: Versions that tags name or branches came from, with the names of the tags.
         current: Version that the caller holds.
         policy: What the caller wants.
         now: The present.
@@ -122,14 +122,14 @@ def old_versions(
     if policy.versions is not None:
         numbers = set(policy.versions)
         candidates = [v for v in candidates if v in numbers]
-    tagged = {name: v for v in candidates for name in kept.get(v, ())}
+    tagged = {name: v for v in candidates for name in names_of.get(v, ())}
     if tagged and policy.error_if_tagged_old_versions:
         raise ReferencedError(
             f"Cleanup error: {len(set(tagged.values()))} tagged version(s) have been marked for cleanup",
             found=", ".join(f"{name!r}: {v}" for name, v in tagged.items()),
             remedy="set error_if_tagged_old_versions=False to leave them alone, or delete the tags",
         )
-    return [v for v in candidates if v not in kept]
+    return [v for v in candidates if v not in names_of]
 
 
 def removable(

@@ -14,12 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import cpu_count
-from typing import Any, Final
+from typing import Any
 from uuid import UUID, uuid4
 
 from lance_duck.commit import REFUSALS, ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import InvalidInputError, RetryableError
 from lance_duck.index.segment_uuids import sweep_parts
+from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
 from lance_duck.maintenance.index_remap import Follow, Followed, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
@@ -34,9 +35,6 @@ Progress = Callable[[int, int], Any]
 
 Write = Callable[[Snapshot, Sequence[RewriteOrder]], Sequence[Rewritten]]
 """Writes the groups of a batch, which are of the version."""
-
-_RETRIES: Final = 10
-_AHEAD: Final = 2
 
 
 @dataclass
@@ -141,10 +139,12 @@ def commit_rewrites(
     check_deferrable(snapshot, options)
     read_versions = {r.read_version for r in rewrites}
     if len(read_versions) > 1:
-        raise InvalidInputError("rewrites of several versions", where="compaction", found=sorted(read_versions))
+        raise InvalidInputError(
+            "rewrites were made from different versions", where="compaction", found=sorted(read_versions)
+        )
     ids = [f.id for r in rewrites for f in r.old]
     if len(set(ids)) != len(ids):
-        raise InvalidInputError("a fragment in two rewrites", where="compaction", found=sorted(ids))
+        raise InvalidInputError("a fragment is in two rewrites", where="compaction", found=sorted(ids))
     read = snapshot.checkout(read_versions.pop())
     return prepare(read, rewrites, options).commit(properties)
 
@@ -222,7 +222,7 @@ class _Compaction:
     def run(self) -> Compacted:
         """Plan, write and commit until no group is left."""
         try:
-            run_again(self.done.snapshot, self._round, _RETRIES)
+            run_again(self.done.snapshot, self._round, COMPACTION_RETRIES)
         finally:
             if self.change is not None:
                 self._sweep(self.change)
@@ -241,7 +241,7 @@ class _Compaction:
         self.done.again += len(lost)
         self.lost = None if self.batch is None else ids
         raise RetryableError(
-            f"fragments {sorted(ids)} are changed by others time and again",
+            f"fragments {sorted(ids)} keep being changed by other writers",
             where=now.uri,
             remedy="compact again when there are fewer changes",
         )
@@ -253,7 +253,7 @@ class _Compaction:
             yield self.write(now, orders)
             return
         size = max(1, self.batch(len(orders)))
-        with ThreadPoolExecutor(_AHEAD, "lance_duck-compact") as pool:
+        with ThreadPoolExecutor(BATCHES_AHEAD, "lance_duck-compact") as pool:
             waiting = [pool.submit(self.write, now, orders[i : i + size]) for i in range(0, len(orders), size)]
             try:
                 while waiting:
@@ -267,7 +267,7 @@ class _Compaction:
         now = self.done.snapshot
         is_newest = self.batch is None or now.latest_version() == now.version  # all at once begins where it was read
         try:
-            return run_again(now if is_newest else now.checkout(), partial(self._commit, groups), _RETRIES)
+            return run_again(now if is_newest else now.checkout(), partial(self._commit, groups), COMPACTION_RETRIES)
         finally:
             stays = {file.path for fragment in self.stays for file in fragment.files}
             for group in groups:

@@ -105,7 +105,7 @@ def follow_indexes(
     follow: Follow | None = None,
     change: UUID | None = None,
 ) -> Followed:
-    """Let index segments follow the rows of fragments that were written anew.
+    """Let index segments follow the rows of rewritten fragments.
 
     A segment that is broken is left uncovered, with a warning.
 

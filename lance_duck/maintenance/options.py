@@ -88,7 +88,7 @@ class CompactionOptions:
         if self.compaction_mode == "force_binary_copy":
             raise UnsupportedError("compaction by copying pages", remedy="use compaction_mode='try_binary_copy'")
         if self.defer_index_remap and not self.remap_indices:
-            raise InvalidInputError("defer_index_remap of indices that are left alone", where="compaction")
+            raise InvalidInputError("defer_index_remap without remap_indices", where="compaction")
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings in types that JSON has."""
@@ -118,18 +118,18 @@ class CompactionArguments(TypedDict, total=False):
     remap_indices: bool | None
 
 
-def compaction_options(given: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
+def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
     """Return the settings from what the caller gave, then from the config of the table, then the defaults.
 
     Args:
-        given: By name; None stands for not given. Names that pylance's JSON has besides are passed over when empty.
+        options: By name; None stands for not given. Names that pylance's JSON has besides are passed over when empty.
         config: Config of the table, with keys such as "lance.compaction.target_rows_per_fragment".
 
     Raises:
         InvalidInputError: An unknown name, or a bad value.
     """
     declared = {field.name: field for field in fields(CompactionOptions)}
-    values = {name: value for name, value in (given or {}).items() if value is not None}
+    values = {name: value for name, value in (options or {}).items() if value is not None}
     for name in [name for name in values if name not in declared]:
         if name not in _OTHERS:
             refuse_unknown([name], declared, "compaction", "option")
@@ -168,7 +168,7 @@ def _parsed(name: str, text: str) -> Any:
     where = f"config {CONFIG_PREFIX}{name}"
     if name in ("materialize_deletions", "defer_index_remap"):
         if text.lower() not in ("true", "false"):
-            raise InvalidInputError("not a truth value", where=where, expected="true or false", found=repr(text))
+            raise InvalidInputError("not a boolean", where=where, expected="true or false", found=repr(text))
         return text.lower() == "true"
     if name in ("compaction_mode", "data_storage_version"):
         return text

@@ -76,14 +76,14 @@ def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterat
 
 def _cut(run: Sequence[Candidate], target: int) -> Iterator[list[Candidate]]:
     """Cut a run into groups of at least `target` rows, as long as the rest holds as many too."""
-    left = sum(c.live_rows for c in run)
+    rest = sum(c.live_rows for c in run)
     group: list[Candidate] = []
     rows = 0
     for candidate in run:
         group.append(candidate)
         rows += candidate.live_rows
-        left -= candidate.live_rows
-        if rows >= target and left >= target:
+        rest -= candidate.live_rows
+        if rows >= target and rest >= target:
             yield group
             group, rows = [], 0
     if group:

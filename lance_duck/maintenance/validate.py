@@ -32,12 +32,12 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
     """
     problems = find_problems(snapshot) if fragment is None else list(_fragment(snapshot, fragment))
     if problems:
-        named = "\n  ".join(str(p) for p in problems[:_NAMED])
+        lines = "\n  ".join(str(p) for p in problems[:_NAMED])
         more = f"\n  and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
         raise CorruptError(
             f"{len(problems)} problem(s)",
             where=f"{snapshot.uri} version {snapshot.version}",
-            found=f"\n  {named}{more}",
+            found=f"\n  {lines}{more}",
         )
 
 
@@ -56,16 +56,16 @@ def _manifest(snapshot: Snapshot) -> Iterator[Problem]:
     ids = snapshot.fragments.ids()
     where = "manifest"
     if len(set(ids)) != len(ids):
-        yield Problem(where, "a fragment id comes twice")
+        yield Problem(where, "duplicate fragment id")
     highest = snapshot.manifest.max_fragment_id
     if ids and highest is not None and max(ids) > highest:
         yield Problem(where, f"fragment {max(ids)} is above max_fragment_id {highest}")
     fields = [field.id for field in snapshot.schema.walk()]
     if len(set(fields)) != len(fields):
-        yield Problem(where, "a field id comes twice")
+        yield Problem(where, "duplicate field id")
     names = snapshot.schema.names
     if len(set(names)) != len(names):
-        yield Problem(where, "a column name comes twice")
+        yield Problem(where, "duplicate column name")
     if snapshot.manifest.inline_transaction is None and snapshot.manifest.transaction_name is not None:
         yield from problems_of(
             paths.transaction_file(snapshot.manifest.transaction_name), lambda: _transaction(snapshot)

@@ -106,8 +106,8 @@ def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
     lost = np.setdiff1d(present, reached(snapshot, segment.metadata, segment.kind, segment.type, present))
     if len(lost):
         raise CorruptError(
-            f"lists fragments {lost.tolist()}, and has not all of their rows, which pylance does not find by it",
-            remedy="create it again, or optimize the indexes; it is pylance's, and another writer changed the table",
+            f"lists fragments {lost.tolist()} but lacks some of their rows, so that pylance does not find them",
+            remedy="create the index again, or optimize the indexes: another writer changed the table of pylance",
         )
 
 
@@ -125,10 +125,10 @@ class _Claim:
         missing = np.setdiff1d(true, self.answer.maybe.offsets(fragment_id))
         living = np.intersect1d(self.answer.sure.offsets(fragment_id), offsets, assume_unique=True)
         wrong = np.setdiff1d(living, true)
-        for rows, what in ((missing, "does not know that it is so"), (wrong, "says that it is so, which is wrong")):
+        for rows, what in ((missing, "does not know that"), (wrong, "wrongly says that")):
             if len(rows):
                 raise CorruptError(
-                    f"of row {rows[0]} of fragment {fragment_id} and the condition {self.condition} it {what}",
+                    f"the index {what} row {rows[0]} of fragment {fragment_id} satisfies {self.condition}",
                     found=f"{len(rows)} such rows",
                 )
 

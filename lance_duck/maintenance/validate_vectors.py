@@ -40,7 +40,7 @@ class VectorRows:
         self._addresses = addresses[self._positions]
         twice = np.flatnonzero(self._addresses[1:] == self._addresses[:-1])
         if len(twice):
-            raise CorruptError("rows that it has twice", where=segment, found=self._addresses[twice[0]])
+            raise CorruptError("rows that are in the index twice", where=segment, found=self._addresses[twice[0]])
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
         """Compare with the living rows of a fragment: their vectors, and their offsets.
@@ -54,7 +54,7 @@ class VectorRows:
         missing = np.setdiff1d(addresses[vectors.usable], self._addresses[mine])
         if len(missing):
             raise CorruptError(
-                f"row {int(missing[0]) & 0xFFFFFFFF} of fragment {fragment_id} is not in it",
+                f"row {int(missing[0]) & 0xFFFFFFFF} of fragment {fragment_id} is not in the index",
                 found=f"{len(missing)} such rows",
             )
         usable = np.flatnonzero(vectors.usable)
@@ -72,7 +72,7 @@ class VectorRows:
         size = float((vector.astype(np.float64) ** 2).sum()) if self._index.metric in ("l2", "dot") else 1.0
         if not abs(nearest - expected) <= _ROUNDING * (1 + size):
             raise CorruptError(
-                f"vector of row {address & 0xFFFFFFFF} of fragment {address >> 32} is another one in it",
+                f"the index has another vector for row {address & 0xFFFFFFFF} of fragment {address >> 32}",
                 expected=f"distance {expected}",
                 found=nearest,
             )

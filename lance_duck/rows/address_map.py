@@ -40,7 +40,7 @@ class MovedGroup:
 
 
 class AddressMap:
-    """What became of the rows of fragments that were written anew at once. Immutable.
+    """What became of the rows of rewritten fragments at once. Immutable.
 
     Attributes:
         groups: Ids of the old and of the new fragments of each group.
@@ -161,7 +161,7 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
     before = int(ends[-1]) if len(ends) else 0
     after = int(new_ends[-1]) if len(new_ends) else 0
     if before != after:
-        raise CorruptError("rows of fragments that were written anew", where=where, expected=before, found=after)
+        raise CorruptError("rows of rewritten fragments", where=where, expected=before, found=after)
     if not np.isin(group.first >> _HIGH, np.array(group.old, np.uint64)).all():
         raise CorruptError("rows of another fragment", where=where, expected=f"fragments {list(group.old)}")
     begins, cuts = ends - group.length, np.unique(new_ends - rows)

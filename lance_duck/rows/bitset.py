@@ -29,12 +29,12 @@ class Bitset:
         if size > len(data) * 8:
             raise CorruptError("bitmap is cut short", where=where, expected=f"{size} bits", found=len(data) * 8)
         self.size = size
-        used = (size + 7) // 8
-        blocks = max(1, -(-used // _BLOCK_BYTES))
+        num_bytes = (size + 7) // 8
+        blocks = max(1, -(-num_bytes // _BLOCK_BYTES))
         padded = np.zeros(blocks * _BLOCK_BYTES, np.uint8)
-        padded[:used] = np.frombuffer(data, np.uint8, used)
+        padded[:num_bytes] = np.frombuffer(data, np.uint8, num_bytes)
         if size % 8:
-            padded[used - 1] &= (1 << size % 8) - 1
+            padded[num_bytes - 1] &= (1 << size % 8) - 1
         self._blocks = padded.reshape(blocks, _BLOCK_BYTES)
         counts = np.bitwise_count(self._blocks.view(np.uint64)).sum(axis=1, dtype=np.int64)
         self._before = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

@@ -7,9 +7,10 @@ its rows in a `RowIdSequence`: segments one after the other, one id for each phy
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
@@ -19,6 +20,8 @@ from lance_duck.rows.segment_write import cut_ids, segment_to_proto
 from lance_duck.wire.pb import rowids_pb2
 
 OFFSET_BITS = 32
+
+_M = TypeVar("_M", bound=Message)
 
 
 def row_addresses(fragment_id: int, offsets: NDArray[np.integer]) -> Ids:
@@ -124,13 +127,18 @@ def read_row_ids(data: bytes, where: str, physical_rows: int | None = None) -> R
     Raises:
         CorruptError: The sequence is broken, or has another number of ids than the fragment has rows.
     """
-    try:
-        proto = rowids_pb2.RowIdSequence.FromString(data)
-    except DecodeError as error:
-        raise CorruptError("broken sequence of row ids", where=where) from error
+    proto = parse_sequence(rowids_pb2.RowIdSequence, data, "row ids", where)
     segments = [segment_from_proto(s, where) for s in proto.segments]
     check_length(sum(s.count for s in segments), physical_rows, "row ids", where)
     return RowIdSequence(segments)
+
+
+def parse_sequence(message: type[_M], data: bytes, what: str, where: str) -> _M:
+    """Parse the message of a sequence. Raises CorruptError."""
+    try:
+        return message.FromString(data)
+    except DecodeError as error:
+        raise CorruptError(f"broken sequence of {what}", where=where) from error
 
 
 def check_length(count: int, physical_rows: int | None, what: str, where: str) -> None:

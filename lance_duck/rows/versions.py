@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
-from lance_duck.errors import CorruptError
-from lance_duck.rows.row_ids import check_length
+from lance_duck.rows.row_ids import check_length, parse_sequence
 from lance_duck.rows.segment import segment_from_proto
 from lance_duck.wire.pb import rowids_pb2
 
@@ -93,10 +91,7 @@ def read_versions(data: bytes, where: str, physical_rows: int | None = None) -> 
     Raises:
         CorruptError: The sequence is broken, or has another number of versions than the fragment has rows.
     """
-    try:
-        proto = rowids_pb2.RowDatasetVersionSequence.FromString(data)
-    except DecodeError as error:
-        raise CorruptError("broken sequence of row versions", where=where) from error
+    proto = parse_sequence(rowids_pb2.RowDatasetVersionSequence, data, "row versions", where)
     lengths = [segment_from_proto(run.span, where).count for run in proto.runs]
     check_length(sum(lengths), physical_rows, "row versions", where)
     return VersionSequence(np.array(lengths, np.int64), np.array([run.version for run in proto.runs], np.uint64))

@@ -1,7 +1,10 @@
 """The thresholds by which a scan decides: each with its unit, its reason, and the benchmark that found it.
 
-A threshold changes how fast an answer comes, never the answer. "Not measured" says that no benchmark has found the
-value: it is a guess of a size. Bounds of memory stand beside what they bound.
+A threshold changes how fast an answer comes, never the answer. `benchmarks/costs.py` measures the processor time of
+work on either side of a threshold, with the threshold as it is and with a quarter to four times of it; figures here are
+of its runs on two cores, with tables of a million rows or fewer on a local disk. "Within noise" says that the five
+values differed by less than a tenth, or without order. "Not measured" says that no benchmark has found the value: it is
+a guess of a size. Bounds of memory stand beside what they bound.
 
 How rows of a fragment are read is decided by `rows_way`, in `scan.read.rows_way`.
 """
@@ -12,63 +15,79 @@ from typing import Final
 
 # Rows of a fragment: see `rows_way`.
 
-POINT_ROWS: Final = 32
-"""Rows that are decoded one by one, whatever the size of the fragment: a page costs more. Not measured."""
+POINT_ROWS: Final = 128
+"""Rows that are decoded one by one, whatever the size of the fragment: a page costs more. `benchmarks/costs.py`: 24 to
+384 of 1,000 rows take 0.35 to 0.4 of the time of their pages; more may be as good where values are numbers or texts."""
 
 POINT_SHARE: Final = 64
-"""One row in so many: fewer rows of a fragment are decoded one by one, too. Not measured."""
+"""One row in so many: fewer rows of a fragment are decoded one by one, too. `benchmarks/costs.py`: of 250,000 rows, one
+in 192 take half the time of their pages, one in 96 three quarters, one in 48 still a little less."""
 
 DENSE_SHARE: Final = 4
-"""One row in so many: of narrow columns, more rows are read with all rows between them. Not measured."""
+"""One row in so many: of narrow columns, more rows are read with all rows between them. `benchmarks/costs.py`: so one
+in 1.5 takes 0.4 of the time, one in 3 takes 0.85, one in 6 and fewer as long."""
 
-WIDE_VALUE: Final = 256
-"""Bytes of a value from which the rows between those that are wanted are never read. Not measured."""
+WIDE_VALUE: Final = 1024
+"""Bytes of a value from which the rows between those that are wanted are never read. `benchmarks/costs.py`: with
+the rows between, values of 384 bytes of one row in 2 or 3 take 0.2 to 0.4 of the time, of 768 bytes 0.4 to 0.8."""
 
 # Takes: decoded columns first, then the fragments.
 
-CACHED_TAKE_ROWS: Final = 1 << 15
-"""Rows of a take up to which decoded columns are used: finding the rows takes longest of it. They pay from 1 row to
-1000, see `benchmarks/caches.py`; the limit is not measured."""
+CACHED_TAKE_ROWS: Final = 1 << 17
+"""Rows of a take up to which decoded columns are used. `benchmarks/costs.py`: with them, takes of 12,000 to 200,000 of
+200,000 rows take a quarter to a half of the time; see `benchmarks/caches.py` for 1 to 1000 rows."""
 
 TAKES_BEFORE_CACHE: Final = 16
-"""Takes of a column before it is decoded for the next ones: who takes once pays nothing. Not measured."""
+"""Takes of a column before it is decoded for the next ones: who takes once pays nothing. `benchmarks/costs.py`: of a
+column of 200,000 rows, 6 takes last 1.5 times as long with 4, and 48 takes 1.3 times as long with 32."""
 
 ROWS_DECODED_IN_A_TAKE: Final = 1 << 15
-"""Rows that are decoded in the time in which one take finds its rows: so many takes pay for a column. Not measured."""
+"""Rows that are decoded in the time in which one take finds its rows: so many takes pay for a column.
+`benchmarks/costs.py`: of a million rows, within a third from 8,192 to 131,072, either way."""
 
 FRAGMENTS_OF_A_TAKE: Final = 64
-"""Fragments of a take that are read at once: their rows wait in memory to be put in order. Not measured."""
+"""Fragments of a take that are read at once: their rows wait in memory to be put in order. `benchmarks/costs.py`:
+within noise from 16 to 256."""
 
 # Rows that indexes chose.
 
 FILTER_READ_AHEAD_ROWS: Final = 64
-"""Rows up to which the columns of the result are read with those of the filter: one round of requests. Not measured."""
+"""Rows up to which the columns of the result are read with those of the filter: one round of requests.
+`benchmarks/costs.py`: within noise from 16 to 256 on a local disk."""
 
 SELECTION_TASK_ROWS: Final = 1024
-"""Rows of one fragment that are a task of their own; fewer are read with those of other fragments. Not measured."""
+"""Rows of one fragment that are a task of their own; fewer are read with those of other fragments.
+`benchmarks/costs.py`: with 256, 384 rows take 1.3 times as long; from 512 to 4,096 within noise."""
 
 SELECTION_TASK_FRAGMENTS: Final = 64
-"""Fragments at most whose few rows are one task. Not measured."""
+"""Fragments at most whose few rows are one task. `benchmarks/costs.py`: within noise from 16 to 256."""
 
 COUNTED_TASK_ROWS: Final = 1 << 20
 """Rows of a task of which nothing but their number is asked: they are not read. Not measured."""
 
-RUN_ROWS: Final = 256
-"""Rows of a run, on average, from which runs are read as ranges. Not measured."""
+RUN_ROWS: Final = 1024
+"""Rows of a run, on average, from which runs are read as ranges. `benchmarks/costs.py`: as ranges, runs of 100 rows
+take 6 times as long as the rows themselves, of 400 rows 1.3 to 1.9 times, of 3,000 about as long."""
 
 # Index lookups.
 
 LOOKED_AT_ROWS: Final = 256
-"""Rows that other indexes leave and that are looked at rather than asked of one more index. Not measured."""
+"""Rows that other indexes leave and that are looked at rather than asked of one more index. `benchmarks/costs.py`: to
+look at 200 rows takes 1.4 times as long as an answer of 1,600 rows, and to ask about 400 rows 0.85 of the time to look
+at them."""
 
-LOOKUP_ROWS: Final = 32
-"""Rows of an index's answer that cost as much as one row that is looked at. Not measured."""
+LOOKUP_ROWS: Final = 8
+"""Rows of an index's answer that cost as much as one row that is looked at. `benchmarks/costs.py`: where 1,000 rows are
+left, to ask for 24 times as many takes 2.4 to 3.6 times as long as to look at them, for 12 times as many 1.1 to 1.6
+times, for 6 times as many about as long."""
 
 ANSWER_SHARE: Final = 0.1
-"""Part of the rows that a segment covers: of an answer with more, a scan is cheaper. Not measured."""
+"""Part of the rows that a segment covers: of an answer with more, a scan is cheaper. `benchmarks/costs.py`: of a
+million rows in no order, within a fifth from 0.025 to 0.4."""
 
 ANSWER_ROWS: Final = 65_536
-"""Rows of an answer that is never too much. Not measured."""
+"""Rows of an answer that is never too much. `benchmarks/costs.py`: of 200,000 rows, within a sixth from 16,384 to
+262,144."""
 
 INDEXED_SHARE: Final = 0.5
 """Part of the rows that an index covers of a column that DuckDB is told is indexed. Not measured."""
@@ -76,19 +95,24 @@ INDEXED_SHARE: Final = 0.5
 # Scans: morsels.
 
 FIRST_BYTES: Final = 512 * 1024
-"""Bytes of the first morsel, so that the first batch comes soon. Not measured."""
+"""Bytes of the first morsel, so that the first batch comes soon. `benchmarks/costs.py`: within noise from 128 KiB to 2
+MiB, for the first batch as for a whole scan."""
 
 FIRST_ROWS: Final = 8192
-"""Rows of the first morsel at most. Not measured."""
+"""Rows of the first morsel at most. `benchmarks/costs.py`: within noise from 2,048 to 32,768."""
 
 MORSEL_GROWTH: Final = 4
-"""Times that a morsel is larger than the one before it. Not measured."""
+"""Times that a morsel is larger than the one before it. `benchmarks/costs.py`: a scan of a million rows takes 3.7 times
+as long where morsels do not grow; within noise from 2 to 16."""
 
 MORSEL_BYTES: Final = 12 * 1024 * 1024
-"""Bytes of a morsel: threads have enough to do, and caches hold it. Not measured."""
+"""Bytes of a morsel: threads have enough to do, and caches hold it. `benchmarks/costs.py`: with 3 MiB, vectors take
+half of the processor time, with 6 MiB three quarters; but each batch costs its consumer, see
+`benchmarks/selective.py`."""
 
 MORSEL_ROWS: Final = 245_760
-"""Rows of a morsel at most: two row groups of DuckDB. Not measured."""
+"""Rows of a morsel at most: two row groups of DuckDB. `benchmarks/costs.py`: with 61,440, narrow columns take 1.4 times
+as long; more is within noise."""
 
 BURST: Final = 4
 """Times that a batch may be larger than meant, where a filter keeps more than it did so far. Not measured."""
@@ -110,19 +134,22 @@ WAITING_PIECES: Final = 16
 # Filters that DuckDB offers: see `scan.read.selectivity`.
 
 PAYS_BELOW: Final = 0.02
-"""Part of the rows that a filter keeps up to which it is applied here and not by DuckDB. Not measured."""
+"""Part of the rows that a filter keeps up to which it is applied here and not by DuckDB. `benchmarks/costs.py`: of
+narrow columns, within a tenth from 0.01 to 0.08; with 0.005, 0.75 % of the rows take 1.4 times as long."""
 
 PAYS_BELOW_WHEN_WIDE: Final = 0.4
-"""The same of wide rows. Not measured."""
+"""The same of wide rows. `benchmarks/costs.py`: of vectors of 768 bytes on a local disk, 30 or 60 % of the rows take
+half of the time if DuckDB filters, 15 % take 0.8 of it. Rows that are far away are not measured."""
 
 WIDE_ROW: Final = 512
 """Bytes of a wide row. Not measured."""
 
 SAMPLE_SLICES: Final = 8
-"""Slices of a table in which the rows that a filter keeps are counted. Not measured."""
+"""Slices of a table in which the rows that a filter keeps are counted. `benchmarks/costs.py`: within noise from 2 to
+32."""
 
 SAMPLE_SLICE_ROWS: Final = 1024
-"""Rows of such a slice. Not measured."""
+"""Rows of such a slice. `benchmarks/costs.py`: within noise from 256 to 4,096."""
 
 RARE_KEY_SHARE: Final = 500
 """One row in so many: where one key finds fewer, other keys are taken to do so, too. Not measured."""
@@ -130,10 +157,12 @@ RARE_KEY_SHARE: Final = 500
 # Texts that repeat: see `scan.read.dictionary_hint`.
 
 REPEATED_TEXTS: Final = 64
-"""Different texts of a sample up to which a column is given as a dictionary. Not measured."""
+"""Different texts of a sample up to which a column is given as a dictionary. `benchmarks/costs.py`: within noise from
+16 to 256, grouped by DuckDB from files without dictionaries."""
 
 REPEATED_TEXT_BYTES: Final = 12
-"""Bytes of a text, on average, up to which it is: longer texts cost more to compare than to look up. Not measured."""
+"""Bytes of a text, on average, up to which it is: longer texts cost more to compare than to look up.
+`benchmarks/costs.py`: within noise from 3 to 48, grouped by DuckDB."""
 
 TEXT_SAMPLE_ROWS: Final = 1024
 """Rows of the sample. Not measured."""
@@ -146,8 +175,9 @@ TEXT_SAMPLE_FRAGMENTS: Final = 32
 ASKED_ENTRIES: Final = 4096
 """Entries of a dictionary that are always asked instead of the rows. Not measured."""
 
-COMPARED_VALUES: Final = 16
-"""Integers of an IN of DuckDB's up to which each is compared: faster than a lookup. Not measured."""
+COMPARED_VALUES: Final = 32
+"""Integers of an IN of DuckDB's up to which each is compared: faster than a lookup. `benchmarks/costs.py`: 12 integers
+of a million rows take half of the time, 24 take three quarters, 48 as long."""
 
 GATHERED_OPERANDS: Final = 64
 """Operands of an OR from which equalities of one column become one IN. Not measured."""
@@ -161,36 +191,44 @@ LONG_TEXT: Final = 4096
 # Searches.
 
 ALWAYS_COMPARED_ROWS: Final = 1024
-"""Rows of a filter that a search compares one by one, without its index. Not measured."""
+"""Rows of a filter that a search compares one by one, without its index, and so exactly. `benchmarks/costs.py`: to
+compare 768 to 1,536 of 100,000 rows takes 1.6 to 2.1 times the processor time of an index that rounds, and 3,072, of
+which blocks are read whole, 9 times."""
 
 COMPARED_SHARE: Final = 200
-"""One row in so many: fewer rows of a filter are compared one by one, too. Not measured."""
+"""One row in so many: fewer rows of a filter are compared one by one, too. `benchmarks/costs.py`: of 400,000 rows, to
+compare one in 75 takes 5 times the processor time of an index that rounds, one in 300 takes 1.7 to 1.9 times."""
 
 PRODUCT_QUERIES: Final = 8
-"""Queries that are worth a product of matrices. Not measured."""
+"""Queries that are worth a product of matrices. `benchmarks/costs.py`: of 100,000 vectors of 64 numbers, a product
+takes 0.4 of the time for 24 queries, 0.6 for 12, 0.85 for 6, and 1.2 times as long for 3."""
 
 PRODUCT_NEIGHBOURS: Final = 512
-"""Neighbours up to which the product leaves few rows to compare. Not measured."""
+"""Neighbours up to which the product leaves few rows to compare. `benchmarks/costs.py`: for 16 queries, it takes 0.8 of
+the time at 192 neighbours, as long at 384, 1.4 times as long at 768, and twice at 1,536."""
 
 PRODUCT_ROWS: Final = 2048
-"""Rows of one product: its scores stay in the cache of a core. Not measured."""
+"""Rows of one product: its scores stay in the cache of a core. `benchmarks/costs.py`: 512 take 1.5 times as long, 1,024
+take 1.2 times, up to 8,192 within noise."""
 
 PRODUCT_QUERIES_AT_ONCE: Final = 32
-"""Queries of one product. Not measured."""
+"""Queries of one product. `benchmarks/costs.py`: of 128 queries, 8 at once take twice as long, 16 take 1.25 times, 128
+take 0.8 of the time."""
 
 LONE_PRODUCT: Final = 1 << 18
 """Multiplications of a product that BLAS does in the calling thread: its threads would be in the way of those that
-compare blocks. Not measured."""
+compare blocks. `benchmarks/costs.py`: with four times as many, 30 times the processor time; fewer are within noise."""
 
 BLOCK_BYTES: Final = 8 << 20
-"""Bytes of the vectors that one thread compares at a time. Not measured."""
+"""Bytes of the vectors that one thread compares at a time. `benchmarks/costs.py`: within a fifth from 2 to 32 MiB."""
 
 LEAST_BLOCK_BYTES: Final = 1 << 20
 """Bytes of pages that are worth a block of their own. Not measured."""
 
-SPARSE_SHARE: Final = 256
-"""One row in so many: of a mapped file a block with more is read whole, as what lies between is not touched. Not
-measured."""
+SPARSE_SHARE: Final = 64
+"""One row in so many: of a mapped file a block with more is read whole, as what lies between is not touched.
+`benchmarks/costs.py`: of vectors of 128 bytes, one in 96 takes a fifth of the time if it is read alone, one in 48 takes
+1.3 times as long."""
 
 SPARSE_SHARE_REMOTE: Final = 2
 """The same of a file that is read by requests. Not measured."""

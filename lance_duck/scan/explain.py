@@ -24,6 +24,7 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.tree import Opaque, Path, Predicate
 from lance_duck.scan.routing import Routes
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import watched
 
 
@@ -52,9 +53,15 @@ def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting:
     return "\n".join(lines) + "\n"
 
 
+def version_of(snapshot: Snapshot) -> str:
+    """Return the words of a plan for the version that is read."""
+    base = snapshot.base
+    return f"version={snapshot.version}" if base is None else f"uncommitted, on top of version {base.version}"
+
+
 def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool) -> Iterator[str]:
     snapshot = table.snapshot
-    yield f"LanceScan: uri={shown(snapshot.uri)}, version={snapshot.version}"
+    yield f"LanceScan: uri={shown(snapshot.uri)}, {version_of(snapshot)}"
     yield f"  columns: {', '.join(plan.projection.schema.names) or 'none'}"
     yield f"  fragments: {len(plan.fragments)} of {len(snapshot.fragments)}"
     if plan.filter is not None:
@@ -96,9 +103,9 @@ def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
     yield from (f"  not by an index: {text}" for text in _reasons(routes))
     closed = reduce(frozenset.union, (rows.closes(part) for part in routes.plans))
     yield f"  fragments: {len(closed)} through indexes, {len(plan.fragment_ids - closed)} scanned"
-    left = [part.filter for part, plan_ in zip(routes.parts, routes.plans, strict=True) if not _exact(part, plan_)]
-    if left:
-        yield f"  filter left for the rows of the index: {_listed(left)}"
+    filters = [part.filter for part, plan_ in zip(routes.parts, routes.plans, strict=True) if not _exact(part, plan_)]
+    if filters:
+        yield f"  filter left for the rows of the index: {_listed(filters)}"
 
 
 def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]:
@@ -116,8 +123,8 @@ def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]
     hit = len(choices.rows.parts)
     yield (f"  fragments: {hit} through indexes, {len(closed) - hit} pruned, {len(plan.fragment_ids - closed)} scanned")
     yield f"  rows through indexes: {len(choices.rows)}"
-    left = [choices.left(fragment_id) for fragment_id in choices.rows.fragment_ids]
-    for condition in {id(each): each for each in left if each is not None}.values():
+    filters = [choices.left(fragment_id) for fragment_id in choices.rows.fragment_ids]
+    for condition in {id(each): each for each in filters if each is not None}.values():
         yield f"  filter left for the rows of the index: {condition} ({evaluator(condition)})"
 
 

@@ -79,8 +79,8 @@ class SqlFilter:
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
         """Return the rows for which the filter is true."""
-        used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.paths())}
-        answer = evaluate_sql(f"{self.expression.sql} AS answer", used, num_rows, self.parameters, text=str(self))
+        inputs = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.paths())}
+        answer = evaluate_sql(f"{self.expression.sql} AS answer", inputs, num_rows, self.parameters, text=str(self))
         answers = answer.column(0).cast(pa.bool_()).combine_chunks()
         return answers.fill_null(False)
 
@@ -110,8 +110,8 @@ class ExpressionFilter:
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
         """Return the rows for which the filter is true."""
-        used = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.reads)}
-        return expression_mask(self.expression, used, num_rows, decodes=self.decodes)
+        inputs = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.reads)}
+        return expression_mask(self.expression, inputs, num_rows, decodes=self.decodes)
 
     def __str__(self) -> str:
         return str(self.expression)
@@ -199,10 +199,10 @@ def _key(parameters: Parameters) -> _Key | None:
 
     What is equal is not always the same (-0.0, the time zone of an instant), so values are spelled out, too.
     """
-    named = isinstance(parameters, Mapping)
+    is_named = isinstance(parameters, Mapping)
     pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())
     key = tuple((name, type(value), repr(value), value) for name, value in pairs)
-    return (named, key) if all(type_ in _SCALARS for _, type_, _, _ in key) else None
+    return (is_named, key) if all(type_ in _SCALARS for _, type_, _, _ in key) else None
 
 
 def _duckdb_filter(mixed: MixedSql | None, text: str, schema: pa.Schema, parameters: Parameters) -> Filter:

@@ -22,7 +22,9 @@ from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
 
 _T = TypeVar("_T")
-_KEPT: Final = 256
+_CACHED: Final = 256
+"""Filters, and projections, that a version remembers as they were asked."""
+
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
 
@@ -215,11 +217,11 @@ class Known:
     """Filters and columns that scans of one version were asked for, to be understood once."""
 
     def __init__(self) -> None:
-        self._projections: LruCache[Projection] = LruCache(_KEPT)
-        self._filters: LruCache[Filter | None] = LruCache(_KEPT)
+        self._projections: LruCache[Projection] = LruCache(_CACHED)
+        self._filters: LruCache[Filter | None] = LruCache(_CACHED)
         self._last_filter: tuple[Filter | None, Hashable] = None, None
         self._schemas: dict[bool, pa.Schema] = {}
-        self._layouts: LruCache[Any] = LruCache(_KEPT)
+        self._layouts: LruCache[Any] = LruCache(_CACHED)
 
     def readable(self, schema: Schema, blob_bytes: bool = False) -> pa.Schema:
         """Return the columns that filters may name."""

@@ -109,8 +109,8 @@ class ScanPlan:
     def carried(self) -> tuple[str, ...]:
         """Columns of the result that the filter has read already."""
         later = {read.key for read in self.later_reads}
-        wanted = {read.key for read in self._reads(self.projection.paths)} - later
-        return tuple(read.name for read in self.first_reads if read.key in wanted)
+        keys = {read.key for read in self._reads(self.projection.paths)} - later
+        return tuple(read.name for read in self.first_reads if read.key in keys)
 
     @cached_property
     def hidden(self) -> tuple[str, ...]:
@@ -204,10 +204,10 @@ class Sizer:
         self._next = min(self._next * MORSEL_GROWTH, MORSEL_ROWS)
         return max(1, rows // self._unit) * self._unit
 
-    def observe(self, rows: int, kept: int, size: int) -> None:
+    def observe(self, rows: int, remaining: int, size: int) -> None:
         """Learn from a morsel of `rows` rows: `kept` of them stayed, which took `size` bytes."""
-        if kept:
-            self._most = max(1, size // kept)
+        if remaining:
+            self._most = max(1, size // remaining)
         if rows:
             self._width = max(1, self._filtered + size // rows)
 

@@ -23,6 +23,7 @@ from lance_duck.wire.schema import Field, Schema
 ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
 
 _DERIVED: Final = 64
+"""Things that are derived from a projection and kept with it."""
 
 ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"

@@ -129,12 +129,12 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def head(self, num_rows: int) -> pa.Table:
         """Return the first rows of the result."""
-        batches, left = [], num_rows
+        batches, rest = [], num_rows
         reader = self.to_reader()
         for batch in reader if num_rows > 0 else ():
-            batches.append(batch.slice(0, left))
-            left -= batches[-1].num_rows
-            if left <= 0:
+            batches.append(batch.slice(0, rest))
+            rest -= batches[-1].num_rows
+            if rest <= 0:
                 break
         reader.close()
         return pa.Table.from_batches(batches, self.projected_schema)

@@ -29,8 +29,11 @@ from lance_duck.scan.sort import sort_table
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 
-_KEPT_ESTIMATES: Final = 1024
-_KEPT_ROUTES: Final = 1024
+_CACHED_ESTIMATES: Final = 1024
+"""Filters of DuckDB's of which a version remembers whether they pay."""
+
+_CACHED_ROUTES: Final = 1024
+"""Filters of which a version remembers how indexes answer them."""
 
 
 class TableScan:
@@ -46,10 +49,10 @@ class TableScan:
         self.restriction = restriction
         self._columns = ColumnCache()
         self._known = Known()
-        self._pays: LruCache[bool] = LruCache(_KEPT_ESTIMATES)
+        self._pays: LruCache[bool] = LruCache(_CACHED_ESTIMATES)
         self._rare_keys: set[Path | None] = set()
         self._repeats: dict[str, bool] = {}
-        self._routes: LruCache[Routes] = LruCache(_KEPT_ROUTES)
+        self._routes: LruCache[Routes] = LruCache(_CACHED_ROUTES)
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
 
     @property
@@ -75,9 +78,9 @@ class TableScan:
             last = self._last_projection = names, nested_projection(self.snapshot.schema, columns)
         return last[1]
 
-    def restricted(self, given: FilterLike) -> TableScan:
+    def restricted(self, filter_: FilterLike) -> TableScan:
         """Return the same, with only the rows that pass a filter."""
-        condition = make_filter(given, readable_schema(self.snapshot.schema))
+        condition = make_filter(filter_, readable_schema(self.snapshot.schema))
         return TableScan(self.snapshot, all_filters(self.restriction, condition))
 
     def as_pieces(self) -> pads.Dataset:
@@ -109,12 +112,12 @@ class TableScan:
             return routes(filter_, catalog(self.snapshot))
         return self._routes.get(key, lambda: routes(filter_, catalog(self.snapshot)))
 
-    def index_estimate(self, given: FilterLike) -> int | None:
+    def index_estimate(self, filter_: FilterLike) -> int | None:
         """Return an upper bound of the rows that a filtered scan reads; None if no index helps. Reads little.
 
         Rows of fragments that no index covers are among them.
         """
-        condition = make_filter(given, self._known.readable(self.snapshot.schema))
+        condition = make_filter(filter_, self._known.readable(self.snapshot.schema))
         return None if condition is None else rows_expected(self.snapshot, self.routes(condition))
 
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:

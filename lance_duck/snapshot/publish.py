@@ -107,14 +107,16 @@ def _finish(store: Store, external: ExternalManifestStore, version: int, staged:
     """Do steps 3 and 4, whoever claimed the version; only the copy must succeed."""
     name = paths.parse_staged_manifest(staged)
     if name is None or name.version != version:
-        raise StoreError(f"the manifest store has an odd path for version {version}", where=store.uri, found=staged)
+        raise StoreError(
+            f"the manifest store has an unexpected path for version {version}", where=store.uri, found=staged
+        )
     try:
         store.copy(staged, name.path)
         store.sync()
     except NotFoundError:  # somebody else has done all of it meanwhile
         if not store.exists(name.path):
             raise NotFoundError(
-                f"version {version} is claimed in the manifest store, but lies nowhere",
+                f"version {version} is claimed in the manifest store, but its manifest does not exist",
                 where=store.uri,
                 remedy="if the table was deleted, delete its rows there",
             ) from None

@@ -86,11 +86,7 @@ def read_tag(store: Store, name: str) -> Tag:
         NotFoundError: There is none of this name.
         CorruptError: The file is broken.
     """
-    path = paths.tag_file(name)
-    raw = _read(store, path, name, "tag") if _NAME.fullmatch(name) else None
-    if raw is None:
-        raise _unknown(store, name, "tag", paths.TAGS)
-    where = join_uri(store.uri, path)
+    raw, where = _existing(store, paths.tag_file(name), name, "tag", paths.TAGS)
     return Tag(
         branch=_optional(raw, "branch", str, where),
         version=_needed(raw, "version", where),
@@ -113,11 +109,7 @@ def read_branch(store: Store, name: str) -> Branch:
         NotFoundError: There is none of this name.
         CorruptError: The file is broken.
     """
-    path = paths.branch_file(name)
-    raw = _read(store, path, name, "branch") if _NAME.fullmatch(name) else None
-    if raw is None:
-        raise _unknown(store, name, "branch", paths.BRANCHES)
-    where = join_uri(store.uri, path)
+    raw, where = _existing(store, paths.branch_file(name), name, "branch", paths.BRANCHES)
     return Branch(
         parent_branch=_optional(raw, "parentBranch", str, where),
         branch_identifier=_identifier(raw.get("identifier"), where),
@@ -203,7 +195,15 @@ def _write(store: Store, path: str, raw: Mapping[str, Any], what: str, *, new: b
     except AlreadyExistsError:
         # A service may carry a request out twice and answer the second; time and identifier make the bytes our own.
         if store.get(path) != data:
-            raise AlreadyExistsError(f"there is a {what} already", where=store.uri) from None
+            raise AlreadyExistsError(f"{what} already exists", where=store.uri) from None
+
+
+def _existing(store: Store, path: str, name: str, kind: str, folder: str) -> tuple[dict[str, Any], str]:
+    """Return what the file of a tag or branch says, and where it is. Raises NotFoundError."""
+    raw = _read(store, path, name, kind) if _NAME.fullmatch(name) else None
+    if raw is None:
+        raise _unknown(store, name, kind, folder)
+    return raw, join_uri(store.uri, path)
 
 
 def _time_text(moment: datetime | None) -> str | None:
@@ -230,9 +230,9 @@ def _read(store: Store, path: str, name: str, kind: str) -> dict[str, Any] | Non
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptError(f"{kind} {name!r} is no JSON", where=join_uri(store.uri, path)) from error
+        raise CorruptError(f"{kind} {name!r} is not JSON", where=join_uri(store.uri, path)) from error
     if not isinstance(raw, dict):
-        raise CorruptError(f"{kind} {name!r} is no JSON object", where=join_uri(store.uri, path))
+        raise CorruptError(f"{kind} {name!r} is not a JSON object", where=join_uri(store.uri, path))
     return raw
 
 

@@ -32,6 +32,7 @@ from lance_duck.rows import (
     read_versions,
 )
 from lance_duck.snapshot import refs, versions
+from lance_duck.snapshot.costs import CACHED_DERIVED, CACHED_FILES, CACHED_SEQUENCES, SHARED_BYTES
 from lance_duck.store import ByteSource, Store, checked_place, join_uri, local_path, open_source, open_store, run
 from lance_duck.wire import flags, paths
 from lance_duck.wire.fragment import DataFile, ExternalFile, Fragment, Fragments
@@ -39,11 +40,6 @@ from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.manifest import BasePath, Manifest
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.transaction import Transaction, read_transaction, transaction_from_proto
-
-OPEN_FILES = 256
-KEPT_SEQUENCES = 1024
-KEPT_DERIVED = 64
-SHARED_BYTES = 6 << 30
 
 Version = int | str | tuple[str | None, int | str | None]
 _T = TypeVar("_T")
@@ -135,15 +131,19 @@ class Snapshot:
     Args:
         location: Where its branch lies.
         manifest: What it consists of.
+
+    Attributes:
+        base: Of a version that is only in memory, the committed one below it; None: the version is committed.
     """
 
     def __init__(self, location: Location, manifest: Manifest) -> None:
         self.location = location
         self.manifest = manifest
-        self._files: LruCache[LanceFile] = LruCache(OPEN_FILES)
-        self._deletions: LruCache[DeletionVector] = LruCache(KEPT_SEQUENCES)
-        self._sequences: LruCache[Any] = LruCache(KEPT_SEQUENCES)
-        self._derived: LruCache[Any] = LruCache(KEPT_DERIVED)
+        self.base: Snapshot | None = None
+        self._files: LruCache[LanceFile] = LruCache(CACHED_FILES)
+        self._deletions: LruCache[DeletionVector] = LruCache(CACHED_SEQUENCES)
+        self._sequences: LruCache[Any] = LruCache(CACHED_SEQUENCES)
+        self._derived: LruCache[Any] = LruCache(CACHED_DERIVED)
         self._shared: SizedCache[Any] = SizedCache(SHARED_BYTES, lambda thing: int(thing.nbytes), grows=True)
         self._bases = _Bases(location, manifest)
 
@@ -298,7 +298,7 @@ class Snapshot:
         where = self._where(fragment)
         if fragment.row_ids is None:
             if self.manifest.reader_flags & flags.SPILLED_ROW_LINEAGE:
-                raise UnsupportedError("row ids are kept in data files", where=where)
+                raise UnsupportedError("row ids that are stored in data files", where=where)
             raise CorruptError("fragment without row ids", where=where, expected="stable row ids on every fragment")
         return self._sequence(fragment, fragment.row_ids, read_row_ids, "row ids")
 
@@ -398,7 +398,7 @@ class Snapshot:
         ids = self.fragments.ids()
         places = {fragment_id: place for place, fragment_id in enumerate(ids)}
         if len(places) != len(ids):
-            raise CorruptError("a fragment id comes twice", where=self.manifest.path)
+            raise CorruptError("duplicate fragment id", where=self.manifest.path)
         return places
 
     def _where(self, fragment: Fragment) -> str:

@@ -7,7 +7,7 @@ there is one. The hint file only helps on web servers, which have no listings.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from itertools import islice
@@ -22,6 +22,7 @@ from lance_duck.wire.paths import ManifestName
 
 _PAGE = 1000  # names that a listing brings at once, as services give them
 _READERS = 16  # threads that read manifests side by side
+_RANGES_NAMED = 8  # in a message
 _TABLES_NAMED = 3  # in a message
 
 
@@ -68,13 +69,32 @@ def load_version(store: Store, version: int) -> Manifest:
             continue
     if candidates and (claimed := finish_claimed(store, version)) is not None:
         return load_manifest(store, claimed.path)
-    newest = latest_version(store).version
+    present = [name.version for name in all_versions(store)] if store.can_list else [latest_version(store).version]
     raise NotFoundError(
         f"no version {version}",
         where=store.uri,
-        expected=f"a version up to {newest}",
-        remedy="it may have been cleaned up; versions() lists those there are",
+        expected=f"one of {_ranges(present)}" if store.can_list else f"a version up to {present[0]}",
+        remedy="it may have been cleaned up; versions() lists the existing versions",
     )
+
+
+def is_present(store: Store, manifest: Manifest) -> bool | None:
+    """Return whether a version that was read is still there, and not one of another table that took its place.
+
+    The transaction file, whose name is the version's own, answers with one look-up. Where there is none, as some
+    writers leave none, the manifest is read again.
+
+    Returns:
+        False: A version of this number was made by others. None: there is no version of this number.
+    """
+    name = manifest.transaction_name
+    if name is not None and store.exists(paths.transaction_file(name)):
+        return True
+    try:
+        now = load_version(store, manifest.version)
+    except NotFoundError:
+        return None
+    return now.transaction_name == name and now.proto.timestamp == manifest.proto.timestamp
 
 
 def load_manifest(store: Store, path: str) -> Manifest:
@@ -115,7 +135,7 @@ def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
     raise NotFoundError(
         f"{cutoff.isoformat()} is earlier than the first version of this dataset",
         where=store.uri,
-        remedy="versions() lists the versions there are",
+        remedy="versions() lists the existing versions",
     )
 
 
@@ -139,6 +159,14 @@ def describe(manifest: Manifest) -> dict[str, Any]:
     """Describe a version as pylance does: "version", "timestamp" (naive local time) and "metadata" (counts as text)."""
     local = manifest.timestamp.astimezone().replace(tzinfo=None)
     return {"version": manifest.version, "timestamp": local, "metadata": manifest.summary()}
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers in ascending order as text, with neighbours as ranges; the first of many are left out."""
+    ends = [n for i, n in enumerate(numbers) if i + 1 == len(numbers) or numbers[i + 1] != n + 1]
+    starts = [n for i, n in enumerate(numbers) if i == 0 or numbers[i - 1] != n - 1]
+    texts = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True)]
+    return ", ".join([*(("…",) if len(texts) > _RANGES_NAMED else ()), *texts[-_RANGES_NAMED:]])
 
 
 def _listed(store: Store) -> ManifestName | None:

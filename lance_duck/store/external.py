@@ -68,7 +68,7 @@ def register_manifest_store(scheme: str, opener: Opener) -> None:
         InvalidInputError: The scheme is built in, or not a scheme.
     """
     if scheme in ("", "sqlite") or urlsplit(f"{scheme}://x").scheme != scheme:
-        raise InvalidInputError("not a free scheme in lower case", where="scheme", found=repr(scheme))
+        raise InvalidInputError("scheme is taken, or not in lower case", where="scheme", found=repr(scheme))
     with _lock:
         _openers[scheme] = opener
         for url in [url for url in _opened if urlsplit(url).scheme == scheme]:

@@ -53,9 +53,9 @@ def open_store(
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
         if "+" in parts.scheme:  # s3+ddb://bucket/table?ddbTableName=…
             raise UnsupportedError(
-                "a manifest store in the scheme",
+                "manifest store in the scheme of a URI",
                 where=text,
-                remedy='open it without, and name the manifest store in storage_options: {"manifest_store": "…"}',
+                remedy='leave it out, and name the manifest store in storage_options: {"manifest_store": "…"}',
             )
         raise UnsupportedError(
             f"unknown scheme {parts.scheme!r}", where=text, expected="a path, file, " + ", ".join(_OBJECT_SCHEMES)
@@ -88,7 +88,7 @@ def checked_place(uri: object, storage_options: object = None) -> str:
     if not text:
         raise InvalidInputError("uri", expected="a path or URI", found="an empty text")
     if "\0" in text:
-        raise InvalidInputError("uri", expected="a path or URI, which holds no NUL", found=repr(text))
+        raise InvalidInputError("uri", expected="a path or URI without NUL", found=repr(text))
     try:
         os.fsencode(text)
     except UnicodeEncodeError:
@@ -115,7 +115,7 @@ def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> B
         return LocalStore(os.sep).open(path)
     folder, _, name = uri.rpartition("/")
     if not name or folder.endswith(":/"):
-        raise InvalidInputError("URI of no file", where=repr(uri))
+        raise InvalidInputError("URI that names no file", where=repr(uri))
     return open_store(folder, storage_options).open(unquote(name))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.commit import commit
+from lance_duck.commit import commit, same_table
 from lance_duck.commit.operations import Append, Delete, Operation, Update
 from lance_duck.commit.unpublished import unpublished
 from lance_duck.errors import LanceDuckError
@@ -63,9 +63,9 @@ class PendingChanges:
         """
         if guard is not None:
             self._guards.append(guard(self.base))
-        known = set(self.current.fragments.ids())
+        ids = set(self.current.fragments.ids())
         self.current = unpublished(self.current, operation)
-        self._fragments += [fragment for fragment in self.current.fragments if fragment.id not in known]
+        self._fragments += [fragment for fragment in self.current.fragments if fragment.id not in ids]
         self._deletions |= _deletion_files(self.current)
 
     def discard(self) -> None:
@@ -76,9 +76,10 @@ class PendingChanges:
         """Make one version of all changes, on top of what others committed meanwhile; the base if nothing changed.
 
         Raises:
-            CommitConflictError: Others changed rows that these changes are about; everything is discarded.
+            CommitConflictError: Others changed rows that these changes are about, or dropped the table and made it
+                again; everything is discarded.
         """
-        with UncommittedFiles(self.base) as draft:
+        with same_table(self.base), UncommittedFiles(self.base) as draft:
             added = self._added(draft)
             deleted = delete_offsets(self.base, self._affected(), draft)
             operation = _folded(self.base, added, deleted)
@@ -112,8 +113,8 @@ class PendingChanges:
 
     def _added(self, draft: UncommittedFiles) -> list[Fragment]:
         """Return the new fragments; those with deleted rows, or with old rows and new ones, are written anew."""
-        known = set(self.base.fragments.ids())
-        new = [fragment for fragment in self.current.fragments if fragment.id not in known]
+        ids = set(self.base.fragments.ids())
+        new = [fragment for fragment in self.current.fragments if fragment.id not in ids]
         ready = [(fragment, self._ready(fragment)) for fragment in new]
         mixed = [fragment for fragment, as_committed in ready if as_committed is None]
         rows = _LiveRows(self.current, mixed, self.base.manifest.next_row_id)

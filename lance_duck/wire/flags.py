@@ -62,13 +62,8 @@ def check_readable(flags: int, where: str) -> None:
     Raises:
         UnsupportedError: Names the flags that are not, by number and name.
     """
-    unknown = flags & ~READABLE
-    if unknown:
-        raise UnsupportedError(
-            f"reader feature flags {', '.join(flag_names(unknown))} are not supported",
-            where=where,
-            remedy="read the table with a newer version, or an older version of the table",
-        )
+    remedy = "read the table with a newer version, or an older version of the table"
+    _check(flags & ~READABLE, "reader", where, remedy)
 
 
 def check_writable(flags: int, where: str) -> None:
@@ -77,10 +72,10 @@ def check_writable(flags: int, where: str) -> None:
     Raises:
         UnsupportedError: Names the flags that are not, by number and name.
     """
-    unknown = flags & ~WRITABLE
+    _check(flags & ~WRITABLE, "writer", where, "the table can be read, but only a newer version can change it")
+
+
+def _check(unknown: int, who: str, where: str, remedy: str) -> None:
     if unknown:
-        raise UnsupportedError(
-            f"writer feature flags {', '.join(flag_names(unknown))} are not supported",
-            where=where,
-            remedy="the table can be read, but only a newer version can change it",
-        )
+        what = f"{who} feature flags {', '.join(flag_names(unknown))} are not supported"
+        raise UnsupportedError(what, where=where, remedy=remedy)

@@ -266,12 +266,14 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
         if proto.id < 0:
             continue
         if proto.id in below:
-            raise CorruptError("field id comes twice", where=f"schema field {proto.name!r}", found=proto.id)
+            raise CorruptError("duplicate field id", where=f"schema field {proto.name!r}", found=proto.id)
         below[proto.id] = []
         depth[proto.id] = depth[proto.parent_id] + 1
         if depth[proto.id] > _MAX_DEPTH:
             raise UnsupportedError(
-                "schema nested too deep", where=f"schema field {proto.name!r}", expected=f"at most {_MAX_DEPTH} levels"
+                "schema nested too deeply",
+                where=f"schema field {proto.name!r}",
+                expected=f"at most {_MAX_DEPTH} levels",
             )
     return Schema(tuple(_field(p, below) for p in below[-1]), text_map(metadata or {}))
 

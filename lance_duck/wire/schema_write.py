@@ -139,14 +139,14 @@ class _FieldBuilder:
         old = {f.name: f for f in existing}
         for child in arrow:
             if child.name in names:
-                raise InvalidInputError("name comes twice", where=f"column {'.'.join((*path, child.name))!r}")
+                raise InvalidInputError("duplicate name", where=f"column {'.'.join((*path, child.name))!r}")
             names.add(child.name)
             yield self.field(child, parent, old.get(child.name), (*path, child.name))
 
     def field(self, arrow: pa.Field, parent: int, old: Field | None, path: tuple[str, ...]) -> Field:
         where = f"column {'.'.join(path)!r}"
         if len(path) > _MAX_DEPTH:
-            raise UnsupportedError("schema nested too deep", where=where, expected=f"at most {_MAX_DEPTH} levels")
+            raise UnsupportedError("schema nested too deeply", where=where, expected=f"at most {_MAX_DEPTH} levels")
         storage, metadata = self._storage(arrow, where)
         field_id = self._id(old)
         if metadata.get(EXTENSION_NAME) in _JSON_NAMES:

@@ -16,6 +16,7 @@ from lance_duck.wire.manifest import parse_message
 from lance_duck.wire.pb import transaction_pb2
 
 COMMIT_MESSAGE = "__lance_commit_message"
+COMMIT_AUTHOR = "author"
 UNKNOWN = "Unknown"
 
 

@@ -2,6 +2,7 @@
 
 You hold: whatever a user passes as data (`inputs`). You get: batches that fit the schema of a table (`coerce`), and
 fragments without ids. A failure deletes what it wrote. No value changes by a cast: it fits, or an error names it.
+Never here: which rows a table loses, and commits.
 """
 
 from lance_duck.write.coerce import check_fits, coerce

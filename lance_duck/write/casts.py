@@ -146,7 +146,7 @@ def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) 
     at = where or "data"
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
-        raise InvalidInputError("columns that come twice", where=at, found=", ".join(twice))
+        raise InvalidInputError("duplicate columns", where=at, found=", ".join(twice))
     extra = [name for name in names if name not in {f.name for f in fields}]
     if extra:
         raise InvalidInputError(

@@ -151,7 +151,7 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None) -> pa.RecordBatchReader:
     if not all(isinstance(row, Mapping) for row in rows):
-        raise InvalidInputError("rows and other things in one list", where="data", expected="dicts only")
+        raise InvalidInputError("list of rows and other objects", where="data", expected="dicts only")
     if schema is None:
         names = list(dict.fromkeys(name for row in rows for name in row))
         return pa.table({name: [row.get(name) for row in rows] for name in names}).to_reader()

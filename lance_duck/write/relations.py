@@ -225,6 +225,6 @@ def _times(array: pa.Array, where: str) -> pa.Array:
     late = np.asarray(ticks.fill_null(0)) >= _DAY[array.type.unit]
     if late.any():
         raise InvalidInputError(
-            "time of day that Arrow has not", where=where, expected="before 24:00:00", found="24:00:00"
+            "time of day that Arrow cannot hold", where=where, expected="before 24:00:00", found="24:00:00"
         )
     return array

@@ -13,21 +13,25 @@
 --   filter          condition of rows, as text: read as `filter=` is in Python, in UTC and by the bytes of texts, whatever
 --                   settings the connection has
 --   use_index       false: all vectors are compared
---   version         version number, or the name of a tag
+--   version         version number, name of a tag, name of a branch, or 'branch:number'
 --   tag             name of a tag
 --   asof            point in time (timestamp or text): the newest version that is not younger; without a zone it is in
 --                   the TimeZone of the connection
+--   nprobs          nprobes, as the lance extension of DuckDB calls it
+--   explain_verbose of that extension; without effect: EXPLAIN says all that there is
 --
 -- A condition beside the call, in WHERE, chooses among the rows that were found. Arguments are constants or parameters,
 -- never columns; at most one of version, tag and asof.
 -- Example: FROM lance_vector_search('data/photos.lance', 'vec', [0.1, 0.7]::FLOAT[], k := 5, filter := 'year > 2020')
 CREATE OR REPLACE TEMP MACRO lance_vector_search(
     table_name, column_name, query_vector, k := 10, nprobes := NULL, refine_factor := NULL, ef := NULL,
-    metric := NULL, prefilter := true, "filter" := NULL, use_index := true, version := NULL, tag := NULL, "asof" := NULL
+    metric := NULL, prefilter := true, "filter" := NULL, use_index := true, version := NULL, tag := NULL, "asof" := NULL,
+    branch := NULL, nprobs := NULL, explain_verbose := NULL
 ) AS TABLE
     FROM query(__lance_nearest(
-        table_name::VARCHAR, column_name::VARCHAR, query_vector::VARCHAR, k::BIGINT, nprobes::BIGINT,
+        table_name::VARCHAR, column_name::VARCHAR, query_vector::VARCHAR, k::BIGINT, coalesce(nprobes, nprobs)::BIGINT,
         refine_factor::BIGINT, ef::BIGINT, metric::VARCHAR, prefilter::BOOLEAN, "filter"::VARCHAR, use_index::BOOLEAN,
         version::VARCHAR, tag::VARCHAR,
-        coalesce(strftime(make_timestamp(epoch_us(TRY_CAST("asof" AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "asof"::VARCHAR)
+        coalesce(strftime(make_timestamp(epoch_us(TRY_CAST("asof" AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "asof"::VARCHAR),
+        branch::VARCHAR
     ));

@@ -28,9 +28,14 @@ def damage(data: bytes, mutations: Iterable[Mutation]) -> Damaged:
 
 
 def some(items: Iterable[tuple[str, bytes]], amount: int) -> list[tuple[str, bytes]]:
-    """Return at most `amount` of the items, always the same ones."""
-    listed = list(items)
-    return listed if len(listed) <= amount else random.Random(amount).sample(listed, amount)
+    """Return at most `amount` of the items, always the same ones; no others are held: each is a whole file."""
+    sample: list[tuple[str, bytes]] = []
+    generator = random.Random(amount)
+    for count, item in enumerate(items):
+        place = count if count < amount else generator.randrange(count + 1)
+        if place < amount:
+            sample[place : place + 1] = [item]
+    return sample
 
 
 def some_mutations(data: bytes, mutations: Iterable[Mutation], amount: int) -> list[tuple[str, bytes]]:

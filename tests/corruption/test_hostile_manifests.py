@@ -148,7 +148,7 @@ SAID = {
     "physical_rows too large": "fragment out of range",
     "physical_rows too small": "more rows deleted than there are",
     "fragment twice": 20,
-    "field twice": "field id comes twice",
+    "field twice": "duplicate field id",
     "parent of itself": "field without a parent",
     "parents in a ring": "field without a parent",
     "parent unknown": "field without a parent",

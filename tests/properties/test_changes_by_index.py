@@ -93,7 +93,7 @@ def _rows(ds: Any) -> list[str]:
 def test_changes_leave_the_same_rows(
     monkeypatch: pytest.MonkeyPatch, rows: list[Any], changes: list[Any], stable: bool
 ) -> None:
-    monkeypatch.setattr(match, "FEW", 0)
+    monkeypatch.setattr(match, "ROWS_PER_KEY", 0)
     uris = (f"memory://by-index-{next(NUMBERS_OF_TABLES)}", f"memory://by-scan-{next(NUMBERS_OF_TABLES)}")
     options = {"enable_stable_row_ids": stable, "max_rows_per_file": 5}
     with_index, without = (ld.write_dataset(_table(rows), uri, **options) for uri in uris)
@@ -118,7 +118,7 @@ def test_changes_ask_the_index_and_not_the_table(monkeypatch: pytest.MonkeyPatch
         return search(snapshot, segment, query)
 
     monkeypatch.setattr(lookup, "search", noted)
-    monkeypatch.setattr(match, "FEW", 2)
+    monkeypatch.setattr(match, "ROWS_PER_KEY", 2)
     with tempfile.TemporaryDirectory() as folder:
         rows = pa.table({"k": range(100), "v": range(100)})
         ds = ld.write_dataset(rows, f"{folder}/t.lance", storage_options=OPTIONS, max_rows_per_file=25)

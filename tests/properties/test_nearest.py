@@ -53,7 +53,7 @@ def test_the_nearest_are_those_of_the_reference(
     cut = data.draw(st.integers(0, len(rows)))
     for mine in (rows[:cut], rows[cut:]):
         best.add(question.near(block_of(array, COLUMN), mine, mine.astype(np.uint64), best.limits))
-    found = best.found()
+    found = best.neighbours()
     for number, query in enumerate(queries):
         known = reference(metric, query, stored)
         known[~lives] = np.nan

@@ -117,7 +117,7 @@ def test_groups_that_others_changed_are_planned_again(
 def test_cleanup_removes_what_one_machine_removes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cleanup_jobs, "_FILES", 3)
+    monkeypatch.setattr(cleanup_jobs, "DELETED_FILES", 3)
     uri, twin = twins(tmp_path)
     for dataset in (ld.dataset(uri), twin):
         dataset.create_scalar_index("k", "BTREE")

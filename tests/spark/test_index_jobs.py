@@ -93,7 +93,7 @@ def test_a_sample_that_tasks_read_is_that_of_one_machine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     uri, twin = twins(tmp_path)
-    monkeypatch.setattr(training, "_SMALL", 0)
+    monkeypatch.setattr(training, "WHOLE_SAMPLE_BYTES", 0)
     options: dict[str, Any] = {"num_partitions": 4, "sample_rate": 20, "num_sub_vectors": 4, "num_bits": 4}
     if kind == "IVF_SQ":
         options = {"num_partitions": 4, "sample_rate": 20}
@@ -120,7 +120,7 @@ def test_vectors_that_are_no_neighbours_are_in_no_segment(
     vectors = [None if i % 2 else v for i, v in enumerate(vectors)]
     data = pa.table({"id": range(400), "v": pa.array(vectors, pa.list_(pa.float32(), DIM))})
     uri, twin = twins(tmp_path, data=data, fragments=4)
-    monkeypatch.setattr(training, "_SMALL", 0)
+    monkeypatch.setattr(training, "WHOLE_SAMPLE_BYTES", 0)
     ls.create_index(spark, uri, "v", "IVF_FLAT", num_partitions=3, sample_rate=2, num_segments=2)
     assert nearest(ld.dataset(uri), nprobes=3) == nearest(twin, use_index=False)
     with pytest.raises(InvalidInputError, match="too few vectors"):

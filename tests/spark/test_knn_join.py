@@ -69,15 +69,15 @@ ASKED: list[dict[str, Any]] = [
 ]
 
 
-QUICK = [(module.FEW, ASKED[0]), (module.FEW, ASKED[5]), (0, ASKED[3])]
-SLOW = [(few, options) for few in (module.FEW, 0) for options in ASKED if (few, options) not in QUICK]
+QUICK = [(module.QUERIES, ASKED[0]), (module.QUERIES, ASKED[5]), (0, ASKED[3])]
+SLOW = [(few, options) for few in (module.QUERIES, 0) for options in ASKED if (few, options) not in QUICK]
 
 
 @pytest.mark.parametrize(("few", "options"), [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)])
 def test_the_answer_is_that_of_one_machine(
     spark: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch, few: int, options: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(module, "QUERIES", few)
     found = ls.knn_join(spark, queries(spark), uri, "v", "q", columns=["id"], parallelism=3, **options)
     assert found.columns == ["name", "q", "id", "_distance"]
     assert answer(found) == expected(uri, **options)

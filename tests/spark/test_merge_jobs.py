@@ -126,15 +126,15 @@ def test_keys_of_several_columns(spark: SparkSession, tmp_path: Path) -> None:
     ("few", "ids"),
     [
         (0, [5, 7, 9, 5]),
-        pytest.param(merge_jobs.FEW, [5, 7, 9, 5], marks=pytest.mark.slow),
+        pytest.param(merge_jobs.SOURCE_KEYS, [5, 7, 9, 5], marks=pytest.mark.slow),
         pytest.param(0, [4, 6, 8, 4], marks=pytest.mark.slow),
-        pytest.param(merge_jobs.FEW, [4, 6, 8, 4], marks=pytest.mark.slow),
+        pytest.param(merge_jobs.SOURCE_KEYS, [4, 6, 8, 4], marks=pytest.mark.slow),
     ],
 )
 def test_a_key_that_comes_twice_is_refused_and_leaves_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: list[int], few: int
 ) -> None:
-    monkeypatch.setattr(merge_jobs, "FEW", few)
+    monkeypatch.setattr(merge_jobs, "SOURCE_KEYS", few)
     uri = make(tmp_path / "t.lance")
     before = files(uri)
     with pytest.raises(InvalidInputError, match=rf"Ambiguous merge.*id = {ids[0]}"):
@@ -161,12 +161,12 @@ def test_one_source_row_may_change_several_rows(spark: SparkSession, tmp_path: P
     assert rows(str(tmp_path / "spark.lance")) == rows(str(tmp_path / "one.lance"))
 
 
-@pytest.mark.parametrize("few", [0, pytest.param(merge_jobs.FEW, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("few", [0, pytest.param(merge_jobs.SOURCE_KEYS, marks=pytest.mark.slow)])
 def test_large_and_small_sources_are_joined_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(merge_jobs, "FEW", few)
-    monkeypatch.setattr(merge_jobs, "_BESIDE", 1)
+    monkeypatch.setattr(merge_jobs, "SOURCE_KEYS", few)
+    monkeypatch.setattr(merge_jobs, "DRIVER_DELETIONS", 1)
     uri, one = twins(tmp_path)
     source = table([*range(0, 100, 5)], "s")
     done = upsert(ls.merge_insert(spark, frame(spark, source), uri, on="id", parallelism=4)).execute()

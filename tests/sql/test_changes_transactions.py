@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import CommitConflictError, LanceDuckError, UnsupportedError
+from lance_duck.errors import CommitConflictError, IncompatibleError, LanceDuckError, UnsupportedError
 
 
 def ids(con: Any, table: str = "trips") -> list[int]:
@@ -169,3 +170,106 @@ def test_comments_before_a_transaction_do_not_hide_it(con: ld.Connection, folder
     con.execute("INSERT INTO trips VALUES (91, 'z')")
     con.execute(head + "COMMIT")
     assert ld.dataset(folder / "trips.lance").count_rows("id = 91") == 1
+
+
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO t VALUES (8)", "DELETE FROM t WHERE id = 1", "UPDATE t SET id = id + 10"]
+)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_table_made_again_by_sql_refuses_a_transaction_on_the_one_before(
+    tmp_path: Path, connect: Any, version: int, change: str
+) -> None:
+    folder = tmp_path
+    ld.write_dataset(pa.table({"id": [1, 2]}), folder / "t.lance").insert(pa.table({"id": [3]}))
+    con, other = connect(folder), connect(folder)
+    con.execute("BEGIN; " + change)
+    other.execute("DROP TABLE t; CREATE TABLE lance.t AS SELECT 100::bigint AS id")
+    for _ in range(1, version):
+        other.execute("INSERT INTO t VALUES (100)")
+    data = sorted((folder / "t.lance" / "data").iterdir())
+    with pytest.raises(IncompatibleError, match="dropped and made again since it was read"):
+        con.execute("COMMIT")
+    for reader in (con, other):
+        assert ids(reader, "t") == [100] * version
+    assert lance.dataset(folder / "t.lance").to_table()["id"].to_pylist() == [100] * version
+    assert lance.dataset(folder / "t.lance").version == version
+    added = set((folder / "t.lance" / "data").iterdir()) - set(data)
+    assert added == set()
+    con.execute("BEGIN; INSERT INTO t VALUES (101); COMMIT")
+    assert ids(other, "t") == [*[100] * version, 101]
+
+
+def test_a_table_that_pylance_made_again_refuses_a_transaction_on_the_one_before(
+    con: ld.Connection, folder: Path
+) -> None:
+    place = folder / "trips.lance"
+    con.execute("BEGIN; INSERT INTO trips VALUES (8, 'n')")
+    shutil.rmtree(place)
+    lance.write_dataset(pa.table({"id": [100], "city": ["m"]}), place)
+    with pytest.raises(IncompatibleError, match="found another table, at version 1"):
+        con.execute("COMMIT")
+    assert ids(con) == [100]
+    assert lance.dataset(place).version == 1
+
+
+def test_history_of_a_changed_table_ends_where_the_transaction_began(con: ld.Connection) -> None:
+    before = con.execute("FROM lance_table_changes('trips', 1)").fetchall()
+    con.begin()
+    con.execute("INSERT INTO trips VALUES (100, 'n')")
+    con.execute("DELETE FROM trips WHERE id = 0")
+    for call in ("'trips', 1", "'trips', NULL", "'trips', 1, 3", "'trips', '2020-01-01'"):
+        assert con.execute(f"FROM lance_table_changes({call})").fetchall() == before
+    info = con.execute("SELECT version, latest_version, rows FROM lance_info('trips')").fetchall()
+    assert info == [(3, 3, 7)]
+    for name in ("versions", "tags", "branches", "fragments", "files", "indexes", "config", "schema_metadata"):
+        con.execute(f"FROM lance_{name}('trips')").fetchall()
+    assert con.execute("SELECT list(version) FROM lance_versions('trips')").fetchall() == [([1, 2, 3],)]
+    plan = con.execute("EXPLAIN ANALYZE SELECT city FROM trips").fetchall()[-1][1]
+    assert "uncommitted, on top of version 3\n" in plan
+    con.commit()
+    assert con.execute("SELECT version, tags FROM lance_info('trips')").fetchall() == [(4, [])]
+    assert con.execute("SELECT count(*) FROM lance_table_changes('trips', 4)").fetchall() == [(2,)]
+
+
+def test_a_version_that_is_not_there_is_refused_in_a_transaction(con: ld.Connection) -> None:
+    con.begin()
+    con.execute("INSERT INTO trips VALUES (100, 'n')")
+    with pytest.raises(LanceDuckError, match="no version 16406968644986704198"):
+        con.execute("FROM lance_table_changes('trips', 1, 16406968644986704198)")
+    con.rollback()
+
+
+@pytest.mark.parametrize("text", ["SELECT count(*) FROM lance.trips", "SELECT count(*) FROM seen", "FROM counted()"])
+def test_parsed_statements_read_what_the_transaction_reads(con: ld.Connection, text: str) -> None:
+    con.execute("CREATE VIEW seen AS FROM trips; CREATE MACRO counted() AS TABLE SELECT count(*) FROM trips")
+    statement = con.extract_statements(f"{text}; -- and\nSELECT 'more'")[0]
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
+    assert con.execute(statement).fetchall() == [(6,)]
+    assert con.sql(statement).fetchall() == [(6,)]
+    con.execute("ROLLBACK")
+    assert con.execute(statement).fetchall() == [(7,)]
+
+
+def test_parsed_pivots_read_what_the_transaction_reads_or_are_refused(con: ld.Connection) -> None:
+    text = "PIVOT (SELECT city, id FROM trips WHERE city = 'b') ON city USING count(id)"
+    statements = con.extract_statements(text)
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
+    if duckdb.__version__ < "2":
+        with pytest.raises(UnsupportedError, match="without a text"):
+            con.execute(statements[0])
+    else:
+        con.execute("INSERT INTO trips VALUES (10, 'b'), (11, 'b')")
+        assert con.execute(statements[0]).fetchall() == [(3,)]
+
+
+def test_views_by_name_are_those_of_the_transaction(con: ld.Connection, folder: Path) -> None:
+    con.execute("CREATE VIEW seen AS SELECT id FROM trips")
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
+    for relation in (con.view("trips"), con.view("lance.trips"), con.view("seen"), con.table("trips")):
+        assert relation.aggregate("count(*)").fetchall() == [(6,)]
+    lance.dataset(folder / "trips.lance").delete("id = 2")
+    assert con.view("trips").aggregate("count(*)").fetchall() == [(6,)]
+    con.execute("ROLLBACK")
+    assert con.view("trips").aggregate("count(*)").fetchall() == [(6,)]
+    with pytest.raises(duckdb.Error, match="nowhere"):
+        con.view("nowhere")

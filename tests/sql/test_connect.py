@@ -224,3 +224,14 @@ def test_relations_with_parameters_leave_the_threads_as_they_were(folder: Path) 
     assert con.execute("SELECT current_setting('threads')").fetchall() == [(3,)]
     con.execute("SET lock_configuration = true")
     assert con.sql("SELECT count(*) FROM trips WHERE id >= ?", params=[0]).fetchall() == [(7,)]
+
+
+@pytest.mark.parametrize("sql", ["SET lance_nearest = 'off'", "RESET lance_nearest"])
+def test_a_setting_of_ours_gives_what_one_of_duckdb_gives(con: ld.Connection, sql: str) -> None:
+    con.execute("SELECT id FROM trips")
+    description = con.execute("SET threads = 2").description
+    con.execute("SELECT id FROM trips")
+    assert con.execute(sql).description == description
+    assert con.fetchall() == []
+    assert repr(con.sql(sql)) == repr(con.sql("SET threads = 2"))
+    assert con.execute(f"{sql}; SELECT count(*) FROM trips").fetchall() == [(7,)]

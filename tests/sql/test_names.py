@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.duck.names import parts_of_name
 from lance_duck.duck.run import semi_join_pushdown
+from lance_duck.duck.statement.identifiers import parts_of_name
 
 
 @pytest.fixture

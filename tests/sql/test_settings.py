@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -120,11 +119,7 @@ WHERE: list[tuple[str, list[Any]]] = [
     ("tz > '2024-03-13 00:00:00'", []),
     ("tz >= TIMESTAMP '2024-03-13 00:00:00'", []),
     ("tz = ?", [dt.datetime(2024, 3, 11, 3, 30)]),
-    *(
-        [("tz IN (?, ?)", [dt.datetime(2024, 3, 11, 3, 30, tzinfo=UTC), dt.datetime(2024, 3, 11, 4, 30)])]
-        if SPEAKS_SOURCE or find_spec("pytz")  # which DuckDB 1.x wants for moments in a list that it pushes down
-        else []
-    ),
+    ("tz IN (?, ?)", [dt.datetime(2024, 3, 11, 3, 30, tzinfo=UTC), dt.datetime(2024, 3, 11, 4, 30)]),
     ("tz BETWEEN '2024-03-12' AND '2024-03-13'", []),
     ("tz = DATE '2024-03-12' OR tz < DATE '2024-03-11'", []),
     ("tz::VARCHAR LIKE '2024-03-11%'", []),
@@ -282,10 +277,16 @@ def _by_cursor(con: Any, sql: str, values: list[Any]) -> Any:
 def _by_prepare(con: Any, sql: str, values: list[Any]) -> Any:
     con.execute(f"PREPARE p AS {sql}")
     try:
-        marks = ", ".join("?" * len(values))
-        return con.execute(f"EXECUTE p({marks})" if values else "EXECUTE p", values or None).fetchall()
+        listed = ", ".join(map(_literal, values))  # EXECUTE takes no parameters
+        return con.execute(f"EXECUTE p({listed})" if values else "EXECUTE p").fetchall()
     finally:
         con.execute("DEALLOCATE p")
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, dt.datetime):
+        return f"TIMESTAMP{'' if value.tzinfo is None else 'TZ'} '{value}'"
+    return repr(value)
 
 
 def _by_executemany(con: Any, sql: str, values: list[Any]) -> Any:

@@ -9,12 +9,14 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_duck as ld
 from lance_duck.duck import binder
 from lance_duck.duck.rules import vector_call
 from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.tables.nearest import NearestRows
 
 DIM = 8
 VECTORS = np.random.default_rng(0).standard_normal((300, DIM)).astype(np.float32)
@@ -233,3 +235,25 @@ def test_distances_are_exact_also_where_an_index_holds_codes(
     assert rows == [(i, pytest.approx(distances[i], abs=1e-6)) for i, _ in rows]
     assert rows == sorted(rows, key=lambda row: row[1])
     assert rows[0][0] == 7
+
+
+def test_arguments_are_named_as_in_the_lance_extension(tmp_path: Path) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 0, 1, 0, 5, 5], pa.float32()), 2)
+    ld.write_dataset(pa.table({"id": [0, 1, 2], "v": vectors}), tmp_path / "t.lance")
+    options = "k = 2, use_index = false, nprobs = 1, explain_verbose = true"
+    with ld.connect(tmp_path) as con:
+        sql = f"SELECT id FROM lance_vector_search('t', 'v', [0.9, 0]::FLOAT[], {options})"
+        assert con.execute(sql).fetchall() == [(1,), (0,)]
+        assert con.sql(f"{sql} WHERE id = 1").fetchall() == [(1,)]
+        con.execute(f"CREATE TABLE lance.found AS {sql}")
+        assert con.execute("FROM found").fetchall() == [(1,), (0,)]
+        sql = "SELECT count(*) FROM lance_scan('t', version = ?)"
+        assert con.execute(sql, [1]).fetchall() == [(3,)]
+
+
+def test_a_filter_that_a_join_makes_while_it_runs_does_not_choose_what_is_found(tmp_path: Path) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 0, 1, 0, 5, 5], pa.float32()), 2)
+    table = ld.write_dataset(pa.table({"id": [0, 1, 2], "v": vectors}), tmp_path / "t.lance")
+    rows = NearestRows(table, {"column": "v", "q": [0.9, 0.0], "k": 2}, {})
+    found = rows.scanner(columns=["id"], filter=pc.field("id").isin([2])).to_reader().read_all()
+    assert found.to_pydict() == {"id": [1, 0]}

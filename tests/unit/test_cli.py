@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import inspect
 import io
 import json
 import shlex
-import signal
 import subprocess
 import sys
 from decimal import Decimal
@@ -16,30 +14,16 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner, Result
+from support.command_line import objects, rows, run
 
 import lance_duck_command as command
 from lance_duck import cli
+from lance_duck.cli.sql import command as sql_command
 from lance_duck.errors import AlreadyExistsError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HISTORY = str(GOLDEN / "tables" / "history.lance")
 SHOP = str(GOLDEN / "tpch" / "tables")
-
-
-def run(*arguments: str, stdin: str | None = None) -> Result:
-    result = CliRunner().invoke(command.app, list(arguments), input=stdin)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def rows(*arguments: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(run(*arguments).stdout)))
-
-
-def objects(*arguments: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
 
 
 COMMANDS = (
@@ -59,14 +43,14 @@ def test_a_command_is_done_by_a_function_that_takes_its_arguments(name: str) -> 
     declared = getattr(command, name.replace("-", "_"))
     (done,) = [
         getattr(module, declared.__name__)
-        for module in (cli.look, cli.change, cli.indexes, cli.prepare)
+        for module in (cli.look, cli.change, cli.indexes, cli.prepare, sql_command)
         if inspect.isfunction(getattr(module, declared.__name__, None))
     ]
     assert list(inspect.signature(declared).parameters) == list(inspect.signature(done).parameters)
     assert declared.__doc__ == done.__doc__
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("info", "--help"), ("index", "--help"), ("info",)])
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("sql", "--help"), ("index", "--help"), ("info",)])
 def test_help_and_wrong_usage_do_not_wait_for_heavy_libraries(arguments: tuple[str, ...]) -> None:
     code = (
         "import sys; from lance_duck_command import main\n"
@@ -219,33 +203,8 @@ def test_without_its_libraries_the_command_line_says_what_to_install() -> None:
     code = "import sys; sys.modules['typer'] = None; from lance_duck_command import main; main()"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode == 1
-    assert found.stderr == "lance-duck: the command line needs typer and rich; pip install 'lance-duck[cli]'\n"
-
-
-BEGUN = """
-import sys
-import lance_duck
-from lance_duck_command import main
-
-sql = lance_duck.Connection.sql
-
-def told(self, *args, **options):
-    print("begun", file=sys.stderr, flush=True)
-    return sql(self, *args, **options)
-
-lance_duck.Connection.sql = told
-main()
-"""
-
-
-def test_ctrl_c_ends_a_query_at_once() -> None:
-    query = "SELECT sum(a.range * b.range % 7) FROM range(100000000) a, range(100000) b"
-    running = subprocess.Popen([sys.executable, "-c", BEGUN, "sql", HISTORY, query], stderr=subprocess.PIPE)
-    assert running.stderr is not None
-    assert running.stderr.readline() == b"begun\n"
-    running.send_signal(signal.SIGINT)
-    assert running.wait(timeout=60) == -signal.SIGINT
-    running.stderr.close()
+    needed = "typer, rich, prompt_toolkit, pygments, platformdirs"
+    assert found.stderr == f"lance-duck: the command line needs {needed}; pip install 'lance-duck[cli]'\n"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """Changes of a table that are committed together: those between BEGIN and COMMIT, and those of `executemany`.
 
-The changes make versions in memory. Between BEGIN and COMMIT, names on the connection mean that version: by a temporary
-view, which a ROLLBACK of DuckDB's takes along. DuckDB writes to one database in a transaction only; a macro in the
-database of our names, which is dropped at COMMIT, makes a Lance table count as one of these.
+The changes make versions in memory. Between BEGIN and COMMIT, names on the connection mean that version, and for
+tables that are only read the version of their first mention: where others read another one, by a temporary view, which
+a ROLLBACK of DuckDB's takes along. DuckDB writes to one database in a transaction only; a macro in the database of our
+names, which is dropped at COMMIT, makes a Lance table count as one of these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
@@ -15,11 +18,12 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.catalog import SCHEMA, TableCatalog
+from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.target import dataset_of
+from lance_duck.duck.databases.database import SCHEMA
 from lance_duck.duck.names import Names
 from lance_duck.duck.statement.identifiers import folded, quoted
-from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
 from lance_duck.snapshot import Snapshot
@@ -30,8 +34,8 @@ _EMPTY: Final = pa.table({"nothing": pa.array([], pa.null())})
 _VIEW: Final = "__lance_transaction_of_"
 
 
-class PendingTable(DuckTable):
-    """The version of a table in memory, whichever it is when a statement reads it."""
+class VersionOfTransaction(DuckTable):
+    """A table as a transaction reads it, whichever version that is when a statement reads it."""
 
     @property
     def dataset(self) -> LanceDataset:
@@ -52,21 +56,36 @@ def hide(native: duckdb.DuckDBPyConnection, name: str) -> None:
         native.unregister(name)
 
 
+@dataclass(frozen=True)
+class ShownTable:
+    """A table that the connection reads at the version of its transaction, by a temporary view.
+
+    Attributes:
+        identity: Where it is, and at which version others read it.
+        name: Its unqualified name.
+        view: The name of the view.
+    """
+
+    identity: tuple[str, VersionChoice]
+    name: str
+    view: str
+
+
 class TransactionBlock:
     """Changes of one table that are not committed yet.
 
     Attributes:
         handle: The table; None before the first change.
         name: Its unqualified name.
-        view: The name by which its version in memory can be read on the connection; None: it cannot.
-        is_shown: Whether that is its unqualified name.
+        shown: Tables that the connection reads by views, by their identities.
+        properties: What the version says that the changes make.
     """
 
     def __init__(self) -> None:
         self.handle: TableHandle | None = None
         self.name = ""
-        self.view: str | None = None
-        self.is_shown = False
+        self.shown: dict[tuple[str, VersionChoice], ShownTable] = {}
+        self.properties: Mapping[str, str] | None = None
         self._pending: PendingChanges | None = None
 
     @property
@@ -108,7 +127,7 @@ class TransactionBlock:
             return
         self._pending = None
         try:
-            after = pending.commit()
+            after = pending.commit(self.properties)
         except (CommitConflictError, InvalidInputError, UnsupportedError):
             pending.discard()
             raise
@@ -127,25 +146,30 @@ class TransactionBlock:
         assert self._pending is not None
         return dataset_of(self._pending.current)
 
-    def shadows(self, parts: tuple[str, ...]) -> bool:
-        """Return whether a name is the one that means the version in memory."""
-        return self.is_shown and len(parts) == 1 and folded(parts[0]) == folded(self.name)
+    def is_shown(self, name: str) -> bool:
+        """Return whether an unqualified name means a table as the block reads it."""
+        return any(folded(table.view) == folded(name) for table in self.shown.values())
 
 
 class DuckTransaction(TransactionBlock):
-    """The changes between BEGIN and COMMIT of a connection.
+    """What a connection reads and changes between BEGIN and COMMIT.
 
     Args:
         native: DuckDB's connection, in a transaction.
         catalog: The Lance tables that it knows.
         names: What names mean on it.
+
+    Attributes:
+        versions: What each table is read at.
     """
 
     def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names) -> None:
         super().__init__()
+        self.versions = PinnedVersions()
         self._native = native
+        self._catalog = catalog
         self._names = names
-        self._marker = f"{quoted(catalog.name)}.{SCHEMA}.__lance_transaction_{next(_NUMBERS)}"
+        self._marker = f"{quoted(catalog.default.name)}.{SCHEMA}.__lance_transaction_{next(_NUMBERS)}"
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
         """Begin with the changes of a table; from now on its name means them.
@@ -155,10 +179,39 @@ class DuckTransaction(TransactionBlock):
         """
         self._native.sql(f"CREATE MACRO {self._marker}() AS 1")
         pending = super().begin(handle, name, base)
-        self.is_shown = self._names.are_ours((name,), later=True)
-        self.view = name if self.is_shown else f"{_VIEW}{name}"
-        show(self._native, self.view, PendingTable(lambda: self.dataset, hidden=False))
+        newest = handle.at(VersionChoice())
+        for each in (handle, newest):
+            self.versions.pin(each, lambda: self.dataset)
+            self._show(each, name)
         return pending
+
+    def pin(self, names: Iterable[str], *, later: bool) -> None:
+        """Have statements read tables of these names at the version of the transaction.
+
+        Args:
+            names: Words of a statement, which need not be names of tables.
+            later: They are read at some later time: views have to be there now.
+        """
+        for name in names:
+            for database in self._catalog.databases:
+                handle = database.find(name)
+                if handle is None or handle.identity in self.shown or handle.choice.is_number:
+                    continue
+                if later or not self.versions.is_newest(handle, handle.newest()):
+                    self._show(handle, name)
+
+    def _show(self, handle: TableHandle, name: str) -> None:
+        if handle.identity in self.shown:
+            return
+        with self.versions.reading():
+            database = self._names.database((name,), later=True)
+            found = None if database is None else database.find(name)
+            is_name = found is not None and found.identity == handle.identity
+            view = name if is_name else f"{_VIEW}{next(_NUMBERS)}_of_{name}"
+            show(self._native, view, VersionOfTransaction(handle.reader(), hidden=False))
+        self.shown[handle.identity] = ShownTable(handle.identity, name, view)
+        if database is not None and is_name:
+            self._names.show(view, database)
 
     def finish(self) -> None:
         """Commit ours before DuckDB does: it has only the macro and what is temporary.
@@ -168,6 +221,7 @@ class DuckTransaction(TransactionBlock):
             CommitConflictError: See `commit`.
         """
         if self.is_empty:
+            self._end()
             return
         try:
             self._native.execute("SELECT 1").fetchall()
@@ -178,17 +232,18 @@ class DuckTransaction(TransactionBlock):
                 found=str(error).partition("\n")[0],
                 remedy="run the transaction again",
             ) from error
-        self._hide()
+        self._end()
         self._native.execute(f"DROP MACRO {self._marker}")
         self.commit()
 
     def abandon(self) -> None:
         """Give all changes up, after DuckDB did."""
-        self._hide()
+        self._end()
         self.discard()
 
-    def _hide(self) -> None:
-        self.is_shown = False
-        if self.view is not None:
-            hide(self._native, self.view)
-            self.view = None
+    def _end(self) -> None:
+        self.versions.is_over = True
+        for table in self.shown.values():
+            self._names.hide(table.view)
+            hide(self._native, table.view)
+        self.shown.clear()

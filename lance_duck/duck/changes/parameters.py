@@ -49,10 +49,15 @@ class StatementParameters:
 
 def placeholders_of(sql: str) -> set[str]:
     """Return the names, and the numbers as text, of the placeholders that begin with `$`."""
+    return {name for name, _ in places_of(sql)}
+
+
+def places_of(sql: str) -> list[tuple[str, tuple[int, int]]]:
+    """Return each placeholder that begins with `$`: its name, or its number as text, and where it begins and ends."""
     if "$" not in sql:
-        return set()
+        return []
     matches = (_PLACEHOLDER.match(sql, token.start) for token in tokens_of(sql) if token.text == "$")
-    return {match[1] for match in matches if match is not None}
+    return [(match[1], match.span()) for match in matches if match is not None]
 
 
 NO_PARAMETERS: Final = StatementParameters("", None)

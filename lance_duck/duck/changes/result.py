@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,6 +12,7 @@ import pyarrow as pa
 from lance_duck.duck.statement.identifiers import literal, quoted
 
 _ROWS: Final = "__lance_result"
+_OPERATED: Final = ["Operation", "Target", "MetricsJSON"]
 
 
 @dataclass(frozen=True)
@@ -43,18 +45,19 @@ def nothing(name: str = "Success", type_: str = "BOOLEAN") -> ChangeResult:
     return ChangeResult(f"SELECT NULL::{type_} AS {quoted(name)} WHERE false")
 
 
-def returned(rows: pa.Table, types: Sequence[str], count: int) -> ChangeResult:
+def returned(rows: pa.Table, types: Sequence[str], count: int, titles: Sequence[str] | None = None) -> ChangeResult:
     """Return the rows that RETURNING asks for.
 
     Args:
         rows: The rows.
         types: The types of their columns, in DuckDB's words: Arrow has fewer.
         count: Rows that were changed.
+        titles: What the columns are called, perhaps two of them the same; None: as the rows say
     """
     names = [f"c{i}" for i in range(rows.num_columns)]
     casts = (
         f"CAST({name} AS {type_}) AS {quoted(title)}"
-        for name, type_, title in zip(names, types, rows.column_names, strict=True)
+        for name, type_, title in zip(names, types, titles or rows.column_names, strict=True)
     )
     sql = f"SELECT {', '.join(casts)} FROM {_ROWS}"  # noqa: S608
     return ChangeResult(sql, count, {_ROWS: rows.rename_columns(names)})
@@ -64,3 +67,14 @@ def listed(names: Sequence[str], rows: Sequence[Sequence[str]]) -> ChangeResult:
     """Return the rows of texts."""
     values = ", ".join("(" + ", ".join(literal(value) for value in row) + ")" for row in rows)
     return ChangeResult(f"SELECT * FROM (VALUES {values}) AS r({', '.join(map(quoted, names))})")  # noqa: S608
+
+
+def operated(outcomes: Sequence[tuple[str, str, Mapping[str, Any]]]) -> ChangeResult:
+    """Return what upkeep did, in the columns that the `lance` extension of DuckDB has for it.
+
+    Args:
+        outcomes: For each operation its name, the table, and figures.
+    """
+    columns = zip(*[(name, target, json.dumps(dict(figures))) for name, target, figures in outcomes], strict=True)
+    rows = pa.table([pa.array(column, pa.string()) for column in columns], _OPERATED)
+    return returned(rows, ["VARCHAR"] * 3, -1)

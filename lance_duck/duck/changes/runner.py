@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import duckdb
 
 from lance_duck.commit import run_again
-from lance_duck.duck.catalog import SCHEMA, TableCatalog
-from lance_duck.duck.changes.alter import AlterStatement
-from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock
-from lance_duck.duck.changes.create import CopyStatement, CreateStatement, DropStatement
-from lance_duck.duck.changes.delete import DeleteStatement
-from lance_duck.duck.changes.head import VERBS, RefusedStatement, StatementHead
-from lance_duck.duck.changes.insert import InsertStatement
-from lance_duck.duck.changes.merge import MergeStatement
+from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, hide, show
+from lance_duck.duck.changes.head import VERBS, StatementHead
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
-from lance_duck.duck.changes.result import ChangeResult
+from lance_duck.duck.changes.prepared import SKIPPED, Preparation, PreparedStatements
+from lance_duck.duck.changes.procedure import PREFIX
+from lance_duck.duck.changes.registry import WORDS, nested_changes, statement_of
+from lance_duck.duck.changes.result import ChangeResult, nothing, returned
+from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
-from lance_duck.duck.changes.update import UpdateStatement
+from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
+from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
 from lance_duck.duck.explain import rows_as_statement
-from lance_duck.duck.names import Names, parts_of_name
+from lance_duck.duck.names import Names
+from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
-from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.identifiers import folded, parts_of_name, quoted
+from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 
-_MAYBE: Final = re.compile(
-    r"\b(insert|update|delete|merge|truncate|create|drop|copy|alter|comment|vacuum|optimize)\b", re.IGNORECASE
-)
+_MAYBE: Final = re.compile(rf"\b({'|'.join(WORDS)})\b", re.IGNORECASE)
 
 _PART: Final = r"""(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)"""
 _TARGET: Final = re.compile(
@@ -43,33 +44,16 @@ _TARGET: Final = re.compile(
     rf"\s+({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
-_CONCERNED: Final = re.compile(_MAYBE.pattern + r"|\b(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
-_SKIPPED: Final = r"(?:\s|;|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*"
-_TRANSACTION: Final = re.compile(_SKIPPED + r"(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
-
-
-class TableChange(Protocol):
-    """A statement that changes a Lance table."""
-
-    @property
-    def target(self) -> TableName:
-        """The table."""
-
-    def run(self, session: ChangeSession) -> ChangeResult:
-        """Change the table, and return what the statement gives."""
-
-
-_READERS: Final[Mapping[str, Callable[[StatementHead], TableChange | None]]] = {
-    "insert": InsertStatement.read,
-    "update": UpdateStatement.read,
-    "delete": DeleteStatement.read,
-    "truncate": DeleteStatement.read,
-    "merge": MergeStatement.read,
-    "create": CreateStatement.read,
-    "drop": DropStatement.read,
-    "copy": CopyStatement.read,
-    "alter": AlterStatement.read,
-}
+_NAMES_NEW: Final = re.compile(r"\b(create|attach|secret)\b", re.IGNORECASE)
+"""Words of statements that name nothing of ours, and may make something of ours."""
+_WORDS: Final = r"|\b(begin|start|commit|end|rollback|abort|prepare|execute|deallocate|use|set|reset|pragma)\b"
+_CONCERNED: Final = re.compile(_MAYBE.pattern + _WORDS, re.IGNORECASE)
+_TRANSACTION: Final = re.compile(SKIPPED + r"(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
+_APPENDED: Final = "__lance_appended"
+_WRITES_FILES: Final = re.compile(r"\s*\b(?:copy\b.*\bto|export\s+database|attach)\b", re.IGNORECASE | re.DOTALL)
+_PREPARED: Final = re.compile(SKIPPED + r"(prepare|execute|deallocate)\b", re.IGNORECASE)
+_RENAMES: Final = re.compile(SKIPPED + r"(use|attach|detach|set|reset|pragma|alter\s+database)\b", re.IGNORECASE)
+"""Beginnings of statements after which names may mean something else."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +66,7 @@ class Change:
         explain: The words of an EXPLAIN, or nothing.
     """
 
-    statement: TableChange
+    statement: LanceStatement
     sql: str
     explain: str
 
@@ -110,12 +94,14 @@ class ChangeRunner:
         self.read_only = read_only
         self.rowcount: int | None = None
         self._block: DuckTransaction | None = None
+        self._prepared = PreparedStatements(native)
 
-    def find(self, sql: str, *, later: bool | None = False) -> Change | None:
+    def find(self, sql: str, parameters: Any = None, *, later: bool | None = False) -> Change | None:
         """Return the change of a Lance table that a statement is; None for all others.
 
         Args:
             sql: The statement.
+            parameters: Its values, as DuckDB takes them; several sets of them where `later` is None.
             later: As for `run`.
 
         Raises:
@@ -129,52 +115,90 @@ class ChangeRunner:
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
             return None  # a long list of rows for a table of DuckDB's own is not read
-        statements = statements_of(Statement.of(sql).edited.text)
-        return self._read(statements[0]) if len(statements) == 1 else None
-
-    def concerns(self, sql: str) -> bool:
-        """Return whether a statement is about transactions, or changes a Lance table."""
-        return self.transaction(sql) is not None or self.find(sql) is not None
+        statements = statements_of(self._with_versions_called(Statement.of(sql).edited.text))
+        if len(statements) != 1:
+            return None
+        return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
 
     def several(self, sql: str) -> list[str] | None:
-        """Return the statements of a text, where one of several changes a Lance table, or is about transactions."""
+        """Return the statements of a text, where one of several is not left to DuckDB, or changes what names mean."""
         if ";" not in sql or not _CONCERNED.search(sql):
             return None
         self._catalog.refresh()
         statements = statements_of(sql)
-        if len(statements) < 2 or not any(_TRANSACTION.match(s.text) or self._read(s) for s in statements):
+        if len(statements) < 2 or not any(map(self._is_alone, statements)):
             return None
         return [statement.text for statement in statements]
 
-    def _read(self, statement: Clauses) -> Change | None:
+    def _is_alone(self, statement: Clauses) -> bool:
+        """Return whether a statement cannot run together with others."""
+        # What a file is called may depend on the statements before it.
+        if any(pattern.match(statement.text) for pattern in (_TRANSACTION, _PREPARED, _RENAMES, _WRITES_FILES)):
+            return True
+        return self._read(statement) is not None
+
+    # Prepared statements.
+
+    def executed(self, sql: str) -> str:
+        """Return the statement that an EXECUTE runs, unless DuckDB does that itself; other statements as they are."""
+        return self._prepared.executed(sql, in_transaction=self._block is not None)
+
+    def prepared(self, sql: str, native: Callable[[], Any]) -> Callable[[], Any] | None:
+        """Return the function that runs a PREPARE; None for other statements.
+
+        Args:
+            sql: The statement.
+            native: Has DuckDB prepare it, too, and returns what that gives.
+        """
+        preparation = Preparation.read(sql)
+        if preparation is None:
+            return None
+        is_alone = any(map(self._is_alone, statements_of(Statement.of(preparation.text).edited.text)))
+        if is_alone:
+            self._native.extract_statements(preparation.text)  # an error of syntax is about the text as it was written
+        named = self._catalog.vocabulary.may_be_in(preparation.text)
+
+        def prepare() -> Any:
+            answer = self._native.execute(nothing().sql) if is_alone else native()
+            self._prepared.keep(preparation, is_ours=is_alone or named)
+            return answer
+
+        return prepare
+
+    def _read(self, statement: Clauses, sets: Sequence[Any] = ()) -> Change | None:
         head = StatementHead.of(statement)
         if not self._may_name(statement.text):
             return None
-        read = _READERS.get(head.verb or "")
-        change = (None if read is None else read(head)) or RefusedStatement.read(head)
-        if change is None or not self._concerns(change):
+        nested = nested_changes(head)
+        changes = (change for change in (*nested, statement_of(head)) if change is not None)
+        change = next((change for change in changes if self._is_concerned(change, statement.text, sets)), None)
+        if change is None:
             return None
-        if self.read_only:
-            raise UnsupportedError(
-                "the connection is read-only",
-                where=f"{(head.verb or '').upper()} of table {change.target.name}",
-                remedy="connect without read_only=True",
-            )
-        if head.verb in VERBS or (head.verb == "alter" and change.target.path is None):
+        if change.writes:
+            self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
+        is_on_a_name = isinstance(change, TableStatement) and change.target.path is None
+        if change.parses and (head.verb in VERBS or nested or (head.verb == "alter" and is_on_a_name)):
             self._native.extract_statements(statement.text)  # an error of syntax is about the text as it was written
         return Change(change, statement.text, head.explain.text)
 
-    def _may_name(self, sql: str) -> bool:
-        """Return whether a text may name a table of ours, or a new one."""
-        return self._catalog.vocabulary.may_be_in(sql) or folded(self._catalog.name) + "." in folded(sql)
+    def _check_writable(self, statement: LanceStatement, where: str) -> None:
+        if self.read_only:
+            raise UnsupportedError("the connection is read-only", where=where, remedy="connect without read_only=True")
+        for database in statement.databases(self._session()):
+            database.check_writable(where)
 
-    def _concerns(self, change: TableChange) -> bool:
-        """Return whether a change is one of a Lance table, or makes one."""
-        target = change.target
-        if isinstance(change, CreateStatement) and target.path is None:
-            database, *schema = [folded(part) for part in target.parts[:-1]] or [""]
-            return database == folded(self._catalog.name) and schema in ([], [SCHEMA])
-        return self._session().is_ours(target)
+    def _is_concerned(self, change: LanceStatement, sql: str, sets: Sequence[Any]) -> bool:
+        """Return whether a statement is about something of ours, with any of its sets of values."""
+        if not isinstance(change, ComputedCopyStatement) or not any(sets):
+            return change.concerns(self._session())
+        return any(change.concerns(self._session(StatementParameters(sql, values))) for values in sets)
+
+    def _may_name(self, sql: str) -> bool:
+        """Return whether a text may name a table of ours, or a new one, or a procedure."""
+        if _NAMES_NEW.search(sql) or _WRITES_FILES.search(sql) or self._catalog.vocabulary.may_be_in(sql):
+            return True
+        text = folded(sql)
+        return PREFIX in text or any(folded(database.name) in text for database in self._catalog.databases)
 
     def _session(self, values: StatementParameters = NO_PARAMETERS, explain: str = "") -> ChangeSession:
         return ChangeSession(self._native, self._catalog, self._names, values, explain, self._block)
@@ -206,6 +230,46 @@ class ChangeRunner:
         self.rowcount = result.rowcount
         return answer
 
+    def append(self, name: str, rows: Any, *, by_name: bool) -> bool:
+        """Add rows to a Lance table as one version, or to the transaction; False if the name is that of another table.
+
+        Args:
+            name: As SQL spells it.
+            rows: A table of Python, as DuckDB reads it.
+            by_name: Whether columns are matched by their names; else by their places.
+        """
+        parts = parts_of_name(name)
+        if not parts or not self._names.are_ours(parts, later=True):
+            return False
+        with self.reading(name, later=False):
+            source = f"{'BY NAME ' if by_name else ''}SELECT * FROM {_APPENDED}"  # noqa: S608
+            change = self.find(f"INSERT INTO {'.'.join(map(quoted, parts))} {source}")
+            assert change is not None
+            show(self._native, _APPENDED, rows)
+            try:
+                self.run(change, self._native.execute, {}, later=False)
+            finally:
+                hide(self._native, _APPENDED)
+        return True
+
+    def refuse_appender(self, what: str, *, of: str) -> None:
+        """Refuse an appender of DuckDB's to a Lance table.
+
+        Args:
+            what: The method.
+            of: The name of a table, or the statement that the appender runs.
+
+        Raises:
+            UnsupportedError: It is a Lance table.
+        """
+        parts = parts_of_name(of)
+        if (parts and self._names.are_ours(parts, later=True)) or self.find(of) is not None:
+            raise UnsupportedError(
+                f"{what} of a Lance table",
+                where=of,
+                remedy="append(name, frame) and executemany add rows as one version",
+            )
+
     def _abort(self) -> None:
         """Give up rows that nobody fetched, which DuckDB 2.0 would keep the connection busy for."""
         abort = getattr(self._native, "abort", None)
@@ -222,11 +286,14 @@ class ChangeRunner:
             return change.statement.run_many([self._session(each) for each in values])
         if self._block is not None:
             return [change.statement.run(self._session(each)) for each in values][-1]
-        handle = self._session().handle(change.statement.target)
+        if not isinstance(change.statement, TableStatement):
+            return [change.statement.run(self._session(each)) for each in values][-1]
+        target = change.statement.target
+        handle = self._session().handle(target)
 
         def attempt(snapshot: Snapshot) -> ChangeResult:
             block = TransactionBlock()
-            block.begin(handle, change.statement.target.name, snapshot)
+            block.begin(handle, target.name, snapshot)
             try:
                 results = [change.statement.run(replace(self._session(each), block=block)) for each in values]
                 block.commit()
@@ -239,6 +306,11 @@ class ChangeRunner:
 
     # Transactions.
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction was begun that is not over yet."""
+        return self._block is not None
+
     def transaction(self, sql: str) -> Callable[[Callable[[], Any]], Any] | None:
         """Return the function that runs a statement which begins or ends a transaction; None for all others."""
         word = _TRANSACTION.match(sql)
@@ -248,12 +320,43 @@ class ChangeRunner:
             return self._begin
         return self._commit if word[1].lower() in ("commit", "end") else self._rollback
 
-    def visible(self, sql: str) -> str:
-        """Return a statement as it reads what the transaction has changed, by whatever name it calls that."""
+    @contextmanager
+    def reading(self, sql: str = "", *, later: bool) -> Iterator[None]:
+        """Have tables read at the versions of the transaction, if there is one.
+
+        Args:
+            sql: A statement that reads them, or the name of a table.
+            later: Rows are read at some later time.
+        """
         block = self._block
-        if block is None or block.view is None or block.handle is None:
-            return sql
-        return self._session().respelled(Clauses.of(sql), block.handle.place, block.name, block.view)
+        if block is None:
+            yield
+            return
+        with block.versions.reading():
+            if self._catalog.vocabulary.may_be_in(sql):
+                if not later:
+                    self._abort()
+                block.pin(Statement.of(LiftedText.of(sql).text).names, later=later)
+            yield
+
+    def visible(self, sql: str) -> str:
+        """Return a statement as it reads what the transaction reads, by whatever name it calls that."""
+        return sql if self._block is None else self._session().visible(self._with_versions_called(sql))
+
+    def settled(self, answer: Any) -> Any:
+        """Return a relation that reads what the transaction reads, whenever its rows are read.
+
+        Rows of one that asks for tables by a function or by a view of the user's are read at once.
+        """
+        versions = None if self._block is None else self._block.versions
+        if versions is None or not versions.take_bound() or not isinstance(answer, duckdb.DuckDBPyRelation):
+            return answer
+        rows = returned(answer.to_arrow_table(), [str(type_) for type_ in answer.types], -1)
+        return call_as_user(partial(self._native.sql, rows.sql), rows.tables)
+
+    def _with_versions_called(self, sql: str) -> str:
+        """Return a statement with calls in place of `AT (…)`, for the name itself may come to mean a newer version."""
+        return apply(sql, self._names.spelled(spelling.versions_in(sql), later=True))
 
     def _begin(self, native: Callable[[], Any]) -> Any:
         answer = native()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -20,18 +21,19 @@ from lance_duck.duck.changes.block import TransactionBlock, hide, show
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
+from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import apply
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.text import Statement
-from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
-from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.snapshot import Snapshot
-from lance_duck.store.uri import join_uri
+from lance_duck.store.uri import join_uri, local_path
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.edits import RowEdits, edit_rows, write_edits
 from lance_duck.verbs.writing.settings import WriteSettings
@@ -50,16 +52,18 @@ _CLAUSES: Final = (
     "where group order limit offset fetch join inner left right full outer cross natural semi anti asof positional on "
     "using having window qualify union except intersect select tablesample at pivot unpivot returning when set"
 )
-_AFTER_TABLE: Final = frozenset(_CLAUSES.split())
-_TABLE_FOLLOWS: Final = frozenset({"from", "join", "using", "into", ",", "(", "table"})
+AFTER_TABLE: Final = frozenset(_CLAUSES.split())
+"""Words that begin what follows a table, and so are no alias of it."""
+_TABLE_FOLLOWS: Final = frozenset({"from", "join", "using", "into", "table"})
+_LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by", "having", "returning", "qualify"})
 
 
 class PlannedQuery(Exception):  # noqa: N818
     """The end of a statement that is explained, with the plan of the query by which it finds its rows."""
 
-    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+    def __init__(self, rows: list[tuple[Any, ...]], note: str = _NOTE) -> None:
         super().__init__("explained")
-        self.rows = [*rows, (_PLAN, _NOTE)]
+        self.rows = [*rows, (_PLAN, note)]
 
 
 @dataclass(frozen=True)
@@ -84,15 +88,33 @@ class ChangeSession:
 
     def is_ours(self, name: TableName) -> bool:
         """Return whether a name is that of a Lance table."""
-        if self.block is not None and self.block.shadows(name.parts):
-            return True
         return name.path is not None or self.names.are_ours(name.parts, later=True)
+
+    def database(self, name: TableName) -> LanceDatabase | None:
+        """Return the database of ours that has a table of this name; None for a path, and for other names."""
+        return None if name.path is not None else self.names.database(name.parts, later=True)
+
+    def database_of_new(self, name: TableName) -> LanceDatabase | None:
+        """Return the database of ours that a table of this name would be created in, whatever its schema."""
+        if name.path is not None:
+            return None
+        place = self.names.place_of_new(name.parts, later=True)
+        return None if place is None else self.catalog.database(place[0])
 
     def handle(self, name: TableName) -> TableHandle:
         """Return the handle of a Lance table."""
-        handle = self.catalog.path_handle(name.path) if name.path is not None else self.catalog.find(name.name)
+        if name.path is not None:
+            return self.catalog.path_handle(name.path)
+        handle = self.names.table(name.parts, later=True)
         assert handle is not None
         return handle
+
+    def dataset(self, name: TableName) -> LanceDataset:
+        """Return a Lance table as statements read it: with what its transaction has changed."""
+        handle, block = self.handle(name), self.block
+        if block is not None and not block.is_empty and block.handle is not None and block.handle.place == handle.place:
+            return block.dataset
+        return handle.current()
 
     def table(self, name: TableName, dataset: LanceDataset) -> TargetTable:
         """Return a table at a version, as a statement changes it."""
@@ -117,22 +139,34 @@ class ChangeSession:
         """
         self.refuse_in_transaction("CREATE TABLE")
         if name.path is not None:
-            return name.path, None
-        folder = self.catalog.folder
-        if folder is None:
+            return name.path, self.catalog.options_for(name.path)
+        database = self.database_of_new(name)
+        if database is None or database.folder is None:
             raise UnsupportedError(
                 "no folder for new tables",
                 where=name.name,
-                remedy="lance_duck.connect(folder), or CREATE TABLE 'x.lance'",
+                remedy="lance_duck.connect(folder), ATTACH a folder, or CREATE TABLE 'x.lance'",
+            )
+        if len(name.parts) > 2 and folded(name.parts[1]) != SCHEMA:
+            raise UnsupportedError(
+                f"schema {name.parts[1]!r} in a database of Lance tables", where=name.name, expected=SCHEMA
             )
         if name.name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name.name):
             raise InvalidInputError(
                 "name of a table", where=repr(name.name), expected="no slash, backslash or zero byte", found=name.name
             )
-        present = self.catalog.find(name.name)
+        present = database.find(name.name)
         if present is not None:  # perhaps spelled in another case
             return present.uri, present.storage_options
-        return join_uri(folder.uri, name.name + TABLE_SUFFIX), folder.storage_options
+        return join_uri(database.folder.uri, name.name + TABLE_SUFFIX), database.folder.storage_options
+
+    def check_place(self, uri: str) -> None:
+        """Refuse to make a table where a file is. Raises AlreadyExistsError."""
+        path = local_path(uri)
+        if path is not None and os.path.isfile(path):
+            raise AlreadyExistsError(
+                "a file where a table is to be made", where=uri, remedy="another name, or remove the file"
+            )
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
         """Return the table at a place, if there is one."""
@@ -142,7 +176,7 @@ class ChangeSession:
             return None
 
     def refuse_in_transaction(self, statement: str) -> None:
-        """Refuse, between BEGIN and COMMIT, what makes or drops tables. Raises UnsupportedError."""
+        """Refuse, between BEGIN and COMMIT, what is a version of its own. Raises UnsupportedError."""
         if self.block is not None:
             raise UnsupportedError(f"{statement} of a Lance table in a transaction", remedy="COMMIT first")
 
@@ -162,11 +196,11 @@ class ChangeSession:
         return int(self._call(self.native.execute, "parameters", sql, tables).fetchall()[0][0])
 
     def _call(self, method: Callable[..., Any], argument: str, sql: str, tables: Mapping[str, Any]) -> Any:
+        sql = self.visible(sql)
         statement = Statement.of(sql)
         spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
-        ours = (each for each in spellings if each.name is None or self.names.are_ours(each.name, later=True))
-        text = apply(sql, (each.edit for each in ours))
-        paths = {path: DuckTable(self.catalog.path_handle(path).current, hidden=False) for path in statement.paths}
+        text = apply(sql, self.names.spelled(spellings, later=True))
+        paths = {path: DuckTable(self.catalog.path_handle(path).reader(), hidden=False) for path in statement.paths}
         values = self.parameters.used_by(text)
         return call_as_user(partial(method, text, **{argument: values}), {**paths, **tables})
 
@@ -176,11 +210,33 @@ class ChangeSession:
         table: pa.Table = call_as_user(self.relation(sql, tables).to_arrow_table, tables)
         return table
 
+    def answer(self, sql: str, tables: Mapping[str, Any]) -> tuple[pa.Table, list[str], list[str]]:
+        """Run a statement, and return the rows that it gives, and the titles and types of its columns.
+
+        Two columns of a SELECT may have one title; DuckDB numbers those of other statements.
+        """
+        relation = self.relation(sql, tables)
+        return call_as_user(relation.to_arrow_table, tables), list(relation.columns), list(map(str, relation.types))
+
+    def bind(self, sql: str, tables: Mapping[str, Any]) -> None:
+        """Have DuckDB read a statement, and not run it. Raises duckdb.Error where it refuses the statement."""
+        call_as_user(self.relation(f"EXPLAIN {sql}", tables).fetchall, tables)
+
+    def keeps_order(self) -> bool:
+        """Return whether DuckDB stores rows in the order in which they come."""
+        setting = call_as_user(partial(self.native.sql, "SELECT current_setting('preserve_insertion_order')"))
+        return bool(setting.fetchall()[0][0])
+
     def explain_query(self, sql: str, tables: Mapping[str, Any]) -> None:
         """End an EXPLAIN with the plan of a query, by PlannedQuery."""
         if self.explain:
             relation = self.relation(f"{self.explain} {sql}", tables)
             raise PlannedQuery(call_as_user(relation.fetchall, tables))
+
+    def explain_words(self, note: str) -> None:
+        """End an EXPLAIN with what the statement would do, in words, by PlannedQuery."""
+        if self.explain:
+            raise PlannedQuery([], note)
 
     @contextmanager
     def stream(self, sql: str, tables: Mapping[str, Any], table: TargetTable) -> Iterator[pa.RecordBatchReader]:
@@ -191,7 +247,7 @@ class ChangeSession:
         self.explain_query(sql, tables)
         reader = call_as_user(self.relation(sql, tables).to_arrow_reader, tables)
         try:
-            has_durations = any(pa.types.is_duration(column.arrow) for column in table.columns)
+            has_durations = any("duration" in str(column.arrow) for column in table.columns)
             yield table.stored(reader.read_all()).to_reader() if has_durations else reader
         finally:
             reader.close()
@@ -202,7 +258,7 @@ class ChangeSession:
 
     @contextmanager
     def pinned(
-        self, table: TargetTable, name: TableName, *parts: Clauses
+        self, table: TargetTable, name: TableName, *parts: Clauses, shown: bool = True
     ) -> Iterator[tuple[list[str], dict[str, Any]]]:
         """Make all mentions of a table in clauses mean one version of it.
 
@@ -210,12 +266,13 @@ class ChangeSession:
             table: The table at that version.
             name: Its name in the statement.
             parts: Clauses.
+            shown: Whether its unqualified name means that version; else another table of the name is made for it.
 
         Yields:
             The text of each clause, and the tables that it reads.
         """
-        place = self.handle(name).place
-        spelled = [self.respelled(part, place, name.name, _PINNED) for part in parts]
+        identity = self.handle(name).identity
+        spelled = [self.respelled(part, identity, name.name, _PINNED) for part in parts]
         tables = table.sources
         pin = DuckTable(lambda: table.dataset, pinned=True, hidden=False)
         if any(_PINNED in text for text in spelled):
@@ -223,8 +280,12 @@ class ChangeSession:
         if name.path is not None or not any(_mentions(part, name.name) for part in parts):
             yield spelled, tables
             return
-        is_shown = self.block is not None and self.block.is_shown
-        if is_shown or not self.names.are_ours((name.name,), later=True):
+        if not shown:
+            yield spelled, tables
+            return
+        is_shown = self.block is not None and self.block.is_shown(name.name)
+        named = self.names.table((name.name,), later=True)
+        if is_shown or named is None or named.identity != identity:
             yield spelled, tables
             return
         show(self.native, name.name, pin)
@@ -233,12 +294,18 @@ class ChangeSession:
         finally:
             hide(self.native, name.name)
 
-    def respelled(self, part: Clauses, place: str, name: str, source: str) -> str:
+    def visible(self, sql: str) -> str:
+        """Return a statement as it reads what the transaction reads, by whatever name it calls that."""
+        for table in () if self.block is None else self.block.shown.values():
+            sql = self.respelled(Clauses.of(sql), table.identity, table.name, table.view)
+        return sql
+
+    def respelled(self, part: Clauses, identity: tuple[str, VersionChoice], name: str, source: str) -> str:
         """Return the text of a clause, in which a table is not called by its path or a qualified name any more.
 
         Args:
             part: The clause.
-            place: Where the table is.
+            identity: Where the table is, and at which version.
             name: Its unqualified name, which stays.
             source: What the table is called instead where it is read.
         """
@@ -250,7 +317,7 @@ class ChangeSession:
                 at += 1
                 continue
             at = mention.after
-            edit = self._respelling(part, mention, place, name, source)
+            edit = self._respelling(part, mention, identity, name, source)
             if edit is not None:
                 first, (end, spelled) = part.tokens[mention.first].start - start + shift, edit
                 end += shift - start
@@ -259,20 +326,19 @@ class ChangeSession:
         return text
 
     def _respelling(
-        self, part: Clauses, mention: TableName, place: str, name: str, source: str
+        self, part: Clauses, mention: TableName, identity: tuple[str, VersionChoice], name: str, source: str
     ) -> tuple[int, str] | None:
         """Return where a mention of a table ends, and how it is spelled instead; None for all other names."""
         if mention.path is not None:
-            is_table = part.text_at(mention.first - 1).lower() in _TABLE_FOLLOWS
-            if not is_table or self.catalog.path_handle(mention.path).place != place:
+            if not _reads_table(part, mention.first) or self.catalog.path_handle(mention.path).identity != identity:
                 return None
             return part.tokens[mention.after - 1].end, quoted(source) + _alias(part, mention.after, mention.name)
+        if part.says(mention.after, "at") and part.text_at(mention.after + 1) == "(":
+            return None  # another version, which the name itself finds
         for size in range(len(mention.parts), 1, -1):
             parts = mention.parts[:size]
-            if not self.catalog.is_table(parts) or not self.names.are_ours(parts, later=True):
-                continue
-            handle = self.catalog.find(parts[-1])
-            if handle is None or handle.place != place:
+            handle = self.names.table(parts, later=True)
+            if handle is None or handle.identity != identity:
                 continue
             end = part.tokens[mention.first + 2 * (size - 1)].end
             if size < len(mention.parts):
@@ -327,8 +393,25 @@ class ChangeSession:
 
 def _alias(part: Clauses, after: int, name: str) -> str:
     """Return an alias for a table that is read under another name, unless the statement gives one."""
-    is_named = after < len(part) and part.tokens[after].name is not None and part.word(after) not in _AFTER_TABLE
+    is_named = after < len(part) and part.tokens[after].name is not None and part.word(after) not in AFTER_TABLE
     return "" if is_named else f" AS {quoted(name)}"
+
+
+def _reads_table(part: Clauses, place: int) -> bool:
+    """Return whether a table is read where a string constant stands."""
+    before = part.text_at(place - 1).lower()
+    if before == "(":
+        return _reads_table(part, place - 1)
+    if before != ",":
+        return before in _TABLE_FOLLOWS and not part.says(place - 2, "distinct")
+    depth = part.depths[place]
+    for at in range(place - 2, -1, -1):
+        word = part.word(at)
+        if part.depths[at] < depth or word in _LIST_BEGINS:
+            return False
+        if part.depths[at] == depth and word in _TABLE_FOLLOWS:
+            return True
+    return True
 
 
 def _mentions(part: Clauses, name: str) -> bool:

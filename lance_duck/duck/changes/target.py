@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,13 +13,17 @@ from lance_duck.arguments import unknown_column
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.table import DuckTable
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.scan.duckdb.nodes import predicate_from_node
+from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 
 SOURCE: Final = "__lance_target"
 """The table in statements that are made of clauses, with the addresses of its rows as a last column."""
+ADDRESS: Final = f"__lance_address_{secrets.token_hex(8)}"
+"""The name of that column, which no statement of a user can spell: a table of DuckDB's own has no such column."""
 
 
 class AddressedTable(DuckTable):
@@ -28,7 +33,26 @@ class AddressedTable(DuckTable):
         super().__init__(lambda: dataset, pinned=True, hidden=False)
 
     def _schema(self, dataset: LanceDataset) -> pa.Schema:
-        return super()._schema(dataset).append(pa.field(ROW_ADDRESS, pa.uint64()))
+        return super()._schema(dataset).append(pa.field(ADDRESS, pa.uint64()))
+
+    def accepts(self, predicate: Any) -> bool:
+        """Apply each filter of DuckDB's that can be applied exactly: a change needs few rows, as a rule.
+
+        To sample the table, as a query does, costs more than it saves for a version that is read once.
+        """
+        return predicate_from_node(predicate, self.dataset.schema) is not None
+
+    def _reader(
+        self, dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+    ) -> pa.RecordBatchReader:
+        place = wanted.get_field_index(ADDRESS)
+        if place < 0:
+            return super()._reader(dataset, wanted, predicate, any_form=any_form)
+        stored = wanted.set(place, pa.field(ROW_ADDRESS, pa.uint64()))
+        inner = super()._reader(dataset, stored, predicate, any_form=any_form)
+        schema = inner.schema.set(place, wanted.field(place))
+        batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in inner)
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 @dataclass(frozen=True)
@@ -52,6 +76,20 @@ class TargetColumn:
         """Its name as an SQL identifier."""
         return quoted(self.name)
 
+    def read(self, expression: str) -> str:
+        """Return SQL of a value as Arrow takes it, under the name of the column: durations as microseconds.
+
+        Args:
+            expression: SQL of the value, in the type of the column.
+        """
+        value = f"epoch_us({expression})" if self.is_duration else expression
+        return f"{value} AS {self.quoted}"
+
+    @property
+    def is_duration(self) -> bool:
+        """Whether it holds durations, which are intervals in DuckDB."""
+        return bool(pa.types.is_duration(self.arrow))
+
     def cast(self, expression: str) -> str:
         """Return SQL of a value as the column holds it, under the name of the column.
 
@@ -63,7 +101,7 @@ class TargetColumn:
     def value(self, expression: str) -> str:
         """Return the same without the name."""
         value = f"CAST(({expression}) AS {self.type})"
-        return f"epoch_us({value})" if pa.types.is_duration(self.arrow) else value
+        return f"epoch_us({value})" if self.is_duration else value
 
 
 @dataclass(frozen=True)
@@ -79,6 +117,15 @@ class TargetTable:
     name: str
     dataset: LanceDataset
     columns: Sequence[TargetColumn]
+
+    def read_all(self, source: str) -> str:
+        """Return the list of all columns and the address, as Arrow takes them, for a SELECT.
+
+        Args:
+            source: What the rows are called.
+        """
+        columns = [column.read(f"{quoted(source)}.{column.quoted}") for column in self.columns]
+        return ", ".join([*columns, f'{quoted(source)}."{ADDRESS}"'])
 
     @property
     def sources(self) -> dict[str, Any]:
@@ -109,12 +156,30 @@ class TargetTable:
         return columns
 
     def stored(self, values: pa.Table) -> pa.Table:
-        """Return the values of columns as the table takes them: durations come from DuckDB as microseconds."""
+        """Return the values of columns as the table takes them: durations come from DuckDB as microseconds.
+
+        Raises:
+            UnsupportedError: There are durations inside of structs or lists.
+        """
         for column in self.columns:
             place = values.schema.get_field_index(column.name)
-            if place >= 0 and pa.types.is_duration(column.arrow):
+            if place < 0:
+                continue
+            if _has_inner_duration(column.arrow):
+                raise UnsupportedError(
+                    "durations inside of structs, lists and maps are not written by SQL",
+                    where=f"table {self.name}, column {column.name}",
+                    remedy="update, merge_insert and insert of LanceDataset write them",
+                )
+            if column.is_duration:
                 values = values.set_column(place, column.name, values.column(place).cast(pa.duration("us")))
         return values
+
+
+def _has_inner_duration(type_: pa.DataType) -> bool:
+    """Return whether a type holds durations, and is not one."""
+    inner = (type_.field(i).type for i in range(type_.num_fields))
+    return any(pa.types.is_duration(each) or _has_inner_duration(each) for each in inner)
 
 
 def dataset_of(snapshot: Snapshot) -> LanceDataset:
@@ -124,19 +189,4 @@ def dataset_of(snapshot: Snapshot) -> LanceDataset:
 
 def visible(source: str) -> str:
     """Return SQL for the columns that people see, of a source with addresses."""
-    return f'SELECT * EXCLUDE ("{ROW_ADDRESS}") FROM {quoted(source)}'  # noqa: S608
-
-
-def joined_query(ctes: str, columns: Sequence[str], alias: str, others: str, where: str) -> str:
-    """Return SQL for addresses of rows of the target, joined with other tables.
-
-    Args:
-        ctes: WITH, or nothing.
-        columns: SQL of what is selected besides the address.
-        alias: What the statement calls the target.
-        others: What follows FROM or USING, or nothing.
-        where: WHERE, or nothing.
-    """
-    selected = ", ".join([f'{quoted(alias)}."{ROW_ADDRESS}"', *columns])
-    tables = f"{quoted(SOURCE)} AS {quoted(alias)}" + (f",\n{others}" if others else "\n")
-    return f"{ctes}SELECT {selected} FROM {tables}{where}"  # noqa: S608
+    return f'SELECT * EXCLUDE ("{ADDRESS}") FROM {quoted(source)}'  # noqa: S608

@@ -9,6 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from lance_duck.duck.statement.deterministic_sql import Node
+from lance_duck.duck.statement.nearest_clause import MARK
 
 _SIDES: Final = frozenset({"", "LEFT", "RIGHT"})
 _KINDS: Final = frozenset({"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"})
@@ -27,6 +28,12 @@ class FromItem:
     node: Node
     alias: str
     join: exp.Join | None
+
+    @property
+    def is_nearest(self) -> bool:
+        """Whether a row before the join gets the nearest rows of all of it: none may be left out before."""
+        on = None if self.join is None else self.join.args.get("on")
+        return isinstance(on, exp.Anonymous) and str(on.this).startswith(MARK)
 
     @property
     def kind(self) -> str:
@@ -106,12 +113,12 @@ class Chain:
         return kind in ("", "RIGHT", "SEMI")
 
     def sure_of(self, source: FromItem) -> list[Node]:
-        """Return the conditions of WHERE, where a join never fills the columns of this table with NULL."""
+        """Return the conditions of WHERE, where no join fills the columns of this table with NULL, or ranks it."""
         place = self.sources.index(source)
         filled = source.kind == "LEFT" or any(later.kind == "RIGHT" for later in self.sources[place + 1 :])
         where = self.select.args.get("where")
         unseen = source.kind in ("SEMI", "ANTI")
-        return [] if filled or unseen or where is None else list(conjuncts(where.this))
+        return [] if filled or unseen or source.is_nearest or where is None else list(conjuncts(where.this))
 
 
 def conjuncts(condition: Node) -> Iterator[Node]:

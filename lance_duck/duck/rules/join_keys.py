@@ -32,6 +32,7 @@ from lance_duck.duck.statement.deterministic_sql import (
     is_plain_query,
     is_plain_table,
     is_plain_values,
+    names_a_column,
     sql_of,
 )
 from lance_duck.duck.statement.text import Statement
@@ -206,7 +207,7 @@ class _Finder:
         return reads, query_text
 
     def _narrowed(self, big: FromItem, column: str, keys: tuple[Node, str] | None) -> Iterator[KeyJoin]:
-        if keys is None or not is_plain_table(big.node):
+        if keys is None or big.is_nearest or not is_plain_table(big.node) or names_a_column(big.node):
             return
         node, (reads, query) = big.node, keys
         names = {table.name.lower() for table in reads.find_all(exp.Table)}

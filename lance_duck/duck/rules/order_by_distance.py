@@ -18,7 +18,14 @@ from typing import Final
 from sqlglot import exp
 
 from lance_duck.duck.rules.measures import Measure, cast_length, measure_of
-from lance_duck.duck.statement.deterministic_sql import Node, is_plain_condition, is_plain_query, is_plain_table, sql_of
+from lance_duck.duck.statement.deterministic_sql import (
+    Node,
+    is_plain_condition,
+    is_plain_query,
+    is_plain_table,
+    names_a_column,
+    sql_of,
+)
 from lance_duck.duck.statement.text import LONGEST, Statement
 
 Key = int | str
@@ -85,7 +92,10 @@ class DistanceParameter:
 
 
 def find(statement: Statement) -> tuple[NearestSelect, ...]:
-    """Find the searches of a statement: that which it is, and those in its subqueries and common table expressions."""
+    """Find the searches of a statement: that which it is, and those in its subqueries and common table expressions.
+
+    Not those in parts of a UNION, whose ORDER BY it would be, nor in queries whose text is the name of a column.
+    """
     text = statement.text
     if len(text) > LONGEST or not _HINT.search(text) or not _MAYBE.search(text) or statement.tree is None:
         return ()
@@ -93,7 +103,7 @@ def find(statement: Statement) -> tuple[NearestSelect, ...]:
     searches = (
         SelectReader(select, statement, outer="").nearest()
         for select in selects
-        if not isinstance(select.parent, exp.SetOperation)  # whose ORDER BY it would be
+        if not isinstance(select.parent, exp.SetOperation) and not names_a_column(select)
     )
     return tuple(search for search in searches if search is not None)
 
@@ -171,7 +181,7 @@ class SelectReader:
             vector=text if query_place else _key(inner),
             query_place=query_place,
             vector_keys=tuple(
-                (name, _as_key(name), "?" if self._statement.marks else f"${name}") for name in parameters
+                (name, as_key(name), "?" if self._statement.marks else f"${name}") for name in parameters
             ),
             length=length,
             bare=bare,
@@ -231,7 +241,7 @@ class SelectReader:
         if condition is None or not is_plain_condition(condition, [""], lists=True):
             return None
         text = sql_of(condition)
-        keys = tuple(_as_key(name) for name in re.findall(r"\$(\w+)", text))
+        keys = tuple(as_key(name) for name in re.findall(r"\$(\w+)", text))
         if len(keys) != sum(1 for _ in condition.find_all(exp.Placeholder)):
             return None
         names = frozenset(column.name for column in condition.find_all(exp.Column))
@@ -325,8 +335,9 @@ def _number(clause: Node) -> int | DistanceParameter | None:
 
 
 def _key(node: exp.Placeholder | exp.Column) -> Key:
-    return node.name if isinstance(node, exp.Column) else _as_key(str(node.this))
+    return node.name if isinstance(node, exp.Column) else as_key(str(node.this))
 
 
-def _as_key(name: str) -> Key:
+def as_key(name: str) -> Key:
+    """Return the parameter that `$name` means."""
     return int(name) if name.isdigit() else name

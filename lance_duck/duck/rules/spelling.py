@@ -1,8 +1,9 @@
 """Spellings that DuckDB leaves to catalogs (`FROM 'x.lance'`, `AT (VERSION => n)`), rewritten as calls.
 
     FROM 'dir/x.lance'                    → FROM lance_scan('dir/x.lance') AS "x"
-    FROM t [AS] a AT (VERSION => v)       → FROM lance_scan('t', version := (v)) AS "a"
-    FROM t [AS] a AT (TIMESTAMP => time)  → FROM lance_scan('t', asof := (time)) AS "a"
+    FROM t [AS] a AT (VERSION => v)       → FROM lance_scan('t', version := coalesce((v)::VARCHAR, '')) AS "a"
+    FROM t [AS] a AT (TIMESTAMP => time)  → FROM lance_scan('t', asof := coalesce((time)::VARCHAR, '')) AS "a"
+    FROM lance.versions('t')              → FROM lance_versions('t', database := 'lance'); likewise its kind
 
 The statement's tokens decide, never its mere text: strings, comments and quoted names stay what they are, and
 everything outside of the rewritten places keeps its bytes. Where the tokens leave a doubt, nothing is rewritten.
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from lance_duck.duck.history.names import NAMES, PREFIX, may_be_called
 from lance_duck.duck.statement.clauses import closing
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import literal, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.nearest_clause import is_nearest_clause
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
 
@@ -25,7 +28,7 @@ _PATH: Final = re.compile(r"\.lance/?'", re.IGNORECASE)
 _AT: Final = re.compile(r"\bat\b", re.IGNORECASE)
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
 _CALLS_WITH_FROM: Final = frozenset({"trim", "extract", "substring", "overlay", "position"})
-_BEFORE_TABLE: Final = frozenset({"from", "join", ",", "("})
+_BEFORE_TABLE: Final = frozenset({"from", "join", "using", ",", "("})
 _CLAUSES: Final = (
     "where group order limit offset fetch join inner left right full outer cross natural semi anti asof positional on "
     "using having window qualify union except intersect select tablesample at pivot unpivot returning ) , ;"
@@ -41,15 +44,25 @@ class Spelling:
     Attributes:
         edit: The call in its place.
         name: Parts of the name, which has to be that of one of our tables; None for a path.
+        is_version: It asks for a version.
+        database: Database that a call is qualified by, which has to be one of ours.
     """
 
     edit: Edit
     name: tuple[str, ...] | None
+    is_version: bool = False
+    database: str | None = None
+
+    def within(self, database: str) -> Edit:
+        """Return the call for a table of this database."""
+        assert self.name is not None
+        head, table = f"lance_scan({literal(self.name[-1])}", f"{quoted(database)}.{quoted(self.name[-1])}"
+        return replace(self.edit, text=f"lance_scan({literal(table)}" + self.edit.text.removeprefix(head))
 
 
 def may_find(text: str) -> bool:
     """Return whether a text has words of such a spelling, wherever they stand."""
-    return _PATH.search(text) is not None or ("=>" in text and _AT.search(text) is not None)
+    return _PATH.search(text) is not None or ("=>" in text and _AT.search(text) is not None) or may_be_called(text)
 
 
 def find(statement: Statement) -> tuple[Spelling, ...]:
@@ -62,6 +75,10 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
     for i, token in enumerate(tokens):
         if i < skip_to:
             continue
+        qualified = _call(tokens, i) if token.text == "(" else None
+        if qualified is not None:
+            spellings.append(qualified)
+            continue
         travel = _travel(tokens, i) if token.word == "at" else None
         if travel is not None:
             spelling, skip_to = travel
@@ -71,6 +88,29 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
             call = f"lance_scan({token.text}){_alias(tokens, i + 1, _stem(token.path))}"
             spellings.append(Spelling(Edit(token.start, token.end, call), None))
     return tuple(spellings)
+
+
+def versions_in(text: str) -> tuple[Spelling, ...]:
+    """Find `AT (…)` alone."""
+    if not may_find(text):
+        return ()
+    spellings: tuple[Spelling, ...] = Statement.of(text).result("spelling", find)
+    return tuple(each for each in spellings if each.is_version)
+
+
+def _call(tokens: Sequence[Token], opener: int) -> Spelling | None:
+    """Return the spelling of a call of a function of history that a database qualifies, by its parenthesis."""
+    first = _name_start(tokens, opener - 1)
+    close = closing(tokens, opener)
+    if first is None or close is None or opener - first < 3:
+        return None
+    database, *schema, function = (tokens[i].name or "" for i in range(first, opener, 2))
+    if [folded(name) for name in schema] not in ([], ["main"]) or folded(function) not in NAMES:
+        return None
+    arguments = tokens[opener].source[tokens[opener].end : tokens[close].start].strip()
+    given = f"{arguments}\n, " if arguments else ""
+    text = f"{PREFIX}{folded(function)}({given}database := {literal(database)})"
+    return Spelling(Edit(tokens[first].start, tokens[close].end, text), None, database=database)
 
 
 def _is_from(tokens: Sequence[Token], i: int) -> bool:
@@ -109,7 +149,8 @@ def _opener(tokens: Sequence[Token], i: int) -> int:
 
 def _alias(tokens: Sequence[Token], after: int, name: str) -> str:
     """Return ` AS "name"` unless what follows is an alias already."""
-    if after < len(tokens) and tokens[after].text.lower() not in _AFTER_TABLE:
+    ends = after >= len(tokens) or tokens[after].text.lower() in _AFTER_TABLE
+    if not ends and not is_nearest_clause(tokens, after):
         return ""
     return " AS " + quoted(name)
 
@@ -124,16 +165,19 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
     if close is None or before is None or close <= at + 4:
         return None
     first, last, alias = before
+    if tokens[first - 1].word == "from" and tokens[first - 2].word == "delete":
+        return None  # what is changed is the newest version
     path = tokens[last].path
     parts = None if path is not None else tuple(token.name or "" for token in tokens[first : last + 1 : 2])
     table = path if parts is None else parts[-1]
     if table is None or (parts is not None and len(parts) == 1 and _is_shadowed(tokens, table)):
         return None
     value = tokens[at + 4].source[tokens[at + 4].start : tokens[close].start]
-    call = f"lance_scan({literal(table)}, {_KEYS[head[1].lower()]} := ({value}))"
+    # lance_scan takes NULL for "not given", and refuses an empty text.
+    call = f"lance_scan({literal(table)}, {_KEYS[head[1].lower()]} := coalesce(({value})::VARCHAR, ''))"
     name = _stem(table) if parts is None else table
     text = call + (" AS " + alias if alias else _alias(tokens, close + 1, name))
-    return Spelling(Edit(tokens[first].start, tokens[close].end, text), parts), close + 1
+    return Spelling(Edit(tokens[first].start, tokens[close].end, text), parts, is_version=True), close + 1
 
 
 def _table_before(tokens: Sequence[Token], at: int) -> tuple[int, int, str | None] | None:

@@ -21,7 +21,7 @@ FUNCTION: Final = "lance_vector_search"
 _PLACE: Final = "__lance_found"
 """What stands for the call in the tree."""
 _NAMES: Final = ("table_name", "column_name", "query_vector", "k", "nprobes", "refine_factor", "ef", "metric")
-_MORE: Final = ("prefilter", "filter", "use_index", "version", "tag", "asof")
+_MORE: Final = ("prefilter", "filter", "use_index", "version", "tag", "asof", "branch")
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _CAST: Final = re.compile(r"::(float|double)\[\]$", re.I)
 _NUMBER: Final = re.compile(r"\d{1,18}")

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.run.costs import MORE, MOST_NEAREST, MOST_OF_ALL
 from lance_duck.duck.run.search_settings import SearchSettings
 from lance_duck.duck.tables.nearest import DISTANCE, QUERY, found_rows
 from lance_duck.errors import LanceDuckError
@@ -24,11 +25,6 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.nearest.extremes import Extremes
 from lance_duck.scan.scanner import LanceScanner
 
-MOST: Final = 10_000
-"""Rows from which on DuckDB does it alone."""
-MOST_OF_ALL: Final = 1_000_000
-"""The same, of all vectors together."""
-_MORE: Final = 8
 _UNIT: Final = 2.0**-24
 _SHORT, _LONG = 1e-15, 1e15
 _FULL: Final = 1e37
@@ -95,7 +91,7 @@ class Ask:
     @property
     def first(self) -> int:
         """Rows to look for at first."""
-        return self.wanted * (self.settings.refine_factor or 1) + max(_MORE, self.wanted // 4)
+        return self.wanted * (self.settings.refine_factor or 1) + max(MORE, self.wanted // 4)
 
 
 class NotFoundHere(Exception):  # noqa: N818  # a sign between functions
@@ -121,7 +117,7 @@ def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
     longest = _longest(scanner, ask, exact=exact)
     made = [pa.field(QUERY, pa.int32())] if ask.is_batch else []
     schema = pa.schema([*ask.schema(dataset), *made, pa.field(DISTANCE, pa.float32())])
-    most = MOST if not ask.is_batch else max(ask.first, MOST_OF_ALL // len(ask.vector))
+    most = MOST_NEAREST if not ask.is_batch else max(ask.first, MOST_OF_ALL // len(ask.vector))
     while True:
         found = found_rows(dataset, schema, ask.arguments(k))
         distances = found.column(DISTANCE).to_numpy()

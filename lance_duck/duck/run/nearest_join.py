@@ -8,17 +8,19 @@ DuckDB sorts for each row only what was found for it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from lance_duck.duck.rules.lateral import LateralNearest
-from lance_duck.duck.run.candidates import MOST, Ask, NotFoundHere, candidates
-from lance_duck.duck.run.named_tables import named
+from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
+from lance_duck.duck.run.costs import MOST_NEAREST, MOST_QUERIES
+from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.order_by_search import ALL_ROWS, ROUNDING, vector_column
 from lance_duck.duck.run.parameters import numbers
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -29,7 +31,6 @@ from lance_duck.duck.tables.nearest import DISTANCE, QUERY
 from lance_duck.duck.user_scope import call_as_user, user_variable
 from lance_duck.errors import LanceDuckError
 
-MOST_QUERIES: Final = 100_000
 FOR: Final = "__lance_query"
 _SAME: Final = re.compile(
     r"(TINY|SMALL|BIG|UTINY|USMALL|UBIG|U)?INT(EGER)?|FLOAT|DOUBLE|BOOLEAN|VARCHAR|BLOB|DATE|TIMESTAMP"
@@ -46,58 +47,82 @@ def run(asked: LateralNearest, request: Request, database: Database) -> Rewritin
     if not free or database.session.settings.nearest == "off" or not database.names.are_ours(inner.name, later=False):
         return None
     try:
-        return _Lateral(asked, request, database).rewriting()
+        search = NearestSearch(asked, request, database)
+        queries = search.queries()
+        place, found, plan = search.place(queries)
     except (NotFoundHere, LanceDuckError):
         return None
+    others = named(database.native, queries)
+    edits = Edit(inner.start, inner.end, place), search.others_in_place(others)
+    return Rewriting(edits, (found, others), plan=plan)
 
 
 @dataclass(frozen=True)
-class _Lateral:
-    """The searches of one statement."""
+class NearestSearch:
+    """The searches of one table for the rows of another one.
+
+    Attributes:
+        asked: What is searched for.
+        request: The run of the statement.
+        database: Where it runs.
+        is_exact: No index is asked.
+        skips_null: There are no nearest rows for a vector that is NULL.
+    """
 
     asked: LateralNearest
     request: Request
     database: Database
+    is_exact: bool = False
+    skips_null: bool = False
 
-    def rewriting(self) -> Rewriting | None:
-        """Search.
+    def place(self, queries: pa.Table) -> tuple[str, NamedTable, str | None]:
+        """Search, and return what stands in the place of the table, what that reads, and the plan for an EXPLAIN.
+
+        Args:
+            queries: The other table.
 
         Raises:
             NotFoundHere: DuckDB has to do it.
         """
         asked, inner, given, names = self.asked, self.asked.inner, self.request.given, self.database.names
-        handle = self.database.catalog.find(inner.name[-1])
+        handle = names.table(inner.name, later=False)
         if handle is None:
-            return None
+            raise NotFoundHere("no such table")
         dataset = handle.current()
         field = vector_column(dataset, inner.column)
         if field is None:
-            return None
+            raise NotFoundHere("no column of vectors")
         values = [given.value(key) for key in inner.where_keys]
         about = About.ORDER | about_condition(inner.where, inner.where_columns, dataset.schema, values)
         if not names.dialect(inner.name, later=False).is_usual(about | About.TEXTS):
-            return None  # the other table loses the order of its texts on the way through Arrow
-        queries = self._queries()
-        vectors = _distinct(queries, str(inner.vector), field.type.list_size)
+            raise NotFoundHere("the other table loses the order of its texts on the way through Arrow")
+        vectors = _distinct(queries, str(inner.vector), field.type.list_size, skips_null=self.skips_null)
         ask = self._ask(field.name, vectors)
         nearest = candidates(dataset, ask)
         which = nearest.column(QUERY)
         nearest = nearest.drop_columns([QUERY]).append_column(FOR, vectors.take(which.combine_chunks()))
-        rows, others = named(self.database.native, nearest), named(self.database.native, queries)
+        rows = named(self.database.native, nearest)
         columns = ", ".join(map(quoted, ask.schema(dataset).names))
         place = (
             f'(SELECT {columns} FROM (SELECT * FROM "{rows.name}" LIMIT {ALL_ROWS}) AS found '  # noqa: S608
             f"WHERE found.{FOR} = {quoted(asked.alias)}.{quoted(str(inner.vector))})"
         )
         place += "" if inner.alias is None else f" AS {quoted(inner.alias)}"
+        return place, rows, ask.scanner(dataset, ask.first).explain_plan() if inner.explained else None
+
+    def others_in_place(self, others: NamedTable) -> Edit:
+        """Return the edit that puts the other table, as it was read, in its place."""
+        asked = self.asked
         outer = f'(SELECT * FROM "{others.name}" LIMIT {ALL_ROWS})'  # noqa: S608
         outer += "" if asked.has_alias else f" AS {quoted(asked.alias)}"
-        edits = Edit(inner.start, inner.end, place), Edit(asked.start, asked.end, outer)
-        plan = ask.scanner(dataset, ask.first).explain_plan() if inner.explained else None
-        return Rewriting(edits, (rows, others), plan=plan)
+        return Edit(asked.start, asked.end, outer)
 
-    def _queries(self) -> pa.Table:
+    def queries(self, where: str | None = None, values: Mapping[str, Any] | None = None) -> pa.Table:
         """Return the other table.
+
+        Args:
+            where: The condition of its rows; None for all.
+            values: Of the parameters of that.
 
         Raises:
             NotFoundHere: It is large, cannot be read twice, or would be another one after a way through Arrow.
@@ -108,9 +133,10 @@ class _Lateral:
         if not (variable is None or frame or isinstance(variable, pa.Table)):
             raise NotFoundHere("a variable that may be read once")
         name = self.request.statement.text[asked.start : asked.end]
-        text = f"SELECT * FROM {name} LIMIT {MOST_QUERIES + 1}"  # noqa: S608
+        text = f"SELECT * FROM {name} AS {quoted(asked.alias)}"  # noqa: S608
+        text += f"{'' if where is None else f' WHERE {where}'} LIMIT {MOST_QUERIES + 1}"
         try:
-            relation = call_as_user(partial(native.sql, text))
+            relation = call_as_user(partial(native.sql, text, params=dict(values) if values else None))
             if not all(_SAME.fullmatch(str(type_)) for type_ in relation.types) or self._has_collations():
                 raise NotFoundHere("types that Arrow does not have")
             table: pa.Table = call_as_user(relation.to_arrow_table)
@@ -118,7 +144,7 @@ class _Lateral:
             raise
         except duckdb.Error as error:
             raise NotFoundHere("the statement itself will say what is wrong") from error
-        if not 0 < table.num_rows <= MOST_QUERIES:
+        if not (self.skips_null or table.num_rows) or table.num_rows > MOST_QUERIES:
             raise NotFoundHere("no queries, or too many")
         return table
 
@@ -126,9 +152,9 @@ class _Lateral:
         return bool(self.database.native.execute(HAS_COLLATIONS).fetchall()[0][0])
 
     def _ask(self, column: str, vectors: pa.Array) -> Ask:
-        inner, given = self.asked.inner, self.request.given
+        inner, given, settings = self.asked.inner, self.request.given, self.database.session.settings
         wanted = given.number(inner.limit) + given.number(inner.offset)
-        if not given.number(inner.limit) or wanted > MOST // 4:
+        if not given.number(inner.limit) or wanted > MOST_NEAREST // 4:
             raise NotFoundHere("more rows than a search is for")
         wide = numbers(vectors.flatten().to_numpy(zero_copy_only=False)).reshape(len(vectors), -1)
         with np.errstate(over="ignore"):
@@ -146,25 +172,27 @@ class _Lateral:
             inner.where,
             tuple(given.value(key) for key in inner.where_keys),
             inner.columns,
-            self.database.session.settings,
+            replace(settings, nearest="exact") if self.is_exact else settings,
         )
 
 
-def _distinct(table: pa.Table, name: str, length: int) -> pa.Array:
+def _distinct(table: pa.Table, name: str, length: int, *, skips_null: bool) -> pa.Array:
     """Return the vectors of a column, each once.
 
     Raises:
-        NotFoundHere: There is no such column, or it holds null, or vectors of another length.
+        NotFoundHere: There is no such column, or no vector; or it holds null, which is not skipped, or vectors of
+            another length.
     """
     found = [each for each in table.column_names if each.lower() == name.lower()]
-    if len(found) != 1 or not len(table) or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}:
+    if len(found) != 1 or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}:
         raise NotFoundHere("no column of vectors")
     array = table.column(found[0]).combine_chunks()
     type_ = array.type
     if not pa.types.is_fixed_size_list(type_) and not pa.types.is_list(type_):
         raise NotFoundHere("no column of vectors")
+    array = array.drop_null() if skips_null else array
     inner = array.flatten()
-    if array.null_count or inner.null_count or len(inner) != len(array) * length:
+    if not len(array) or array.null_count or inner.null_count or len(inner) != len(array) * length:
         raise NotFoundHere("null, or another length")
     if pa.types.is_list(type_) and not (array.value_lengths().to_numpy() == length).all():
         raise NotFoundHere("another length")

@@ -11,7 +11,6 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
 from lance_duck.duck.tables.scan_observer import WATCHES, Scan
 from lance_duck.duck.tables.table import DuckTable
-from lance_duck.errors import InvalidInputError
 from lance_duck.redact import shown
 from lance_duck.scan.duckdb.offsets import without_offsets
 from lance_duck.scan.duckdb.source import PushedScan
@@ -49,9 +48,7 @@ class NearestTable(DuckTable):
         return self._found(wanted, any_form=True).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
-        """See `ScanSource.pushed_scanner`; a limit around the table keeps filters away."""
-        if filter is not None:
-            raise InvalidInputError("filter of a search", found=str(filter))
+        """See `ScanSource.pushed_scanner`; a filter that passes the limit around it is a join's, which applies it."""
         schema = duckdb_arrow_schema(self.dataset.schema)
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return PushedScan(wanted, lambda: self._found(wanted, any_form=False))

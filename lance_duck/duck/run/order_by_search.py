@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.order_by_distance import NearestSelect
-from lance_duck.duck.run.candidates import MOST, Ask, NotFoundHere, candidates
+from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
+from lance_duck.duck.run.costs import MOST_NEAREST
 from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.nearest_table import NearestTable
 from lance_duck.duck.run.parameters import numbers
@@ -33,9 +34,9 @@ ROUNDING: Final = 2.0**-22
 def run(asked: NearestSelect, request: Request, database: Database) -> Rewriting | None:
     """Put the nearest rows in the place of a table; None where the table is not ours, or has no such vectors."""
     later = request.later
-    if not request.is_free(asked.start, asked.end) or not database.names.are_ours(asked.name, later=later):
+    if not request.is_free(asked.start, asked.end):
         return None
-    handle = database.catalog.find(asked.name[-1])
+    handle = database.names.table(asked.name, later=later)
     if handle is None:
         return None
     dataset = handle.current()
@@ -93,7 +94,7 @@ class _Search:
         later = self.request.later or asked.explained
         ask = self._ask(later)
         rows: Any = (
-            NearestTable(self.handle.current, ask, names.constancy()) if later else candidates(self.dataset, ask)
+            NearestTable(self.handle.reader(), ask, names.constancy()) if later else candidates(self.dataset, ask)
         )
         table = named(self.database.native, rows)
         self.tables.append(table)
@@ -116,7 +117,7 @@ class _Search:
         if settings.nearest == "off":
             raise NotFoundHere("it is switched off")
         wanted = given.number(asked.limit) + given.number(asked.offset)
-        if not given.number(asked.limit) or wanted > MOST // 4:
+        if not given.number(asked.limit) or wanted > MOST_NEAREST // 4:
             raise NotFoundHere("more rows than a search is for")
         vector = given.vector(asked.vector) if asked.query_place is None else self._query(asked.query_place, later)
         length = self.vectors.type.list_size

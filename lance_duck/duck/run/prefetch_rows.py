@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.point_lookup import PlainWhere
 from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.run.costs import FEW, VALUES_BYTES
 from lance_duck.duck.run.named_tables import named
 from lance_duck.duck.run.order_by_search import ALL_ROWS
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -27,9 +28,6 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.sql.parser import tree_from_sql
 
-FEW: Final = 8192
-"""Rows up to which they are read first."""
-_AS_VALUES: Final = 1024
 _TYPES: Final = {
     pa.int8(): "TINYINT",
     pa.int16(): "SMALLINT",
@@ -49,9 +47,9 @@ _TYPES: Final = {
 
 def run(asked: PlainWhere, request: Request, database: Database) -> Rewriting | None:
     """Put few rows in the place of a table; None where no index says which they are, or they are many."""
-    if not request.is_free(asked.start, asked.end) or not database.names.are_ours(asked.name, later=False):
+    if not request.is_free(asked.start, asked.end):
         return None
-    handle = database.catalog.find(asked.name[-1])
+    handle = database.names.table(asked.name, later=False)
     try:
         return None if handle is None else _rewriting(asked, request, database, handle.current())
     except (NotFoundHere, LanceDuckError):
@@ -108,7 +106,7 @@ def _as_values(rows: pa.Table, start: int, request: Request) -> tuple[str, list[
         None where the rows are many or strange, or other parameters cannot stand beside them.
     """
     types = [_type_name(field.type) for field in rows.schema]
-    if not types or None in types or rows.num_rows * sum(map(_width, rows.schema)) > _AS_VALUES:
+    if not types or None in types or rows.num_rows * sum(map(_width, rows.schema)) > VALUES_BYTES:
         return None
     columns = [column.to_pylist() for column in rows.columns]
     if any(map(_is_strange, chain.from_iterable(columns))):

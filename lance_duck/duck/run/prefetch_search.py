@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.rules.vector_call import FUNCTION, Parameter, VectorCall
 from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.run.costs import MOST_NEAREST
 from lance_duck.duck.run.parameters import Given, numbers
 from lance_duck.duck.run.prefetch_rows import in_place
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -24,7 +25,6 @@ from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.duck.tables.nearest import DISTANCE, NearestRows
 from lance_duck.errors import LanceDuckError
 
-_MOST: Final = 10_000
 _KINDS: Final = {
     **dict.fromkeys(("k", "nprobes", "refine_factor", "ef"), int),
     **dict.fromkeys(("table_name", "column_name", "metric", "filter", "tag", "asof"), str),
@@ -49,7 +49,7 @@ def _rows(call: VectorCall, given: Given, catalog: TableCatalog) -> pa.Table:
     asked = {name: _value(name, value, given) for name, value in call.arguments}
     if asked.get("asof") is not None:
         raise NotFoundHere("a text that DuckDB reads as a moment in the time zone of the connection")
-    choice = VersionChoice(*(asked.pop(name, None) for name in ("version", "tag", "asof")))
+    choice = VersionChoice(*(asked.pop(name, None) for name in ("version", "tag", "asof", "branch")))
     dataset = catalog.binder.handle(asked.pop("table_name"), choice).current()
     options = {"filter": asked.pop("filter", None), "prefilter": asked.pop("prefilter", True) is not False}
     nearest = {"column": asked.pop("column_name"), "q": asked.pop("query_vector"), "k": 10}
@@ -86,6 +86,6 @@ def _value(name: str, value: Any, given: Given) -> Any:
         return str(found)
     if name in ("table_name", "column_name", "k") if found is None else type(found) is not _KINDS.get(name):
         raise NotFoundHere("another type")
-    if name == "k" and found > _MOST:
+    if name == "k" and found > MOST_NEAREST:
         raise NotFoundHere("many rows")
     return found

@@ -10,12 +10,14 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from lance_duck.arrow.types import holds_texts
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.join_keys import KeyJoin, KeyJoins
+from lance_duck.duck.run.costs import LARGE, MOST_KEYS, PER_KEY, SELECTIVE, SMALLER
 from lance_duck.duck.run.key_values import keys_as
 from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
-from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About, is_textual
+from lance_duck.duck.settings import CONDITIONS, HAS_COLLATIONS, About
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.duck.tables.handle import TableHandle
@@ -25,13 +27,6 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.predicate.tree import In, Predicate
 
-MOST_KEYS: Final = 10_000
-LARGE: Final = 100_000
-"""Rows from which on a table is worth it."""
-PER_KEY: Final = 1000
-"""Rows of a table for each key from which on it is worth it: each key may be on a page of its own."""
-SMALLER: Final = 8
-SELECTIVE: Final = 8
 _STEP, _WITHIN = (1, 2) if SPEAKS_SOURCE else (2, 3)
 """By how much DuckDB's number of transactions grows with each statement, and from one to what runs within the next."""
 _FRAMES: Final = ("pandas", "polars")
@@ -92,22 +87,22 @@ class _Pushdown:
 
     def is_worth(self, join: KeyJoin) -> bool:
         """Return whether the table is ours, large, and has an index that finds keys."""
-        catalog, names, later = self.database.catalog, self.database.names, self.request.later
-        handle = catalog.find(join.name[-1]) if catalog.is_table(join.name) else None
+        names, later = self.database.names, self.request.later
+        handle = names.table(join.name, later=later)
         if handle is None:
             return False
         table = handle.current()
         column = _column(table, join.column)
-        if table.count_rows() < LARGE or column is None or not names.are_ours(join.name, later=later):
+        if table.count_rows() < LARGE or column is None:
             return False
-        about = CONDITIONS | (About.TEXTS if is_textual(table.schema.field(column).type) else About(0))
+        about = CONDITIONS | (About.TEXTS if holds_texts(table.schema.field(column).type) else About(0))
         return names.dialect(join.name, later=later).is_usual(about)
 
     def rewriting(self, joins: Sequence[KeyJoin]) -> Rewriting | None:
         """Read the keys of joins, and put narrowed tables in the places of those for which they are few."""
         run = _Runner(self.database.native, _Clock(), self.request.later)
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
-        objects = _Objects.of(run, names, self.database.catalog.name)
+        objects = _Objects.of(run, names, [each.name for each in self.database.catalog.databases])
         if run.in_transaction(objects.transaction):
             return None  # a query that fails would end the transaction
         tables: list[NamedTable] = []
@@ -124,7 +119,7 @@ class _Pushdown:
         return Rewriting(tuple(edits.values()), tuple(tables)) if tables else None
 
     def _table(self, join: KeyJoin, run: _Runner, objects: _Objects) -> DuckTable | None:
-        handle = self.database.catalog.find(join.name[-1])
+        handle = self.database.names.table(join.name, later=self.request.later)
         given = _given(join, self.request.given.parameters)
         if handle is None or given is None:
             return None
@@ -138,7 +133,7 @@ class _Pushdown:
         path = _column(table, join.column)
         field = table.schema.field(path or join.column)
         values = keys_as(keys.values, keys.type, field.type)
-        if values is None or path is None or (is_textual(field.type) and run.has_collations()):
+        if values is None or path is None or (holds_texts(field.type) and run.has_collations()):
             return None
         condition = In((path,), values.unique())
         if len(condition.values) * PER_KEY > table.count_rows():
@@ -155,7 +150,9 @@ class _Pushdown:
         """Return what the keys come from; None where it may not be read twice, or is not small."""
         tables, rows, native = [], 0, False
         for name in join.reads:
-            handle = None if objects.has(name) else self.database.catalog.find(name)
+            if self.database.catalog.is_repeated(name):
+                return None  # the name alone does not say which table is meant
+            handle = None if objects.has(name) else self.database.names.table((name,), later=later)
             if handle is not None:
                 tables.append((handle, handle.current().version))
                 rows += handle.current().count_rows()
@@ -291,8 +288,8 @@ class _Objects:
     found: Mapping[str, tuple[int | None, bool]]
 
     @classmethod
-    def of(cls, run: _Runner, names: set[str], lance: str) -> _Objects:
-        listed = ", ".join(map(literal, sorted(names)))
+    def of(cls, run: _Runner, names: set[str], databases: Sequence[str]) -> _Objects:
+        listed, ours = ", ".join(map(literal, sorted(names))), ", ".join(map(literal, databases))
         text = f"""
             SELECT txid_current(), (SELECT list((name, rows, temporary)) FROM (
                 SELECT lower(table_name) AS name, temporary,
@@ -300,7 +297,7 @@ class _Objects:
                 FROM duckdb_tables() WHERE lower(table_name) IN ({listed})
                 UNION ALL
                 SELECT lower(view_name), false, NULL FROM duckdb_views()
-                WHERE lower(view_name) IN ({listed}) AND database_name <> {literal(lance)}))"""  # noqa: S608
+                WHERE lower(view_name) IN ({listed}) AND database_name NOT IN ({ours})))"""  # noqa: S608
         transaction, rows = run.rows(text)[0]
         found: dict[str, tuple[int | None, bool]] = {}
         for name, size, temporary in map(_fields, rows or []):

@@ -40,7 +40,11 @@ class Clauses:
     @classmethod
     def of(cls, sql: str) -> Clauses:
         """Cut a text; one that DuckDB cannot cut has no tokens."""
-        tokens = tokens_of(sql)
+        return cls.over(sql, tokens_of(sql))
+
+    @classmethod
+    def over(cls, sql: str, tokens: Sequence[Token]) -> Clauses:
+        """Return the clauses of a text whose tokens are known."""
         return cls(sql, tokens, _depths(tokens), len(sql))
 
     def __len__(self) -> int:

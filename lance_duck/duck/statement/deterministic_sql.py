@@ -70,6 +70,16 @@ def is_plain_table(node: Node) -> bool:
     return _has_only(node, "this", "alias", "db", "catalog") and not node.alias_column_names
 
 
+def names_a_column(node: Node) -> bool:
+    """Return whether a part stands in an expression whose text is the name of a column of the result."""
+    while node.parent is not None:
+        parent = node.parent
+        if isinstance(parent, exp.Select) and node.arg_key == "expressions" and not isinstance(node, exp.Alias):
+            return True
+        node = parent
+    return False
+
+
 def sql_of(node: Node) -> str:
     """Return the text of a part, every name in quotes."""
     return str(node.sql(dialect="duckdb", identify=True, comments=False))

@@ -1,18 +1,30 @@
-"""Spelling of names and texts in SQL."""
+"""Names in SQL, spelled (by `lance_duck.scan.identifiers`) and read."""
 
 from __future__ import annotations
 
+import re
+from typing import Final
 
-def folded(name: str) -> str:
-    """Return the name in lower case as DuckDB folds it: ASCII letters only."""
-    return name.encode().lower().decode()
+from lance_duck.scan.identifiers import escaped, folded, literal, quoted
+
+__all__ = ["escaped", "folded", "literal", "names_in", "parts_of_name", "quoted"]
+
+_PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
 
 
-def quoted(name: str) -> str:
-    """Return a name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+def parts_of_name(text: str) -> tuple[str, ...]:
+    """Return the parts of a (qualified) name as SQL spells it; empty for other text."""
+    names = names_in(text)
+    return names[0] if len(names) == 1 else ()
 
 
-def literal(text: str) -> str:
-    """Return a text as an SQL string."""
-    return "'" + text.replace("'", "''") + "'"
+def names_in(text: str) -> list[tuple[str, ...]]:
+    """Return the qualified names in a comma-separated list."""
+    names: list[list[str]] = [[]]
+    at = 0
+    while (part := _PART.match(text, at)) is not None:
+        names[-1].append(part[2] if part[1] is None else part[1].replace('""', '"'))
+        at = part.end() + 1
+        if text[part.end() : at] == ",":
+            names.append([])
+    return [tuple(parts) for parts in names]

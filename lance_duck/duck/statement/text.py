@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 from lance_duck.duck.statement.deterministic_sql import Node
 from lance_duck.duck.statement.edits import Edit, EditedText
 from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.nearest_clause import NearestClause, nearest_clauses
 from lance_duck.duck.statement.tokens import Token, tokens_of
 
 LONGEST: Final = 20_000
@@ -82,6 +83,11 @@ class Statement:
         return tuple(token.start for token in self.tokens if token.text == "?")
 
     @cached_property
+    def nearest(self) -> tuple[NearestClause, ...]:
+        """Clauses of joins that ask for the nearest rows."""
+        return nearest_clauses(self.text, self.tokens)
+
+    @cached_property
     def parts(self) -> tuple[tuple[Token, ...], ...]:
         """Tokens of each statement of the text, with the `;` that ends it."""
         parts: list[tuple[Token, ...]] = []
@@ -100,13 +106,14 @@ class Statement:
 
     @cached_property
     def edited(self) -> EditedText:
-        """The text with numbers ($1, $2, …) for its `?`, as the parser of SELECT reads it."""
+        """The text with numbers ($1, $2, …) for its `?`, and calls for NEAREST, as the parser of SELECT reads it."""
         edits = [
             Edit(mark, mark + 1, f"${number}")
             for number, mark in enumerate(self.marks, 1)
             if not any(edit.overlaps(mark, mark + 1) for edit in self.spelling)
         ]
-        return EditedText.of(self.text, (*self.spelling, *edits))
+        nearest = (edit for number, clause in enumerate(self.nearest) for edit in clause.reading(number))
+        return EditedText.of(self.text, (*self.spelling, *nearest, *edits))
 
     @cached_property
     def tree(self) -> Node | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from lance_duck.errors import InvalidInputError, NotFoundError
+from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.store.base import Store
 from lance_duck.store.uri import checked_place, join_uri, local_path, open_store
 from lance_duck.wire.paths import TABLE_SUFFIX
@@ -40,6 +40,13 @@ class Folder:
             raise NotFoundError("no such folder", where=self.uri, expected="a folder of *.lance tables")
         names = (name for name in found if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
         return {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
+
+    def explain(self, name: str) -> LanceDuckError | None:
+        """Return why a table is none: a file has its place; None for all others."""
+        path = None if self._local is None else os.path.join(self._local, name + TABLE_SUFFIX)
+        if path is None or "\0" in path or not os.path.isfile(path):
+            return None
+        return NotFoundError("no table, but a file", where=path, expected="a directory")
 
     def stamp(self) -> object:
         """Return something that changes when a table comes or goes; None where only listing would tell."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import partial
 
+from lance_duck.arguments import known_names
 from lance_duck.dataset import LanceDataset, dataset
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot
+from lance_duck.snapshot.refs import MAIN
 from lance_duck.store import local_path
 
 
@@ -21,16 +25,23 @@ class VersionChoice:
     """The version of a table that a statement asks for; the newest when all is None.
 
     Attributes:
-        version: Number or name of a tag, as text.
+        version: Number, name of a tag or a branch, or `branch:number`, as text.
         tag: Name of a tag.
         asof: Time in ISO format.
+        branch: Name of the branch that the others are of; None: the branch that is opened.
     """
 
     version: str | None = None
     tag: str | None = None
     asof: str | None = None
+    branch: str | None = None
 
     def __post_init__(self) -> None:
+        for what, text in (("version", self.version), ("time", self.asof)):
+            if text is not None and not text.strip():
+                raise InvalidInputError(
+                    f"the {what} asked for is none", expected=f"a {what}", found="NULL or an empty text"
+                )
         if sum(part is not None for part in (self.version, self.tag, self.asof)) > 1:
             raise InvalidInputError("more than one version asked for", expected="one of version, tag and asof")
 
@@ -40,20 +51,60 @@ class VersionChoice:
         return self == VersionChoice()
 
     @property
-    def is_newest_or_number(self) -> bool:
-        """Whether it is certain which number is meant, other than with tags, which move, and times."""
-        return self.is_newest or isinstance(self.arguments.get("version"), int)
+    def is_number(self) -> bool:
+        """Whether a number was asked for, other than a tag, which moves, or a time."""
+        return self.branch is None and self.version is not None and _is_number(self.version)
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of `lance_duck.dataset`."""
+    def is_newest_or_number(self) -> bool:
+        """Whether it is certain which number is meant."""
+        return self.is_newest or self.is_number
+
+    def open(self, uri: str, storage_options: Mapping[str, str] | None) -> LanceDataset:
+        """Open the version of a table.
+
+        Raises:
+            NotFoundError: No table, version, tag or branch.
+            InvalidInputError: That is no version, or no time.
+        """
+        opened = partial(dataset, uri, storage_options=storage_options)
         if self.asof is not None:
-            return {"asof": _time(self.asof)}
-        name = self.tag if self.tag is not None else self.version
-        if name is None:
-            return {}
-        is_number = self.tag is None and name.strip().isdecimal()
-        return {"version": int(name) if is_number else name}
+            if self.branch is None:
+                return opened(asof=_time(self.asof))
+            snapshot = opened((self.branch, None)).handle.snapshot.checkout(None, _time(self.asof))
+            return LanceDataset(snapshot.uri, table=TableScan(snapshot))
+        text = self.tag if self.tag is not None else self.version
+        if text is None:
+            return opened(None if self.branch is None else (self.branch, None))
+        number = int(text) if self.tag is None and _is_number(text) else text
+        if self.branch is not None:
+            return opened((self.branch, number))
+        if self.tag is None and isinstance(number, str):
+            return _named(opened, number)
+        return opened(number)
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().isdecimal()
+
+
+def _named(opened: Callable[..., LanceDataset], name: str) -> LanceDataset:
+    """Open the version that a tag, a branch or `branch:number` names."""
+    branch, colon, number = name.rpartition(":")
+    if colon:
+        return opened((branch, int(number) if _is_number(number) else number))
+    try:
+        return opened(name)
+    except NotFoundError as error:
+        table = opened()
+        if name == MAIN or name in table.branches.list():
+            return opened((name, None))
+        raise NotFoundError(
+            f"no version, tag or branch {name!r}",
+            where=table.uri,
+            expected=f"a tag ({known_names(table.tags.list())}), a branch ({known_names(table.branches.list())}), "
+            "branch:version or a number",
+        ) from error
 
 
 @dataclass
@@ -80,18 +131,52 @@ class TableHandle:
         """Where it is, spelled in one way: two handles of one place are of one table."""
         return Location.of(self.uri).uri.rstrip("/")
 
+    @property
+    def identity(self) -> tuple[str, VersionChoice]:
+        """Where it is and which version: two handles of one identity read the same."""
+        return self.place, self.choice
+
     def current(self) -> LanceDataset:
+        """Return the dataset that a statement reads: that of the transaction it belongs to, or the newest."""
+        pinned = pinned_versions()
+        return self.newest() if pinned is None else pinned.of(self)
+
+    def reader(self) -> Callable[[], LanceDataset]:
+        """Return a function that gives the dataset later on, for the transaction of this moment if there is one."""
+        pinned = pinned_versions()
+        return self.newest if pinned is None else lambda: pinned.of(self)
+
+    def shared(self) -> LanceDataset:
+        """Return the dataset for a source that all connections read.
+
+        Raises:
+            UnsupportedError: The transaction of this connection reads another version, which others must not see.
+        """
+        newest, pinned = self.newest(), pinned_versions()
+        if pinned is None:
+            return newest
+        pinned.note_bound()
+        if pinned.is_newest(self, newest):
+            return newest
+        raise UnsupportedError(
+            "a view, or a statement that was prepared before, reads a Lance table of which the transaction has a "
+            "version of its own",
+            where=self.uri,
+            remedy="name the table in the statement itself, or COMMIT first",
+        )
+
+    def newest(self) -> LanceDataset:
         """Return the dataset as it is now: the newest version, or what the chosen tag or time means today."""
         if self.given is not None:
             return self.given
         with self._lock:
             opened = self._opened
             if opened is None or not self.choice.is_newest_or_number:
-                opened = dataset(self.uri, storage_options=self.storage_options, **self.choice.arguments)
+                opened = self.choice.open(self.uri, self.storage_options)
             elif self.choice.is_newest and (latest := opened.latest_version) != opened.version:
                 opened = opened.checkout_version(latest)
             elif _stamp(opened) != self._stamp:  # the table was dropped and made again
-                opened = dataset(self.uri, storage_options=self.storage_options, **self.choice.arguments)
+                opened = self.choice.open(self.uri, self.storage_options)
             if opened is not self._opened:
                 self._opened, self._stamp = opened, _stamp(opened)
             return opened
@@ -110,6 +195,68 @@ class TableHandle:
     def at(self, choice: VersionChoice) -> TableHandle:
         """Return the same table at a chosen version."""
         return TableHandle(self.uri, choice, self.storage_options)
+
+
+class PinnedVersions:
+    """The version of each table that a transaction reads: that of its first mention, or the one it has made.
+
+    Attributes:
+        is_over: The transaction has ended: everything is read at its newest version again.
+    """
+
+    def __init__(self) -> None:
+        self._datasets: dict[tuple[str, VersionChoice], Callable[[], LanceDataset]] = {}
+        self._bound = False
+        self.is_over = False
+
+    def of(self, handle: TableHandle) -> LanceDataset:
+        """Return the dataset that a handle stands for."""
+        if self.is_over or handle.choice.is_number:
+            return handle.newest()
+        key = handle.identity
+        if key not in self._datasets:
+            self.pin(handle, _constant(handle.newest()))
+        return self._datasets[key]()
+
+    def pin(self, handle: TableHandle, dataset: Callable[[], LanceDataset]) -> None:
+        """Have a handle stand for what a function returns."""
+        self._datasets[handle.identity] = dataset
+
+    def is_newest(self, handle: TableHandle, newest: LanceDataset) -> bool:
+        """Return whether the transaction reads the same as everybody else."""
+        dataset = self.of(handle)
+        same_manifest = dataset.handle.snapshot.manifest.path == newest.handle.snapshot.manifest.path
+        return dataset is newest or (same_manifest and dataset.version == newest.version)
+
+    def note_bound(self) -> None:
+        """Note that DuckDB bound a table for which it will ask again, perhaps outside of the transaction."""
+        self._bound = True
+
+    def take_bound(self) -> bool:
+        """Return whether that happened since the last call."""
+        bound, self._bound = self._bound, False
+        return bound
+
+    @contextmanager
+    def reading(self) -> Iterator[PinnedVersions]:
+        """Have handles stand for these versions while DuckDB binds and runs a statement in this thread."""
+        token = _PINNED.set(self)
+        try:
+            yield self
+        finally:
+            _PINNED.reset(token)
+
+
+_PINNED: ContextVar[PinnedVersions | None] = ContextVar("lance_duck_pinned_versions", default=None)
+
+
+def pinned_versions() -> PinnedVersions | None:
+    """Return the versions that the statement of this thread reads; None outside of transactions."""
+    return _PINNED.get()
+
+
+def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:
+    return lambda: dataset
 
 
 def _stamp(opened: LanceDataset) -> str | None:

@@ -60,6 +60,16 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         """See `ScanSource`."""
         return self._schema.__arrow_c_schema__()
 
+    @property
+    def dataset(self) -> LanceDataset:
+        """The version that is searched."""
+        return self._dataset
+
+    @property
+    def may_use_index(self) -> bool:
+        """Whether an index may answer the search."""
+        return bool(self._asked["nearest"].get("use_index", True))
+
     def count_rows(self) -> int:
         """Return an upper bound of the number of rows."""
         return min(int(self._asked["nearest"]["k"]), int(self._dataset.count_rows())) * self._queries
@@ -79,9 +89,11 @@ class NearestRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         return self._found(wanted).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
-        """See `ScanSource.pushed_scanner`; no filter comes this far, see `select_nearest`."""
-        if filter is not None:
-            raise InvalidInputError("filter of a search", found=str(filter))
+        """See `ScanSource.pushed_scanner`.
+
+        A filter that comes this far, see `select_nearest`, is one that DuckDB 1.x makes of a join while that runs. The
+        join applies it, too; here it would have the search find other rows.
+        """
         wanted = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
         return PushedScan(wanted, lambda: self._found(wanted))
 

@@ -25,7 +25,10 @@ from lance_duck.scan.predicate.tree import Predicate, all_of
 
 ROWS: Final = "__lance_rows"
 _BATCH: Final = 1 << 20
+"""Rows of a batch that has no column but `ROWS`: it takes no memory."""
+
 _FEW_ROWS: Final = 8192
+"""Rows that an index finds up to which they are read before DuckDB's threads ask for them. Not measured."""
 
 
 def select_all(source: str) -> str:
@@ -89,7 +92,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         schema = self._schema(dataset)
         wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = self._with_implied(predicate_from_nodes(filters, dataset.schema))
-        reader = without_offsets(_reader(dataset, wanted, predicate, any_form=True))
+        reader = without_offsets(self._reader(dataset, wanted, predicate, any_form=True))
         expected = None if predicate is None else dataset.index_estimate(predicate)
         if expected is not None and expected <= _FEW_ROWS:
             # Read here and now: threads of DuckDB that pull from Python wait for each other.
@@ -101,10 +104,16 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         dataset = self.dataset
         schema = self._schema(dataset)
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-        predicate = self._with_implied(None if filter is None else predicate_from_pushed(filter, dataset.schema))
-        return PushedScan(wanted, lambda: without_offsets(_reader(dataset, wanted, predicate, any_form=False)))
+        predicate = self._with_implied(
+            None if filter is None else predicate_from_pushed(filter, self.filtered_schema(dataset))
+        )
+        return PushedScan(wanted, lambda: without_offsets(self._reader(dataset, wanted, predicate, any_form=False)))
 
     scanner = ByCaller(pushed_scanner, pushed_scanner)
+
+    def filtered_schema(self, dataset: LanceDataset) -> pa.Schema:
+        """Return the columns that DuckDB before 2.0, which must push every filter, may push filters on."""
+        return dataset.schema
 
     @property
     def condition(self) -> Predicate | None:
@@ -130,6 +139,11 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
             known = dataset.schema, schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
             self._known = known
         return known[1]
+
+    def _reader(
+        self, dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+    ) -> pa.RecordBatchReader:
+        return _reader(dataset, wanted, predicate, any_form=any_form)
 
     def _refresh(self) -> LanceDataset:
         with self._lock:

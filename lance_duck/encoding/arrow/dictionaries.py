@@ -44,8 +44,8 @@ def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
         return pa.concat_arrays([_compacted(array, always=True) for array in arrays])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedError(
-            "rows with these dictionaries in one array",
-            expected=f"dictionaries that make one together: {arrays[0].type}",
+            "rows whose dictionaries cannot be combined in one array",
+            expected=f"dictionaries that fit together into {arrays[0].type}",
             found=str(error),
             remedy="read fewer rows at once, by batches",
         ) from error
@@ -83,11 +83,11 @@ def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
     valid = indices.is_valid().to_numpy(zero_copy_only=False) if indices.null_count else None
     # Slots of nulls may name anything.
     places = (indices if valid is None else indices.fill_null(0)).to_numpy(zero_copy_only=False)
-    used = _used(places if valid is None else places[valid], len(array.dictionary))
+    entry_numbers = _used(places if valid is None else places[valid], len(array.dictionary))
     renumbered = np.zeros(max(1, len(array.dictionary)), places.dtype)
-    renumbered[used] = np.arange(len(used), dtype=places.dtype)
+    renumbered[entry_numbers] = np.arange(len(entry_numbers), dtype=places.dtype)
     fresh = pa.array(renumbered[places], indices.type, mask=None if valid is None else ~valid)
-    entries = array.dictionary.take(pa.array(used))
+    entries = array.dictionary.take(pa.array(entry_numbers))
     return pa.DictionaryArray.from_arrays(fresh, entries, ordered=array.type.ordered, safe=False)
 
 

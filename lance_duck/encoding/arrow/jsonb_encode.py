@@ -131,7 +131,7 @@ def _text_buffers(texts: pa.Array) -> tuple[Bytes, NDArray[np.int64]]:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError("texts that are no UTF-8", where="JSON", found=error) from error
+        raise InvalidInputError("text is not valid UTF-8", where="JSON", found=error) from error
     _, raw_offsets, raw_data = texts.buffers()
     kind = np.int32 if pa.types.is_string(texts.type) else np.int64
     offsets = np.zeros(1, np.int64)

@@ -44,7 +44,7 @@ def look_up(block: Dictionary) -> Block:
         return take(items, block.indices.astype(np.int64))
     width = _width(items.bits)
     if len(items.data) < items.count * width:
-        raise CorruptError("a block is smaller than it says", where="dictionary", found=f"{len(items.data)} bytes")
+        raise CorruptError("block has fewer bytes than it claims", where="dictionary", found=f"{len(items.data)} bytes")
     out = np.empty(block.count * width, np.uint8)
     are_inside = look_up_fixed(readonly(items.data), items.count, width, readonly(block.indices), out)
     check(are_inside, "dictionary", "row")
@@ -76,7 +76,7 @@ def _take(block: Block, indices: NDArray[np.int64]) -> Block:
 
 def _take_bytes(data: Bytes, width: int, indices: NDArray[np.int64]) -> Bytes:
     if len(indices) and len(data) < (int(indices.max()) + 1) * width:
-        raise CorruptError("a block is smaller than it says", where="take", found=f"{len(data)} bytes")
+        raise CorruptError("block has fewer bytes than it claims", where="take", found=f"{len(data)} bytes")
     out = np.empty(len(indices) * width, np.uint8)
     gather_fixed(readonly(data), indices * width, width, out)
     return out

@@ -185,7 +185,7 @@ class FixedSizeListCodec:
 def _lists(block: Block, dimension: int) -> FixedSizeList:
     """Return `block` when it holds lists of this size."""
     if not isinstance(block, FixedSizeList) or block.dimension != dimension:
-        raise CorruptError("values are no lists", where="fixed size list encoding", expected=f"{dimension} items")
+        raise CorruptError("values are not lists", where="fixed size list encoding", expected=f"{dimension} items")
     return block
 
 

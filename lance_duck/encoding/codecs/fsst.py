@@ -140,8 +140,8 @@ class Fsst:
             np.empty(size, np.uint8) for size in (room, 2 * (last - int(values.offsets[middle])) + fsst_encode.SLACK)
         )
         inputs = readonly(values.data), readonly(values.offsets)
-        used = fsst_encode.compress(*inputs, self.table.places, middle, ends, out, spare)
-        return VariableWidth(ends, out[:used])
+        num_bytes = fsst_encode.compress(*inputs, self.table.places, middle, ends, out, spare)
+        return VariableWidth(ends, out[:num_bytes])
 
     def _expand(self, block: Block) -> VariableWidth:
         codes = variable_values(block, "fsst")
@@ -154,6 +154,6 @@ class Fsst:
         ends = readonly(codes.offsets)
         status = expand(readonly(codes.data), ends, self.symbols, self.lengths, offsets, data, places)
         check(status, "fsst", "at or after value")
-        used = int(offsets[-1])
-        data.resize(used, refcheck=False)
-        return VariableWidth(narrow_offsets(offsets, used), data)
+        size = int(offsets[-1])
+        data.resize(size, refcheck=False)
+        return VariableWidth(narrow_offsets(offsets, size), data)

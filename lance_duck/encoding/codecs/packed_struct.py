@@ -235,7 +235,7 @@ class VariablePackedStruct:
 def _fields(block: Block, count: int) -> tuple[Block, ...]:
     """Return the fields of `block`, when it is a packed struct of so many."""
     if not isinstance(block, blocks.PackedStruct) or len(block.fields) != count:
-        raise CorruptError("values are no packed struct", where="packed struct encoding", expected=f"{count} fields")
+        raise CorruptError("values are not packed structs", where="packed struct encoding", expected=f"{count} fields")
     return block.fields
 
 

@@ -29,7 +29,7 @@ def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
     """
     kind = encoding.WhichOneof("compression")
     if kind is None:
-        raise CorruptError("no encoding named", where="page encoding", expected="one of CompressiveEncoding's")
+        raise CorruptError("encoding is missing", where="page encoding", expected="a member of CompressiveEncoding")
     if kind not in _READERS:
         raise UnsupportedError("unknown encoding", where="page encoding", found=kind)
     return _READERS[kind](getattr(encoding, kind))

@@ -69,7 +69,7 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
     """
     kind = encoding.WhichOneof("array_encoding")
     if kind is None:
-        raise context.buffers.corrupt("no encoding named", expected="one of ArrayEncoding's")
+        raise context.buffers.corrupt("encoding is missing", expected="one of ArrayEncoding's")
     if kind not in _READERS:
         raise context.buffers.unsupported("encoding in a 2.0 file", kind)
     array = _READERS[kind](getattr(encoding, kind), context)

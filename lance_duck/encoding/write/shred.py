@@ -133,8 +133,8 @@ def _chosen(values: pa.Array, offsets: Offsets, places: NDArray[np.int64]) -> pa
     if first < 0 or int(offsets[-1]) > len(values):
         return values.slice(0, 0)
     # A copy: pyarrow 26 takes the wrong lists from fixed-size lists of fixed-size lists that begin amid their items.
-    used = pa.concat_arrays([values.slice(first, int(offsets[-1]) - first)])
-    return used.take(pa.array(places - first))
+    joined = pa.concat_arrays([values.slice(first, int(offsets[-1]) - first)])
+    return joined.take(pa.array(places - first))
 
 
 def _offsets(array: pa.Array) -> Offsets:

@@ -1,1 +1,6 @@
-"""Columns of 2.0 files: each field has a column, lists read their ends first."""
+"""Columns of 2.0 files: each field has a column of its own, and lists read their ends first.
+
+You hold: an open file of version 2.0 and a field. You get: a tree of nodes that reads rows by requests, as Arrow arrays
+of the type asked for.
+Never here: the arrays inside of a page (`encoding/v20`), and columns of later versions (`file/nested`, `file/leaf`).
+"""

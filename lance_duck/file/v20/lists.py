@@ -90,23 +90,29 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
 
 
 @dataclass(frozen=True, slots=True)
-class ListNode:
-    """Lists: their ends, in pages, and the node of their items."""
+class _Listed:
+    """Rows of which each ends at an item, beside the node of all items."""
 
     arrow_type: pa.DataType
     pages: ListPages
-    items: V20Node
-    where: str
 
     @property
     def num_rows(self) -> int:
-        """Lists of all pages."""
+        """Rows of all pages."""
         return self.pages.num_rows
 
     @property
     def is_dictionary(self) -> bool:
         """Whether all pages hold distinct values and indices: no."""
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode(_Listed):
+    """Lists: their ends, in pages, and the node of their items."""
+
+    items: V20Node
+    where: str
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return the lists of the rows: first their ends, then the rows of the items between."""
@@ -119,23 +125,11 @@ class ListNode:
 
 
 @dataclass(frozen=True, slots=True)
-class TextNode:
+class TextNode(_Listed):
     """Strings that are stored as lists of bytes."""
 
-    arrow_type: pa.DataType
-    pages: ListPages
     items: LeafNode
     where: str
-
-    @property
-    def num_rows(self) -> int:
-        """Strings of all pages."""
-        return self.pages.num_rows
-
-    @property
-    def is_dictionary(self) -> bool:
-        """Whether all pages hold distinct values and indices: no."""
-        return False
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return the strings of the rows."""

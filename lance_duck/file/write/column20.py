@@ -80,7 +80,7 @@ class _Column20:
             raise UnsupportedError(
                 "map in a data file of version 2.0",
                 where=f"column {path!r}",
-                remedy="write data_storage_version 2.2",
+                remedy="write with data_storage_version='2.2'",
             )
         if field.logical_type == "struct" and not field.children:
             return _Structs(column, self._pages, [], path)
@@ -171,7 +171,7 @@ class _Structs:
                 "null struct in a data file of version 2.0",
                 where=f"column {self._path!r}",
                 found=f"{array.null_count} nulls",
-                remedy="write data_storage_version 2.1 or 2.2",
+                remedy="write with data_storage_version='2.1' or '2.2'",
             )
         self._count += len(array)
         for i, member in enumerate(self._members):

@@ -131,7 +131,9 @@ class _Spilled:
         except BaseException as error:
             os.unlink(self._path)
             if isinstance(error, OSError):
-                raise StoreError("entries of an index cannot be kept", where=self._path, found=error) from error
+                raise StoreError(
+                    "entries of an index cannot be written to a temporary file", where=self._path, found=error
+                ) from error
             raise
 
     def __iter__(self) -> Iterator[BitmapEntries]:

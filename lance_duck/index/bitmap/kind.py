@@ -79,7 +79,6 @@ class BitmapKind:
     type_url: str = "/lance.table.BitmapIndexDetails"
     versions: range = range(1)
     rows_by: str = "id"
-    needs_order: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a column of a storage type can be indexed."""

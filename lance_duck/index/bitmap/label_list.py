@@ -93,7 +93,6 @@ class LabelListKind:
     type_url: str = "/lance.table.LabelListIndexDetails"
     versions: range = range(2)
     rows_by: str = "id"
-    needs_order: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a column of a storage type can be indexed: lists of what has a bitmap index."""

@@ -1,6 +1,9 @@
 """The B-tree: all values in order, with the rows that they belong to.
 
-`layout` has the files. A query becomes `key_ranges`, these become `entry_ranges`, and these rows.
+You hold: batches of values and rows, or open segments. You get: the files of a segment (`layout` has their bytes), and
+of an open one the rows of a query, or an estimate of their number. A query becomes `key_ranges`, these become
+`entry_ranges`, and these rows.
+Never here: which fragments a segment answers for, and rows that moved since it was built.
 """
 
 from lance_duck.index.btree.kind import BTREE

@@ -137,7 +137,7 @@ class BTreeEntries:
             raise CorruptError(f"nulls of page {page}", where=self._lookup.where, expected=nulls)
         keys = self._make(values.slice(nulls))
         if len(keys) and not self._fits(page, keys):
-            raise CorruptError(f"page {page} is not what it is said to be", where=self._lookup.where)
+            raise CorruptError(f"page {page} disagrees with the lookup table", where=self._lookup.where)
         return Run(start, values_from, keys, self._checked_ids(ids))
 
     def _fits(self, page: int, keys: BTreeKeys) -> bool:

@@ -29,7 +29,7 @@ def open_tree(files: SegmentReader, type_: pa.DataType, cache_bytes: int = TREE_
     """
     make = key_maker(type_)
     if make is None:
-        raise UnsupportedError("type of a B-tree", where=files.directory, found=type_)
+        raise UnsupportedError("values of this type in a B-tree", where=files.directory, found=type_)
     file = files.open(LOOKUP)
     layout = layout_of(file.metadata, file.path)
     data = [files.open(name) for name in layout.files]

@@ -1,7 +1,10 @@
 """Vector segments: IVF lists and HNSW graphs in Lance's own files, searched by faiss.
 
-One kind, VECTOR, for all of them. faiss is used here alone, and gets arrays only. `build` makes a segment of rows,
-`merge` of other segments, `search` answers queries by position, `metric.distances` is the plain reference.
+You hold: vectors with their rows, and a specification; or segments. You get: the files of a segment, of rows (`build`)
+or of other segments (`merge`), and of an open one the positions and distances of the nearest vectors (`search`).
+`metric.distances` is the plain reference.
+Never here: filters and addresses of rows, which `scan/nearest` knows. faiss is used here alone, and gets arrays only.
+One kind, VECTOR, stands for all types of vector index.
 """
 
 import warnings

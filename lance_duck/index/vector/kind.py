@@ -38,7 +38,6 @@ class VectorKind:
     type_url: str = "/lance.index.pb.VectorIndexDetails"
     versions: range = range(2)
     rows_by: str = "id"
-    needs_order: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a column of a storage type can be indexed: vectors of floats, bfloat16 or unsigned bytes."""

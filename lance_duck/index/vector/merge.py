@@ -100,14 +100,14 @@ def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
                 where=file.directory,
                 expected=f"{first.kind}, {first.metric}, dimension {first.dim}",
                 found=f"{model.kind}, {model.metric}, dimension {model.dim}",
-                remedy="build the index anew",
+                remedy="build the index again",
             )
         same = np.array_equal(model.codebook, first.codebook) and _same_centroids(model, first)
         if model.storage != "FLAT" and not same:
             raise UnsupportedError(
-                f"segments of {first.kind} that were trained apart cannot be merged",
+                f"segments of {first.kind} that were trained separately cannot be merged",
                 where=file.directory,
-                remedy="build the index anew, or the segments with the same ivf_centroids and pq_codebook",
+                remedy="build the index again, or its segments with the same ivf_centroids and pq_codebook",
             )
     filled = [model.bounds for file, model in zip(files, models, strict=True) if file.num_rows] or [first.bounds]
     return replace(first, bounds=(min(low for low, _ in filled), max(high for _, high in filled)))

@@ -12,13 +12,13 @@ from lance_duck.errors import CorruptError
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.index.kind import Rows
 from lance_duck.index.zones.bloom_values import hashes_of
+from lance_duck.index.zones.costs import FILTER_WRITE_BYTES
 from lance_duck.index.zones.zones import COLUMNS, Ints, Mask, Zones, cut_batches
 from lance_duck.rows.row_set import RowSet
 
 HAS_NULL = "has_null"
 DATA = "bloom_filter_data"
 
-_BATCH_BYTES = 8 << 20  # of filters that are written at once
 
 SCHEMA = pa.schema(
     [
@@ -46,7 +46,7 @@ class FilterWriter:
         data = words.tobytes()
         self._waiting.append((first, length, has_null, data))
         self._bytes += len(data)
-        if self._bytes >= _BATCH_BYTES:
+        if self._bytes >= FILTER_WRITE_BYTES:
             self.flush()
 
     def flush(self) -> None:

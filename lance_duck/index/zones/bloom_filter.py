@@ -37,6 +37,7 @@ from lance_duck.index.zones.bloom_build import (
     write_filters,
 )
 from lance_duck.index.zones.bloom_values import has_hash, hashes_to_find
+from lance_duck.index.zones.costs import FILTER_CACHE_BYTES, FILTER_READ_BYTES
 from lance_duck.index.zones.index import ZonedIndex, check_parameters, null_counts, row_number, whole_number
 from lance_duck.index.zones.moved import follow_rows, follow_zones
 from lance_duck.index.zones.zones import NULL_BITMAP, Ints, Mask, read_nulls, read_zones
@@ -51,8 +52,6 @@ _ITEMS_KEY = "bloomfilter_item"
 _PROBABILITY_KEY = "bloomfilter_probability"
 _DEFAULT_ITEMS = 8192
 _DEFAULT_PROBABILITY = 0.00057
-_READ_BYTES = 16 << 20  # of filters that are looked into at once
-_KEPT_BYTES = 256 << 20  # of filters that are kept: all of them, or where they are more, none
 
 
 class BloomFilterIndex(ZonedIndex):
@@ -67,9 +66,9 @@ class BloomFilterIndex(ZonedIndex):
         self.blocks = blocks_for(self.number_of_items, self.probability)
         self._file = file
         self._order = order
-        at_once = max(1, _READ_BYTES // (self.blocks * BLOCK_BYTES))
+        at_once = max(1, FILTER_READ_BYTES // (self.blocks * BLOCK_BYTES))
         self._parts = [slice(i, min(i + at_once, file.num_rows)) for i in range(0, file.num_rows, at_once)]
-        self._keeps = file.num_rows * self.blocks * BLOCK_BYTES <= _KEPT_BYTES
+        self._keeps = file.num_rows * self.blocks * BLOCK_BYTES <= FILTER_CACHE_BYTES
         self._filters: dict[int, list[tuple[Ints, Words]]] = {}
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
@@ -127,7 +126,6 @@ class BloomFilterKind:
     type_url = "/lance.index.pb.BloomFilterIndexDetails"
     versions = range(1)
     rows_by = "address"
-    needs_order = True
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return the types that have a hash."""
@@ -202,7 +200,7 @@ def _follow(part: MergeInput, writer: FilterWriter, rows_per_zone: int) -> RowSe
     moved = follow_zones(index.zones, part.follow)
     nulls = follow_rows(index.nulls, part.follow)
     groups = moved.zones.groups(moved.is_new, rows_per_zone)
-    at_once = max(1, _READ_BYTES // (index.blocks * BLOCK_BYTES))
+    at_once = max(1, FILTER_READ_BYTES // (index.blocks * BLOCK_BYTES))
     for begin in range(0, len(moved.zones), at_once):
         block = slice(begin, begin + at_once)
         for places, words in index.filters(moved.source[block]):

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lance_duck.index.kind import Rows
+from lance_duck.index.zones.costs import FOLLOWED_ROWS, PROBED_ROWS
 from lance_duck.index.zones.zones import Ints, Mask, Zones
 from lance_duck.rows.row_set import RowSet
 
 _HIGH = np.uint64(32)
-_PROBES = 64  # rows of a zone that are followed before all are: most zones move as a whole
-_ROWS_AT_ONCE = 1 << 22  # followed at once: 32 MiB of addresses
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> M
     goes = np.flatnonzero(~still)
     pieces = [(zones.first[stays], zones.length[stays], stays)]
     total = int(zones.length[goes].sum())
-    parts = (range(begin, min(begin + _ROWS_AT_ONCE, total)) for begin in range(0, total, _ROWS_AT_ONCE))
+    parts = (range(begin, min(begin + FOLLOWED_ROWS, total)) for begin in range(0, total, FOLLOWED_ROWS))
     pieces.extend(_followed(zones, goes, part, follow) for part in parts)
     first, length, source = (np.concatenate(column) for column in zip(*pieces, strict=True))
     order = np.argsort(first, kind="stable")
@@ -61,8 +60,8 @@ def _fragments_in_place(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]
     last = np.append(begins[1:], len(order))[: len(begins)] - 1
     first = zones.first[begins]
     span = zones.first[last] - first + zones.length[last].astype(np.uint64)
-    steps = np.arange(_PROBES, dtype=np.uint64)
-    probes = first[:, None] + (span[:, None] - np.uint64(1)) * steps // np.uint64(_PROBES - 1)
+    steps = np.arange(PROBED_ROWS, dtype=np.uint64)
+    probes = first[:, None] + (span[:, None] - np.uint64(1)) * steps // np.uint64(PROBED_ROWS - 1)
     names, lives = follow(probes.ravel())
     same = (lives & (names == probes.ravel())).reshape(probes.shape).any(axis=1)
     result: Rows = order[begins][same]

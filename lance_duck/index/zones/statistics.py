@@ -11,14 +11,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.index.kind import VALUE, Rows
+from lance_duck.index.zones.costs import LONG_ZONE, WAITING_ZONES
 from lance_duck.index.zones.index import null_counts
 from lance_duck.index.zones.moved import follow_rows, follow_zones
 from lance_duck.index.zones.ordering import is_nan
 from lance_duck.index.zones.zones import Ints, Mask, Zones, cut_batches
 from lance_duck.rows.row_set import RowSet
-
-_PIECES = 1 << 14  # zones whose bounds wait to be put together
-_LONG = 512  # values of a zone, on average, from which on the bounds of each zone are found by itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +105,7 @@ class _PieceStatistics:
         self._pieces.append(pieces)
         self._groups.append(groups)
         self._waiting += len(groups)
-        if self._waiting > _PIECES and len(self._pieces) > 1:
+        if self._waiting > WAITING_ZONES and len(self._pieces) > 1:
             self._join()
 
     def finish(self) -> ZoneStatistics:
@@ -182,7 +180,7 @@ def _counted(mask: Mask, starts: Ints) -> Ints:
 def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
     """Return the least value of each piece of `low`, and greatest of each of `high`, which are of one length."""
     form = _form(low.type)
-    find = _extremes_one_by_one if len(low) >= _LONG * len(starts) else _extremes_at_once
+    find = _extremes_one_by_one if len(low) >= LONG_ZONE * len(starts) else _extremes_at_once
     least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
     return _viewed(least, low.type), _viewed(greatest, low.type)
 

@@ -94,7 +94,6 @@ class ZoneMapKind:
     type_url = "/lance.table.ZoneMapIndexDetails"
     versions = range(1)
     rows_by = "address"
-    needs_order = True
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return the types whose values have an order."""

@@ -137,7 +137,7 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
     number = file.metadata.get(NULL_BITMAP)
     if number is None:
         raise UnsupportedError(
-            "zones of an early writer, which do not say where nulls are", where=file.path, remedy="create it again"
+            "zones of an early writer, which do not record nulls", where=file.path, remedy="create the index again"
         )
     if not number.isdecimal() or not number.isascii() or len(number) > 9:
         raise CorruptError(f"metadata {NULL_BITMAP!r}", where=file.path, expected="a number", found=repr(number))

@@ -82,30 +82,38 @@ def _put_integer(out: Bytes, at: int, value: np.uint64, negative: bool) -> int:
 
 @subroutine
 def _put_number(
-    data: Bytes, start: int, size: int, out: Bytes, at: int, texts: Bytes, ends: Int64s, floats: Float64s, seen: int
+    data: Bytes,
+    start: int,
+    size: int,
+    out: Bytes,
+    at: int,
+    texts: Bytes,
+    ends: Int64s,
+    floats: Float64s,
+    num_floats: int,
 ) -> tuple[int, int, int]:
     """Write a number; return (status, end of the text, floats seen)."""
     tag = data[start] if size else np.uint8(0)
     if size == 0 or (size == 1 and tag == 0):
-        return OK, _put(out, at, 48), seen
+        return OK, _put(out, at, 48), num_floats
     if size == 1 and tag in (0x10, 0x20, 0x30):
-        return OK, _put_all(out, at, _WORDS, 0, 4), seen
+        return OK, _put_all(out, at, _WORDS, 0, 4), num_floats
     width = size - 1
     if tag not in (0x40, 0x50, 0x60) or width not in (1, 2, 4, 8) or (tag == 0x60 and width != 8):
-        return BAD_NUMBER, at, seen
+        return BAD_NUMBER, at, num_floats
     bits = np.uint64(0)
     for i in range(start + 1, start + size):
         bits = (bits << np.uint64(8)) | np.uint64(data[i])
     if tag == 0x60:
-        if seen < len(floats):
-            store_u64(floats, 8 * seen, bits)
-        if seen + 1 < len(ends):
-            at = _put_all(out, at, texts, ends[seen], ends[seen + 1])
-        return OK, at, seen + 1
+        if num_floats < len(floats):
+            store_u64(floats, 8 * num_floats, bits)
+        if num_floats + 1 < len(ends):
+            at = _put_all(out, at, texts, ends[num_floats], ends[num_floats + 1])
+        return OK, at, num_floats + 1
     negative = tag == 0x40 and (bits >> np.uint64(8 * width - 1)) != 0
     if negative:
         bits = (~bits + np.uint64(1)) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width))
-    return OK, _put_integer(out, at, bits, negative), seen
+    return OK, _put_integer(out, at, bits, negative), num_floats
 
 
 @subroutine
@@ -166,12 +174,12 @@ def _value_text(
     texts: Bytes,
     ends: Int64s,
     floats: Float64s,
-    seen: int,
+    num_floats: int,
 ) -> tuple[int, int, int]:
     """Return one value, as (status, end of the text, floats seen)."""
     status = _open(data, start, end, stack, 0)
     if status != OK:
-        return status, at, seen
+        return status, at, num_floats
     depth = 0
     at = _begin(stack[:FRAME], out, at)
     while depth >= 0:
@@ -192,7 +200,7 @@ def _value_text(
         frame[NEXT] = i + 1
         frame[VALUE] = begin + size
         if begin + size > frame[END]:
-            return TOO_SHORT, at, seen
+            return TOO_SHORT, at, num_floats
         if kind == 5:
             depth += 1
             status = _open(data, begin, begin + size, stack, depth)
@@ -201,7 +209,7 @@ def _value_text(
         elif kind == 1:
             at = _put_string(out, at, data, begin, size)
         elif kind == 2:
-            status, at, seen = _put_number(data, begin, size, out, at, texts, ends, floats, seen)
+            status, at, num_floats = _put_number(data, begin, size, out, at, texts, ends, floats, num_floats)
         elif kind == 0:
             at = _put_all(out, at, _WORDS, 0, 4)
         elif kind == 3 or kind == 4:
@@ -209,8 +217,8 @@ def _value_text(
         else:
             status = BAD_TYPE
         if status != OK:
-            return status, at, seen
-    return OK, at, seen
+            return status, at, num_floats
+    return OK, at, num_floats
 
 
 @kernel
@@ -241,12 +249,14 @@ def jsonb_text(
     Returns:
         A status in the low byte, the place of the value above it.
     """
-    at = seen = 0
+    at = num_floats = 0
     for i in range(len(offsets) - 1):
         if offsets[i + 1] > offsets[i]:
-            status, at, seen = _value_text(data, offsets[i], offsets[i + 1], stack, out, at, texts, ends, floats, seen)
+            status, at, num_floats = _value_text(
+                data, offsets[i], offsets[i + 1], stack, out, at, texts, ends, floats, num_floats
+            )
             if status != OK:
                 return status | (i << 8)
         ends_out[i + 1] = at
-    totals[0], totals[1] = at, seen
+    totals[0], totals[1] = at, num_floats
     return OK

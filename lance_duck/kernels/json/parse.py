@@ -57,65 +57,65 @@ def _hex(data: Bytes, at: int, stop: int) -> int:
 
 
 @subroutine
-def _put_code(scratch: Bytes, used: int, code: int) -> int:
+def _put_code(scratch: Bytes, end: int, code: int) -> int:
     """Return a code point as UTF-8."""
     if code < 0x80:
-        scratch[used] = code
-        return used + 1
+        scratch[end] = code
+        return end + 1
     size = 2 if code < 0x800 else 3 if code < 0x10000 else 4
     for i in range(size - 1, 0, -1):
-        scratch[used + i] = 0x80 | (code & 0x3F)
+        scratch[end + i] = 0x80 | (code & 0x3F)
         code >>= 6
-    scratch[used] = code | (0xC0 if size == 2 else 0xE0 if size == 3 else 0xF0)
-    return used + size
+    scratch[end] = code | (0xC0 if size == 2 else 0xE0 if size == 3 else 0xF0)
+    return end + size
 
 
 @subroutine
-def _put_escape(data: Bytes, at: int, stop: int, scratch: Bytes, used: int) -> tuple[int, int]:
+def _put_escape(data: Bytes, at: int, stop: int, scratch: Bytes, end: int) -> tuple[int, int]:
     r"""Return the escape at `at`, as (first byte after it, bytes used); (-1, used) when it is none.
 
     A \u that is half of a pair stays as it is written, and what stands in the place of its other half.
     """
     if stop - at < 2:
-        return -1, used
+        return -1, end
     if data[at + 1] != 117:
         byte = _UNESCAPED[data[at + 1]]
-        scratch[used] = byte
-        return (at + 2 if byte else -1), used + 1
+        scratch[end] = byte
+        return (at + 2 if byte else -1), end + 1
     code, size = _hex(data, at + 2, stop), 6
     if code < 0:
-        return -1, used
+        return -1, end
     if 0xD800 <= code < 0xDC00 and stop - at >= 12 and data[at + 6] == 92 and data[at + 7] == 117:
         low, size = _hex(data, at + 8, stop), 12
         if low < 0:
-            return -1, used
+            return -1, end
         if 0xDC00 <= low < 0xE000:
             code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
     if 0xD800 <= code < 0xE000:
         for i in range(size):
-            scratch[used + i] = data[at + i]
-        return at + size, used + size
-    return at + size, _put_code(scratch, used, code)
+            scratch[end + i] = data[at + i]
+        return at + size, end + size
+    return at + size, _put_code(scratch, end, code)
 
 
 @subroutine
-def _string(data: Bytes, at: int, stop: int, scratch: Bytes, used: int) -> tuple[int, int, int]:
+def _string(data: Bytes, at: int, stop: int, scratch: Bytes, end: int) -> tuple[int, int, int]:
     """Return the string whose quote is at `at`, as (status, first byte after it, bytes used)."""
     at += 1
     while at < stop:
         byte = data[at]
         if byte == 34:
-            return OK, at + 1, used
+            return OK, at + 1, end
         if byte == 92:
-            after, used = _put_escape(data, at, stop, scratch, used)
+            after, end = _put_escape(data, at, stop, scratch, end)
             if after < 0:
-                return BAD_STRING, at, used
+                return BAD_STRING, at, end
             at = after
         else:
-            scratch[used] = byte
-            used += 1
+            scratch[end] = byte
+            end += 1
             at += 1
-    return ENDS, at, used
+    return ENDS, at, end
 
 
 @subroutine
@@ -136,40 +136,40 @@ def _is_infinite(data: Bytes, start: int, point: int, mantissa: int, exponent: i
     magnitude = exponent + (point - at - 1 if at < point else point - at)
     if magnitude != 308:
         return magnitude > 308
-    seen = 0
-    while at < mantissa and seen < len(_FINITE):
+    digit = 0
+    while at < mantissa and digit < len(_FINITE):
         if data[at] != 46:
-            if data[at] != _FINITE[seen]:
-                return bool(data[at] > _FINITE[seen])
-            seen += 1
+            if data[at] != _FINITE[digit]:
+                return bool(data[at] > _FINITE[digit])
+            digit += 1
         at += 1
-    return seen == len(_FINITE)
+    return digit == len(_FINITE)
 
 
 @subroutine
-def _put_integer(scratch: Bytes, used: int, value: np.uint64, negative: bool) -> int:
+def _put_integer(scratch: Bytes, place: int, value: np.uint64, negative: bool) -> int:
     if value == 0:
-        scratch[used] = 0
-        return used + 1
+        scratch[place] = 0
+        return place + 1
     largest = value - np.uint64(1) if negative else value >> np.uint64(1)
     width = 1
     while width < 8 and (largest >> np.uint64(8 * width - 1)) != 0:
         width *= 2
     if negative:
         value = ~value + np.uint64(1)
-    scratch[used] = 0x40 if negative else 0x50
+    scratch[place] = 0x40 if negative else 0x50
     for i in range(width):
-        scratch[used + 1 + i] = np.uint8((value >> np.uint64(8 * (width - 1 - i))) & np.uint64(255))
-    return used + 1 + width
+        scratch[place + 1 + i] = np.uint8((value >> np.uint64(8 * (width - 1 - i))) & np.uint64(255))
+    return place + 1 + width
 
 
 @subroutine
-def _put_float_span(scratch: Bytes, used: int, start: int, stop: int) -> int:
+def _put_float_span(scratch: Bytes, place: int, start: int, stop: int) -> int:
     """Return where the text of a float begins and ends, in the place of its 8 bytes and 8 more."""
     for i in range(8):
-        scratch[used + i] = (start >> (8 * i)) & 255
-        scratch[used + 8 + i] = (stop >> (8 * i)) & 255
-    return used + 16
+        scratch[place + i] = (start >> (8 * i)) & 255
+        scratch[place + 8 + i] = (stop >> (8 * i)) & 255
+    return place + 16
 
 
 @subroutine
@@ -189,22 +189,22 @@ def _exponent(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 @subroutine
-def _number(data: Bytes, start: int, stop: int, scratch: Bytes, used: int) -> tuple[int, int, int, int]:
+def _number(data: Bytes, start: int, stop: int, scratch: Bytes, place: int) -> tuple[int, int, int, int]:
     """Return the number at `start`, as (status, first byte after it, bytes used, kind)."""
     negative = data[start] == 45
     first = start + 1 if negative else start
     point = mantissa = end = _digits(data, first, stop)
     if point == first or (point - first > 1 and data[first] == 48):
-        return BAD_NUMBER, point, used, NUMBER
+        return BAD_NUMBER, point, place, NUMBER
     if end < stop and data[end] == 46:
         mantissa = end = _digits(data, point + 1, stop)
         if end == point + 1:
-            return BAD_NUMBER, end, used, NUMBER
+            return BAD_NUMBER, end, place, NUMBER
     exponent = 0
     if end < stop and (data[end] | 32) == 101:
         end, exponent = _exponent(data, end + 1, stop)
         if end < 0:
-            return BAD_NUMBER, mantissa, used, NUMBER
+            return BAD_NUMBER, mantissa, place, NUMBER
     if end == point:
         value, fits = np.uint64(0), point - first <= 20
         for i in range(first, point):
@@ -212,11 +212,11 @@ def _number(data: Bytes, start: int, stop: int, scratch: Bytes, used: int) -> tu
             fits = fits and bool(value <= (np.uint64(0xFFFFFFFFFFFFFFFF) - digit) // np.uint64(10))
             value = value * np.uint64(10) + digit
         if fits and not (negative and value > np.uint64(1 << 63)):
-            return OK, end, _put_integer(scratch, used, value, negative), NUMBER
+            return OK, end, _put_integer(scratch, place, value, negative), NUMBER
     if _is_infinite(data, first, point, mantissa, exponent):
-        scratch[used] = 0x30 if negative else 0x20
-        return OK, end, used + 1, NUMBER
-    return OK, end, _put_float_span(scratch, used, start, end), FLOAT
+        scratch[place] = 0x30 if negative else 0x20
+        return OK, end, place + 1, NUMBER
+    return OK, end, _put_float_span(scratch, place, start, end), FLOAT
 
 
 @subroutine
@@ -234,26 +234,26 @@ def _word(data: Bytes, at: int, stop: int) -> int:
 
 
 @subroutine
-def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, used: int, tape: Tape, node: int) -> tuple[int, int, int]:
+def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: Tape, node: int) -> tuple[int, int, int]:
     """Read the scalar at `at` into a node; returns (status, first byte after it, bytes used)."""
-    status, begin, kind, byte = OK, used, STRING, data[at]
+    status, begin, kind, byte = OK, place, STRING, data[at]
     if byte == 34:
-        status, at, used = _string(data, at, stop, scratch, used)
+        status, at, place = _string(data, at, stop, scratch, place)
     elif 48 <= byte <= 57 or (byte == 45 and not (at + 1 < stop and data[at + 1] == 73)):
-        status, at, used, kind = _number(data, at, stop, scratch, used)
+        status, at, place, kind = _number(data, at, stop, scratch, place)
     else:
         word = _word(data, at, stop)
         if word < 0:
-            return BAD_VALUE, at, used
+            return BAD_VALUE, at, place
         kind = _WORD_KINDS[word]
         at += _WORD_ENDS[word + 1] - _WORD_ENDS[word]
         if kind == NUMBER:
-            scratch[used] = _WORD_TAGS[word]
-            used += 1
-    size = 9 if kind == FLOAT else used - begin
+            scratch[place] = _WORD_TAGS[word]
+            place += 1
+    size = 9 if kind == FLOAT else place - begin
     tape[node, KIND], tape[node, START], tape[node, SIZE] = kind, begin, size
     tape[node, COUNT], tape[node, SKIP] = 0, node + 1
-    return (TOO_LARGE if size > MAX_SIZE else status), at, used
+    return (TOO_LARGE if size > MAX_SIZE else status), at, place
 
 
 @subroutine
@@ -284,17 +284,17 @@ def _open(tape: Tape, node: int, is_object: bool, stack: Int64s, depth: int) -> 
 
 
 @subroutine
-def _key(data: Bytes, at: int, stop: int, scratch: Bytes, used: int, tape: Tape, node: int) -> tuple[int, int, int]:
+def _key(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: Tape, node: int) -> tuple[int, int, int]:
     """Return the key at `at` and the colon after it, as `_scalar` does."""
     if data[at] != 34:
-        return BAD_PLACE, at, used
-    status, at, used = _scalar(data, at, stop, scratch, used, tape, node)
+        return BAD_PLACE, at, place
+    status, at, place = _scalar(data, at, stop, scratch, place, tape, node)
     at = _blanks(data, at, stop)
     if status == OK and at == stop:
         status = ENDS
     elif status == OK and data[at] != 58:
         status = BAD_PLACE
-    return status, at + 1 if status == OK else at, used
+    return status, at + 1 if status == OK else at, place
 
 
 @subroutine
@@ -313,7 +313,7 @@ def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scra
     Returns:
         Status, place in the text that it is about, nodes.
     """
-    depth, nodes, used, status = -1, 0, 0, OK
+    depth, nodes, place, status = -1, 0, 0, OK
     first = wants_key = after = False
     while status == OK:
         at = _blanks(data, at, stop)
@@ -337,9 +337,9 @@ def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scra
         else:
             first = False
             if wants_key:
-                status, at, used = _key(data, at, stop, scratch, used, tape, nodes)
+                status, at, place = _key(data, at, stop, scratch, place, tape, nodes)
             else:
-                status, at, used = _scalar(data, at, stop, scratch, used, tape, nodes)
+                status, at, place = _scalar(data, at, stop, scratch, place, tape, nodes)
             if status == OK:
                 _count_in(tape, stack, depth, tape[nodes, SIZE], 0 if wants_key else 1)
             nodes, after, wants_key = nodes + 1, not wants_key, False

@@ -90,26 +90,28 @@ def _float_extent(scratch: Bytes, at: int) -> tuple[np.int64, np.int64]:
 
 
 @subroutine
-def _put_payload(tape: Tape, node: int, scratch: Bytes, out: Bytes, at: int, floats: Int64s, seen: int) -> int:
+def _put_payload(tape: Tape, node: int, scratch: Bytes, out: Bytes, at: int, floats: Int64s, num_floats: int) -> int:
     """Write a scalar, or note where a container goes; returns the floats seen."""
     kind = tape[node, KIND]
     if kind in (ARRAY, OBJECT):
         tape[node, PLACE] = at
     elif kind == FLOAT:
-        if seen < len(floats):
+        if num_floats < len(floats):
             start, stop = _float_extent(scratch, tape[node, START])
-            floats[seen, 0], floats[seen, 1], floats[seen, 2] = start, stop, at + 1
+            floats[num_floats, 0], floats[num_floats, 1], floats[num_floats, 2] = start, stop, at + 1
         out[at] = 0x60
-        return seen + 1
+        return num_floats + 1
     else:
         begin = tape[node, START]
         for i in range(tape[node, SIZE]):
             out[at + i] = scratch[begin + i]
-    return seen
+    return num_floats
 
 
 @subroutine
-def _put_container(tape: Tape, node: int, scratch: Bytes, out: Bytes, floats: Int64s, seen: int) -> tuple[int, int]:
+def _put_container(
+    tape: Tape, node: int, scratch: Bytes, out: Bytes, floats: Int64s, num_floats: int
+) -> tuple[int, int]:
     """Write a container with the scalars in it, as (status, floats seen)."""
     count, is_object, child = tape[node, COUNT], tape[node, KIND] == OBJECT, node + 1
     entry = _put_word(out, tape[node, PLACE], 4 if is_object else 8, count)
@@ -119,36 +121,36 @@ def _put_container(tape: Tape, node: int, scratch: Bytes, out: Bytes, floats: In
     at = entry + 4 * count
     if is_object:
         if _sort(tape, count, scratch) != OK:
-            return DUPLICATE, seen
+            return DUPLICATE, num_floats
         at += 4 * count
         for i in range(count):
             key = tape[i, ORDER]
             entry = _put_word(out, entry, 1, tape[key, SIZE])
-            seen = _put_payload(tape, key, scratch, out, at, floats, seen)
+            num_floats = _put_payload(tape, key, scratch, out, at, floats, num_floats)
             at += tape[key, SIZE]
     for i in range(count):
         member = tape[i, ORDER] + is_object
         entry = _put_word(out, entry, _ENTRY_KINDS[tape[member, KIND]], tape[member, SIZE])
-        seen = _put_payload(tape, member, scratch, out, at, floats, seen)
+        num_floats = _put_payload(tape, member, scratch, out, at, floats, num_floats)
         at += tape[member, SIZE]
-    return OK, seen
+    return OK, num_floats
 
 
 @subroutine
 def _put_value(
-    tape: Tape, nodes: int, scratch: Bytes, out: Bytes, at: int, floats: Int64s, seen: int
+    tape: Tape, nodes: int, scratch: Bytes, out: Bytes, at: int, floats: Int64s, num_floats: int
 ) -> tuple[int, int, int]:
     """Write one value, as (status, end of its bytes, floats seen)."""
     status, kind, size = OK, tape[0, KIND], tape[0, SIZE]
     if kind not in (ARRAY, OBJECT):
         entry = _put_word(out, _put_word(out, at, 2, 0), _ENTRY_KINDS[kind], size)
-        seen = _put_payload(tape, 0, scratch, out, entry, floats, seen)
-        return OK, entry + size, seen
+        num_floats = _put_payload(tape, 0, scratch, out, entry, floats, num_floats)
+        return OK, entry + size, num_floats
     tape[0, PLACE] = at
     for node in range(nodes):
         if status == OK and tape[node, KIND] in (ARRAY, OBJECT):
-            status, seen = _put_container(tape, node, scratch, out, floats, seen)
-    return status, at + size, seen
+            status, num_floats = _put_container(tape, node, scratch, out, floats, num_floats)
+    return status, at + size, num_floats
 
 
 @kernel
@@ -182,18 +184,18 @@ def encode_texts(
         A status; NO_ROOM, when `tape` or `floats` are too short to go on.
     """
     for i in range(state[0], len(offsets) - 1):
-        start, stop, at, seen = offsets[i], offsets[i + 1], state[1], state[2]
+        start, stop, at, num_floats = offsets[i], offsets[i + 1], state[1], state[2]
         if not skip[i] and start < stop:
             status, place, nodes = parse_value(data, start, stop, tape, stack, scratch)
             if status == OK:
-                status, at, seen = _put_value(tape, nodes, scratch, out, at, floats, seen)
-            if status == OK and seen > len(floats):
+                status, at, num_floats = _put_value(tape, nodes, scratch, out, at, floats, num_floats)
+            if status == OK and num_floats > len(floats):
                 status = NO_ROOM
             if status != OK:
                 state[3] = place
                 return status
         elif not skip[i]:
             at = _put_word(out, _put_word(out, at, 2, 0), 0, 0)
-        state[0], state[1], state[2] = i + 1, at, seen
+        state[0], state[1], state[2] = i + 1, at, num_floats
         ends[i + 1] = at
     return OK

@@ -25,18 +25,18 @@ def insert_hashes(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None
 
 
 @kernel
-def find_hashes(filters: NDArray[np.uint32], hashes: NDArray[np.uint64], found: NDArray[np.bool_]) -> None:
+def find_hashes(filters: NDArray[np.uint32], hashes: NDArray[np.uint64], is_maybe: NDArray[np.bool_]) -> None:
     """Say of each filter, (filters, blocks, 8), of at least one block, whether it may hold one of some hashes."""
     blocks = np.uint64(filters.shape[1])
     for k in range(len(filters)):
-        found[k] = False
+        is_maybe[k] = False
         for i in range(len(hashes)):
             block = np.int64((hashes[i] >> np.uint64(32)) * blocks >> np.uint64(32))
             j = 0
             while j < WORDS and filters[k, block, j] & _bit(hashes[i], j):
                 j += 1
             if j == WORDS:
-                found[k] = True
+                is_maybe[k] = True
                 break
 
 
@@ -57,10 +57,10 @@ def insert_hashes_reference(words: NDArray[np.uint32], hashes: list[int]) -> Non
 
 def find_hashes_reference(filters: NDArray[np.uint32], hashes: list[int]) -> list[bool]:
     """Compute the plain reference, in Python."""
-    found = []
+    is_maybe = []
     for each in filters:
         masks = [np.zeros_like(each) for _ in hashes]
         for mask, value in zip(masks, hashes, strict=True):
             insert_hashes_reference(mask, [value])
-        found.append(any(bool((each & mask == mask).all()) for mask in masks))
-    return found
+        is_maybe.append(any(bool((each & mask == mask).all()) for mask in masks))
+    return is_maybe

@@ -153,8 +153,8 @@ def unpack_inline(
     for i in range(len(starts)):
         source = starts[i]
         end = source + sizes[i]
-        left = counts[i]
-        while left > 0:
+        rest = counts[i]
+        while rest > 0:
             if end - source < word:
                 return status.TOO_SHORT | (i << 8)
             stored = load_word(data, source, out.itemsize)
@@ -164,15 +164,15 @@ def unpack_inline(
             source += word
             if end - source < width * ROW_BYTES:
                 return status.TOO_SHORT | (i << 8)
-            taken = min(left, BLOCK)
-            if taken == BLOCK:
+            count = min(rest, BLOCK)
+            if count == BLOCK:
                 unpack_block(out, place, data, source, width)
             else:
                 unpack_block(scratch, 0, data, source, width)
-                copy(out, place * word, scratch, 0, taken * word)
+                copy(out, place * word, scratch, 0, count * word)
             source += width * ROW_BYTES
-            place += taken
-            left -= taken
+            place += count
+            rest -= count
     return status.OK
 
 
@@ -198,9 +198,9 @@ def unpack_inline_reference(
             if len(buffer) < word + width * ROW_BYTES:
                 return status.TOO_SHORT | (i << 8)
             unpack_block_reference(scratch, 0, np.ascontiguousarray(buffer), word, width)
-            taken = min(BLOCK, count - first)
-            out[place : place + taken] = scratch[:taken]
-            place += taken
+            length = min(BLOCK, count - first)
+            out[place : place + length] = scratch[:length]
+            place += length
             buffer = buffer[word + width * ROW_BYTES :]
     return status.OK
 

@@ -59,11 +59,11 @@ def pack_block(out: Bytes, place: int, words: NDArray[Word], first: int, width: 
     """Pack words[first : first + 1024], of at most `width` bits each, to `width` * 128 bytes at out[place:]."""
     size = words.itemsize
     bits = size * 8
-    used = 0
+    bit = 0
     for row in range(bits if width else 0):
         source = (first + ORDER[row >> 3] * 16 + (row & 7) * 128) * size
-        word = used // bits
-        shift = used - word * bits
+        word = bit // bits
+        shift = bit - word * bits
         target = place + word * ROW_BYTES
         if shift == 0:
             _begin_word(out, target, words, source, shift)
@@ -71,7 +71,7 @@ def pack_block(out: Bytes, place: int, words: NDArray[Word], first: int, width: 
             _add_to_word(out, target, words, source, shift)
         if shift + width > bits:
             _begin_with_rest(out, target + ROW_BYTES, words, source, bits - shift)
-        used += width
+        bit += width
 
 
 def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: int, width: int) -> None:
@@ -90,13 +90,13 @@ def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: in
 @kernel
 def bit_width(words: NDArray[Word], first: int, count: int) -> int:
     """Return the bits of the widest of words[first : first + count]; 0 when all are 0."""
-    seen = words[first] & words.dtype.type(0)
+    bits = words[first] & words.dtype.type(0)
     for i in range(count):
-        seen |= words[first + i]
+        bits |= words[first + i]
     width = 0
-    left = np.uint64(seen)
-    while left > np.uint64(0):
-        left >>= np.uint64(1)
+    rest = np.uint64(bits)
+    while rest > np.uint64(0):
+        rest >>= np.uint64(1)
         width += 1
     return width
 
@@ -138,20 +138,20 @@ def pack_inline(
     place = 0
     first = 0
     for i in range(len(counts)):
-        left = counts[i]
-        while left > 0:
-            taken = min(left, BLOCK)
-            width = bit_width(words, first, taken)
+        rest = counts[i]
+        while rest > 0:
+            count = min(rest, BLOCK)
+            width = bit_width(words, first, count)
             _store_width(out, place, size, width)
-            if taken == BLOCK:
+            if count == BLOCK:
                 pack_block(out, place + size, words, first, width)
             else:
                 scratch[:] = 0
-                copy(scratch, 0, words, first * size, taken * size)
+                copy(scratch, 0, words, first * size, count * size)
                 pack_block(out, place + size, scratch, 0, width)
             place += size + width * ROW_BYTES
-            first += taken
-            left -= taken
+            first += count
+            rest -= count
         ends[i] = place
     return place
 

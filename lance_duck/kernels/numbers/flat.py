@@ -103,6 +103,6 @@ def spread_bits_reference(data: Bytes, starts: NDArray[np.int64], counts: NDArra
     """Compute the plain reference, in Python."""
     place = 0
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
-        used = data[start : start + (count + 7) // 8]
-        out[place : place + count] = np.unpackbits(used, count=count, bitorder="little")
+        packed = data[start : start + (count + 7) // 8]
+        out[place : place + count] = np.unpackbits(packed, count=count, bitorder="little")
         place += count

@@ -24,28 +24,28 @@ def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: ND
         Whether any number does not fit.
     """
     count = len(lost)
-    kept = max(len(out) // max(count, 1), 1)
+    low_count = max(len(out) // max(count, 1), 1)
     any_lost = np.uint8(0)
-    if kept == 1:
+    if low_count == 1:
         for i in range(count):
             low = words[i * stride]
             out[i] = low
             sign = np.int64(out[i]) >> 63
-            gone = np.uint8(np.int64(out[i]) != low)
+            is_lost = np.uint8(np.int64(out[i]) != low)
             for j in range(1, stride):
-                gone |= np.uint8(words[i * stride + j] != sign)
-            lost[i] = gone
-            any_lost |= gone
+                is_lost |= np.uint8(words[i * stride + j] != sign)
+            lost[i] = is_lost
+            any_lost |= is_lost
         return bool(any_lost)
     for i in range(count):
-        for j in range(kept):
-            out[i * kept + j] = words[i * stride + j]
-        sign = words[i * stride + kept - 1] >> 63
-        gone = np.uint8(0)
-        for j in range(kept, stride):
-            gone |= np.uint8(words[i * stride + j] != sign)
-        lost[i] = gone
-        any_lost |= gone
+        for j in range(low_count):
+            out[i * low_count + j] = words[i * stride + j]
+        sign = words[i * stride + low_count - 1] >> 63
+        is_lost = np.uint8(0)
+        for j in range(low_count, stride):
+            is_lost |= np.uint8(words[i * stride + j] != sign)
+        lost[i] = is_lost
+        any_lost |= is_lost
     return bool(any_lost)
 
 

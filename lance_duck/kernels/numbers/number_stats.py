@@ -12,19 +12,19 @@ from lance_duck.kernels.numbers.bitpacking import BLOCK
 
 
 @kernel
-def look(words: NDArray[Any], seen: NDArray[np.uint64]) -> int:
+def look(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
     """Count runs, and finds the bits that blocks of 1024 values use.
 
     Args:
         words: Unsigned numbers.
-        seen: One a block, written: all of its values, or-ed.
+        bits_out: One a block, written: all of its values, or-ed.
 
     Returns:
         Runs of equal values.
     """
     runs = 0
     count = len(words)
-    for block in range(len(seen)):
+    for block in range(len(bits_out)):
         first = block * BLOCK
         last = min(first + BLOCK, count)
         bits = words[first]
@@ -32,13 +32,13 @@ def look(words: NDArray[Any], seen: NDArray[np.uint64]) -> int:
         for i in range(first + 1, last):
             bits |= words[i]
             changes += np.int64(words[i] != words[i - 1])
-        seen[block] = bits
+        bits_out[block] = bits
         runs += changes
     return runs
 
 
-def look_reference(words: NDArray[Any], seen: NDArray[np.uint64]) -> int:
+def look_reference(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
     """Compute the plain reference, in Python."""
-    for block in range(len(seen)):
-        seen[block] = np.bitwise_or.reduce(words[block * BLOCK : (block + 1) * BLOCK])
+    for block in range(len(bits_out)):
+        bits_out[block] = np.bitwise_or.reduce(words[block * BLOCK : (block + 1) * BLOCK])
     return min(len(words), 1) + int(np.count_nonzero(words[1:] != words[:-1]))

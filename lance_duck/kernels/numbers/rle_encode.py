@@ -25,15 +25,15 @@ def count_runs(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.
     place = 0
     for i in range(len(counts)):
         end = place + counts[i]
-        found = 0
+        count = 0
         while place < end:
             value = words[place]
             stop = min(end, place + MAX_RUN)
             place += 1
             while place < stop and words[place] == value:
                 place += 1
-            found += 1
-        runs[i] = found
+            count += 1
+        runs[i] = count
 
 
 def count_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.int64]) -> None:

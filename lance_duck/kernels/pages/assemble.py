@@ -127,7 +127,7 @@ def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: I
     Returns:
         False when a chunk has another number of rows.
     """
-    wanted = 0
+    bound = 0
     for chunk in range(len(chunks) - 1):
         heads = 0
         for i in range(chunks[chunk], chunks[chunk + 1]):
@@ -136,15 +136,15 @@ def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: I
             return False
         at = chunks[chunk] - 1
         passed = rows[chunk]
-        while wanted < len(bounds) and bounds[wanted] < rows[chunk + 1]:
-            while passed <= bounds[wanted]:
+        while bound < len(bounds) and bounds[bound] < rows[chunk + 1]:
+            while passed <= bounds[bound]:
                 at += 1
                 passed += rep[at] == max_rep
-            bounds[wanted] = at
-            wanted += 1
-    while wanted < len(bounds):
-        bounds[wanted] = len(rep)
-        wanted += 1
+            bounds[bound] = at
+            bound += 1
+    while bound < len(bounds):
+        bounds[bound] = len(rep)
+        bound += 1
     return True
 
 
@@ -180,22 +180,22 @@ def choose_entries(
         def_out: The same, or empty when there are no definition levels.
         items: Room for all entries of the ranges, and one more.
     """
-    at = seen = count = slots = 0
+    at = slot = count = slots = 0
     for i in range(len(starts)):
         if len(def_) == 0:
-            seen = starts[i]
+            slot = starts[i]
         else:
             for j in range(at, starts[i]):
-                seen += def_[j] <= visible
+                slot += def_[j] <= visible
         for j in range(starts[i], stops[i]):
             rep_out[count] = rep[j]
-            items[slots] = seen
+            items[slots] = slot
             has_value = True
             if len(def_):
                 def_out[count] = def_[j]
                 has_value = def_[j] <= visible
             slots += has_value
-            seen += has_value
+            slot += has_value
             count += 1
         at = stops[i]
     return slots
@@ -212,11 +212,11 @@ def choose_entries_reference(
     items: Int64s,
 ) -> int:
     """Compute the plain reference, in Python."""
-    chosen = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)]).astype(np.int64)
+    entries = np.concatenate([np.arange(a, b) for a, b in zip(starts, stops, strict=True)]).astype(np.int64)
     has_value = def_ <= visible if len(def_) else np.ones(len(rep), dtype=np.bool_)
-    rep_out[:] = rep[chosen]
+    rep_out[:] = rep[entries]
     if len(def_):
-        def_out[:] = def_[chosen]
-    found = (np.cumsum(has_value) - 1)[chosen][has_value[chosen]]
-    items[: len(found)] = found
-    return len(found)
+        def_out[:] = def_[entries]
+    item_numbers = (np.cumsum(has_value) - 1)[entries][has_value[entries]]
+    items[: len(item_numbers)] = item_numbers
+    return len(item_numbers)

@@ -21,11 +21,11 @@ def cut_levels(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
         values: (k,), values up to the end of each chunk; ascending, the last is the number of visible entries.
         ends: (k,), written.
     """
-    seen = at = 0
+    slots = at = 0
     last = len(values) - 1
     for chunk in range(last):
-        while at < len(def_) and seen < values[chunk]:
-            seen += def_[at] <= visible
+        while at < len(def_) and slots < values[chunk]:
+            slots += def_[at] <= visible
             at += 1
         ends[chunk] = at
     if last >= 0:

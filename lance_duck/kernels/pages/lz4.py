@@ -142,10 +142,10 @@ def _decompress_reference(block: list[int], room: int) -> list[int] | int:
     try:
         for token in rest:
             literals = length(token >> 4)
-            taken = [byte for _, byte in zip(range(literals), rest, strict=False)]
-            if len(taken) < literals:
+            literal_bytes = [byte for _, byte in zip(range(literals), rest, strict=False)]
+            if len(literal_bytes) < literals:
                 return status.TOO_SHORT
-            out += taken
+            out += literal_bytes
             if len(out) > room:
                 return status.BAD_LENGTH
             low = next(rest, None)

@@ -19,7 +19,7 @@ Int64s = NDArray[np.int64]
 
 @kernel
 def find_values(
-    data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, found: Int64s
+    data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, places: Int64s
 ) -> int:
     """Find the buffers of the chunks that rows lie in, which have one value buffer.
 
@@ -30,7 +30,7 @@ def find_values(
         rows: (n,), any rows.
         levels: Level buffers in a chunk, 0 or 1.
         width: Bytes of the size of a value buffer, 2 or 4.
-        found: (6, n), written: for each row its place in its chunk, the values of the chunk, where the value buffer
+        places: (6, n), written: for each row its place in its chunk, the values of the chunk, where the value buffer
             begins and its bytes, and the same of the level buffer, if there is one.
 
     Returns:
@@ -58,22 +58,22 @@ def find_values(
             size = np.int64(load_u16(data, begin + 2))
             if at + size > end or np.int64(load_u16(data, begin)) != items[low + 1] - items[low]:
                 return status.TOO_SHORT | (i << 8)
-            found[4, i] = at
-            found[5, i] = size
+            places[4, i] = at
+            places[5, i] = size
             at += (size + 7) & ~7
         place = begin + 2 + 2 * levels
         size = np.int64(load_u16(data, place)) if width == 2 else np.int64(load_u32(data, place))
         if at + size > end:
             return status.TOO_SHORT | (i << 8)
-        found[0, i] = row - items[low]
-        found[1, i] = items[low + 1] - items[low]
-        found[2, i] = at
-        found[3, i] = size
+        places[0, i] = row - items[low]
+        places[1, i] = items[low + 1] - items[low]
+        places[2, i] = at
+        places[3, i] = size
     return status.OK
 
 
 def find_values_reference(
-    data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, found: NDArray[np.int64]
+    data: Bytes, offsets: Int64s, items: Int64s, rows: Int64s, levels: int, width: int, places: NDArray[np.int64]
 ) -> int:
     """Compute the plain reference, in Python."""
     for i, row in enumerate(rows.tolist()):
@@ -92,11 +92,11 @@ def find_values_reference(
         if levels:
             if at + sizes[1] > end or sizes[0] != items[chunk + 1] - items[chunk]:
                 return status.TOO_SHORT | (i << 8)
-            found[4:, i] = at, sizes[1]
+            places[4:, i] = at, sizes[1]
             at += sizes[1] + -sizes[1] % 8
         if at + sizes[-1] > end:
             return status.TOO_SHORT | (i << 8)
-        found[:4, i] = row - int(items[chunk]), int(items[chunk + 1] - items[chunk]), at, sizes[-1]
+        places[:4, i] = row - int(items[chunk]), int(items[chunk + 1] - items[chunk]), at, sizes[-1]
     return status.OK
 
 

@@ -62,7 +62,7 @@ def unpack_some(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out:
     for i in range(len(places)):
         source: Any = starts[i]
         end = source + sizes[i]
-        left: Any = places[i]
+        place: Any = places[i]
         width: Any = np.int64(0)
         while True:
             if end - source < size:
@@ -74,11 +74,11 @@ def unpack_some(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out:
             source += size
             if end - source < width * ROW_BYTES:
                 return status.TOO_SHORT | (i << 8)
-            if left < BLOCK:
+            if place < BLOCK:
                 break
             source += width * ROW_BYTES
-            left -= BLOCK
-        out[i] = _packed(data, source, left, width, size)
+            place -= BLOCK
+        out[i] = _packed(data, source, place, width, size)
     return status.OK
 
 

@@ -175,12 +175,12 @@ def unfold_lists_reference(
     slots = iter(lists)
     begins_out, holes_out, items = [], [], []
     for begin, hole in zip(begins, holes, strict=True):
-        found = None if 0 < hole <= hidden else next(slots)
-        if hole or not found:
+        mark_below = None if 0 < hole <= hidden else next(slots)
+        if hole or not mark_below:
             begins_out.append(begin)
-            holes_out.append(hole or (mark if found is None else mark + 1))
+            holes_out.append(hole or (mark if mark_below is None else mark + 1))
             continue
-        begins_out += [begin] + [layer] * (len(found) - 1)
-        holes_out += [0] * len(found)
-        items += found
+        begins_out += [begin] + [layer] * (len(mark_below) - 1)
+        holes_out += [0] * len(mark_below)
+        items += mark_below
     return begins_out, holes_out, items

@@ -44,7 +44,7 @@ def number_texts(
     Returns:
         How many distinct values there are; -1 when there are more than MOST.
     """
-    found = 0
+    count = 0
     for i in range(len(places)):
         start: Any = np.int64(offsets[i])
         size: Any = np.int64(offsets[i + 1]) - start
@@ -59,12 +59,12 @@ def number_texts(
         while True:
             number = table[slot]
             if number < 0:
-                if found == MOST:
+                if count == MOST:
                     return -1
-                table[slot] = found
-                firsts[found] = i
-                number = found
-                found += 1
+                table[slot] = count
+                firsts[count] = i
+                number = count
+                count += 1
                 break
             other: Any = np.int64(offsets[firsts[number]])
             same = np.int64(offsets[firsts[number] + 1]) - other == size
@@ -78,7 +78,7 @@ def number_texts(
         places[i] = number
         if size == 1:
             table[SLOTS + np.int64(data[start])] = number
-    return found
+    return count
 
 
 def number_texts_reference(

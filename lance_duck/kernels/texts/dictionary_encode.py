@@ -34,7 +34,7 @@ def number_variable(
         How many distinct values there are; -1 when there are more than firsts.
     """
     last = len(table) - 1
-    found = 0
+    count = 0
     for i in range(len(places)):
         start: Any = np.int64(offsets[i])
         size: Any = np.int64(offsets[i + 1]) - start
@@ -46,12 +46,12 @@ def number_variable(
         while True:
             number: Any = np.int64(table[slot])
             if number < 0:
-                if found == len(firsts):
+                if count == len(firsts):
                     return -1
-                table[slot] = found
-                firsts[found] = i
-                number = found
-                found += 1
+                table[slot] = count
+                firsts[count] = i
+                number = count
+                count += 1
                 break
             other: Any = np.int64(offsets[firsts[number]])
             same = np.int64(offsets[firsts[number] + 1]) - other == size
@@ -63,7 +63,7 @@ def number_variable(
                 break
             slot = (slot + 1) & last
         places[i] = number
-    return found
+    return count
 
 
 def number_variable_reference(
@@ -80,7 +80,7 @@ def number_fixed(
     """Return the same as number_variable, for values of `words` * 8 bytes, one after the other."""
     last = len(table) - 1
     width = words * 8
-    found = 0
+    count = 0
     for i in range(len(places)):
         at = i * width
         mixed = np.uint64(0)
@@ -91,12 +91,12 @@ def number_fixed(
         while True:
             number: Any = np.int64(table[slot])
             if number < 0:
-                if found == len(firsts):
+                if count == len(firsts):
                     return -1
-                table[slot] = found
-                firsts[found] = i
-                number = found
-                found += 1
+                table[slot] = count
+                firsts[count] = i
+                number = count
+                count += 1
                 break
             other = firsts[number] * width
             same: Any = True
@@ -106,7 +106,7 @@ def number_fixed(
                 break
             slot = (slot + 1) & last
         places[i] = number
-    return found
+    return count
 
 
 def number_fixed_reference(

@@ -48,46 +48,46 @@ def _expand_piece(
     """
     base = at
     limit = min(base + PIECE, last)
-    seen: Any = np.int64(0)
+    longest: Any = np.int64(0)
     while at < limit:
         word: Any = np.uint64(ESCAPE)
-        taken = 0
+        step = 0
         if at + 8 <= last:
             word = load_u64(codes, at)
-            taken = trailing_zeros(_HIGH & word & ~((~word & _LOW) + _LOW)) >> 3
+            step = trailing_zeros(_HIGH & word & ~((~word & _LOW) + _LOW)) >> 3
         elif load_u8(codes, at) != ESCAPE:
             word = np.uint64(load_u8(codes, at))
-            taken = 1
-        if taken == 8:
+            step = 1
+        if step == 8:
             for i in range(8):
                 code = np.int64(word & _BYTE)
                 store_u64(places, (at - base + i) * 8, np.uint64(place))
                 store_u64(out, place, load_u64(symbols, code * 8))
                 length = np.int64(load_u8(lengths, code))
-                seen |= length
+                longest |= length
                 place += length & _LENGTH
                 word >>= np.uint64(8)
             at += 8
             continue
-        for _ in range(taken):
+        for _ in range(step):
             code = np.int64(word & _BYTE)
             store_u64(places, (at - base) * 8, np.uint64(place))
             store_u64(out, place, load_u64(symbols, code * 8))
             length = np.int64(load_u8(lengths, code))
-            seen |= length
+            longest |= length
             place += length & _LENGTH
             word >>= np.uint64(8)
             at += 1
         if word & _BYTE == ESCAPE:
             if at + 1 >= last:
-                return -1, place, seen
+                return -1, place, longest
             store_u64(places, (at - base) * 8, np.uint64(place))
             store_u64(places, (at + 1 - base) * 8, _NOWHERE)
             store_u8(out, place, load_u8(codes, at + 1))
             place += 1
             at += 2
     store_u64(places, (at - base) * 8, np.uint64(place))
-    return at, place, seen
+    return at, place, longest
 
 
 @kernel
@@ -122,8 +122,8 @@ def expand(
     offsets[0] = 0
     while value < count:
         base = at
-        at, place, seen = _expand_piece(codes, at, last, symbols, lengths, out, place, places)
-        if at < 0 or seen >= NO_SYMBOL:
+        at, place, longest = _expand_piece(codes, at, last, symbols, lengths, out, place, places)
+        if at < 0 or longest >= NO_SYMBOL:
             return status.BAD_CODE | (value << 8)
         first = value
         lowest = np.int64(0)

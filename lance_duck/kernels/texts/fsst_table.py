@@ -54,7 +54,7 @@ def fill_table(
     slot_masks: NDArray[np.uint64],
     slot_forms: NDArray[np.uint16],
     short: NDArray[np.uint16],
-    chosen: NDArray[np.int64],
+    symbol_numbers: NDArray[np.int64],
 ) -> int:
     """Take symbols, the first ones first, as long as there are codes and their slots are free.
 
@@ -65,7 +65,7 @@ def fill_table(
         slot_masks: SLOTS, written.
         slot_forms: SLOTS, written.
         short: SHORT, written.
-        chosen: MAX_SYMBOLS, written: the symbol of each code.
+        symbol_numbers: MAX_SYMBOLS, written: the symbol of each code.
 
     Returns:
         Number of codes.
@@ -85,12 +85,12 @@ def fill_table(
             slot_symbols[slot] = symbols[i]
             slot_masks[slot] = _mask(lengths[i])
             slot_forms[slot] = codes | np.int64(lengths[i]) << 8
-        chosen[codes] = i
+        symbol_numbers[codes] = i
         codes += 1
     for size in range(1, 3):
         for code in range(codes):
-            symbol = np.int64(symbols[chosen[code]])
-            if lengths[chosen[code]] == size:
+            symbol = np.int64(symbols[symbol_numbers[code]])
+            if lengths[symbol_numbers[code]] == size:
                 step = 1 << (8 * size)
                 for place in range(symbol, PAIRS, step):
                     short[place] = code | size << 8
@@ -106,41 +106,41 @@ def fill_table_reference(
     slot_masks: NDArray[np.uint64],
     slot_forms: NDArray[np.uint16],
     short: NDArray[np.uint16],
-    chosen: NDArray[np.int64],
+    symbol_numbers: NDArray[np.int64],
 ) -> int:
     """Compute the plain reference, in Python."""
     slots: dict[int, int] = {}
-    taken: list[int] = []
+    numbers: list[int] = []
     for i, (symbol, size) in enumerate(zip(symbols.tolist(), lengths.tolist(), strict=True)):
         slot = ((symbol & 0xFFFFFF) * 0x9E3779B1 >> 20) % SLOTS
-        if len(taken) < MAX_SYMBOLS and (size < 3 or slot not in slots):
+        if len(numbers) < MAX_SYMBOLS and (size < 3 or slot not in slots):
             if size >= 3:
-                slots[slot] = len(taken)
-            taken.append(i)
+                slots[slot] = len(numbers)
+            numbers.append(i)
     slot_symbols[:], slot_masks[:], slot_forms[:], short[:] = 1, 0, 0, _ALONE
     for slot, code in slots.items():
-        slot_symbols[slot] = symbols[taken[code]]
-        slot_masks[slot] = (1 << 8 * int(lengths[taken[code]])) - 1
-        slot_forms[slot] = code | int(lengths[taken[code]]) << 8
+        slot_symbols[slot] = symbols[numbers[code]]
+        slot_masks[slot] = (1 << 8 * int(lengths[numbers[code]])) - 1
+        slot_forms[slot] = code | int(lengths[numbers[code]]) << 8
     for size in (1, 2):
-        for code, i in enumerate(taken):
+        for code, i in enumerate(numbers):
             if lengths[i] == size:
                 short[int(symbols[i]) : PAIRS : 1 << 8 * size] = code | size << 8
                 if size == 1:
                     short[PAIRS + int(symbols[i])] = code | size << 8
-    chosen[: len(taken)] = taken
-    return len(taken)
+    symbol_numbers[: len(numbers)] = numbers
+    return len(numbers)
 
 
 @subroutine
 def word_at(data: Bytes, at: int, end: int) -> Any:
     """Return the eight bytes at `at`, those from `end` on as 0."""
-    left = end - at
+    size = end - at
     if at + 8 <= len(data):
         word: Any = load_u64(data, at)
-        return word if left >= 8 else word & _mask(left)
+        return word if size >= 8 else word & _mask(size)
     word = np.uint64(0)
-    for i in range(min(left, 8)):
+    for i in range(min(size, 8)):
         word |= np.uint64(data[at + i]) << np.uint64(8 * i)
     return word
 
@@ -148,7 +148,7 @@ def word_at(data: Bytes, at: int, end: int) -> Any:
 @subroutine
 def longest_form(
     word: Any,
-    left: int,
+    size: int,
     slot_symbols: NDArray[np.uint64],
     slot_masks: NDArray[np.uint64],
     slot_forms: NDArray[np.uint16],
@@ -160,9 +160,9 @@ def longest_form(
     """
     slot = _slot(word)
     form: Any = np.int64(load_u16(slot_forms, slot * 2))
-    place: Any = np.int64(word & _FIRST_TWO) if left > 1 else PAIRS + np.int64(word & BYTE)
+    place: Any = np.int64(word & _FIRST_TWO) if size > 1 else PAIRS + np.int64(word & BYTE)
     shorter: Any = np.int64(load_u16(short, place * 2))
-    fits = (word & load_u64(slot_masks, slot * 8) == load_u64(slot_symbols, slot * 8)) & (form >> 8 <= left)
+    fits = (word & load_u64(slot_masks, slot * 8) == load_u64(slot_symbols, slot * 8)) & (form >> 8 <= size)
     return form if fits else shorter
 
 

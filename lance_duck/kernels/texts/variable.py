@@ -40,7 +40,7 @@ def join_variable(
         A status.
     """
     value = 0
-    used: Any = np.int64(0)
+    size: Any = np.int64(0)
     offsets[0] = 0
     for i in range(len(starts)):
         start = starts[i]
@@ -55,7 +55,7 @@ def join_variable(
             last = np.int64(load_u64(data, start + count * 8))
         if first < (count + 1) * width or last < first or last > sizes[i]:
             return status.BAD_OFFSETS | (i << 8)
-        shift = used - first
+        shift = size - first
         previous = first
         descending: Any = False
         for j in range(count):
@@ -68,8 +68,8 @@ def join_variable(
             previous = offset
         if descending:
             return status.BAD_OFFSETS | (i << 8)
-        copy(out, used, data, start + first, last - first)
-        used += last - first
+        copy(out, size, data, start + first, last - first)
+        size += last - first
         value += count
     return status.OK
 
@@ -84,7 +84,7 @@ def join_variable_reference(
     out: Bytes,
 ) -> int:
     """Compute the plain reference, in Python."""
-    value = used = 0
+    value = size_so_far = 0
     offsets[0] = 0
     for i, (start, size, count) in enumerate(zip(starts.tolist(), sizes.tolist(), counts.tolist(), strict=True)):
         if count == 0:
@@ -92,10 +92,10 @@ def join_variable_reference(
         table = np.frombuffer(data[start : start + (count + 1) * width].tobytes(), f"<u{width}").tolist()
         if table != sorted(table) or table[0] < (count + 1) * width or table[-1] > size:
             return status.BAD_OFFSETS | (i << 8)
-        offsets[value + 1 : value + 1 + count] = [used + end - table[0] for end in table[1:]]
+        offsets[value + 1 : value + 1 + count] = [size_so_far + end - table[0] for end in table[1:]]
         value += count
-        out[used : used + table[-1] - table[0]] = data[start + table[0] : start + table[-1]]
-        used += table[-1] - table[0]
+        out[size_so_far : size_so_far + table[-1] - table[0]] = data[start + table[0] : start + table[-1]]
+        size_so_far += table[-1] - table[0]
     return status.OK
 
 

@@ -33,19 +33,19 @@ def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: ND
     chunks = 0
     guess = 1
     while first < total:
-        left = total - first
+        rest = total - first
         begin = np.int64(offsets[first])
-        if left <= most and np.int64(offsets[total]) - begin + (left + 1) * width <= limit:
-            counts[chunks] = left
+        if rest <= most and np.int64(offsets[total]) - begin + (rest + 1) * width <= limit:
+            counts[chunks] = rest
             return chunks + 1
         guess = min(guess * 2, most)
-        while guess > 2 and (guess > left or np.int64(offsets[first + guess]) - begin + (guess + 1) * width > limit):
+        while guess > 2 and (guess > rest or np.int64(offsets[first + guess]) - begin + (guess + 1) * width > limit):
             guess //= 2
-        guess = min(max(guess, 2), left)
+        guess = min(max(guess, 2), rest)
         if guess < most:
             more = guess * 2
             while (
-                more <= most and more <= left and np.int64(offsets[first + more]) - begin + (more + 1) * width <= limit
+                more <= most and more <= rest and np.int64(offsets[first + more]) - begin + (more + 1) * width <= limit
             ):
                 guess = more
                 more *= 2

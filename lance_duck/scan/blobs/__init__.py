@@ -1,1 +1,6 @@
-"""Blobs of chosen rows: as files that are read lazily, as bytes, or as they are written again."""
+"""Blobs of chosen rows: as files that are read lazily, as bytes, or as they are written again.
+
+You hold: a table, a blob column, and rows by position, address or row id. You get: binary files, bytes of ranges, and
+for rewritten rows the bytes or the reference to an external file (`copies`).
+Never here: where bytes lie in a data file (`file/blobs`).
+"""

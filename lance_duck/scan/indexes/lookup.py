@@ -130,8 +130,8 @@ class IndexRows:
             return NOTHING
         result = NOTHING
         for index in leaf.indexes:
-            left = fragments - result.closed
-            pairs = [(segment, left & _fragments_of(segment)) for segment in index.segments]
+            rest = fragments - result.closed
+            pairs = [(segment, rest & _fragments_of(segment)) for segment in index.segments]
             for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, answered):
                 result = beside(result, bounds)
             if fragments <= result.closed:

@@ -76,6 +76,6 @@ class Choices:
     def _filter(self, settled: tuple[bool, ...]) -> Filter | None:
         """Return the conditions that are not settled, as one filter: the same object for the same conditions."""
         if settled not in self._filters:
-            left = [part.filter for part, done in zip(self.parts, settled, strict=True) if not done]
-            self._filters[settled] = joined(left)
+            conditions = [part.filter for part, done in zip(self.parts, settled, strict=True) if not done]
+            self._filters[settled] = joined(conditions)
         return self._filters[settled]

@@ -1,4 +1,4 @@
-"""The best of what was found so far, for some queries: k rows each, nearest first, rows of one distance by address."""
+"""The nearest rows so far of some queries: k rows each, nearest first, rows of one distance by address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 
 MOST: Final = 1 << 27
-"""Places for neighbours, of all queries together."""
+"""Neighbours of all queries together: a bound of memory."""
 
 _LARGEST: Final = float(np.finfo(np.float32).max)
 
@@ -20,13 +20,13 @@ NOWHERE: Final = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True)
-class Found:
-    """Some distances.
+class Neighbours:
+    """Rows near to queries: pairs of a query and a row.
 
     Attributes:
-        queries: int64, number of the query of each.
+        queries: int64, the number of the query of each pair.
         distances: float32, finite.
-        addresses: uint64, of the row of each.
+        addresses: uint64, of the rows.
     """
 
     queries: NDArray[np.int64]
@@ -36,9 +36,9 @@ class Found:
     def __len__(self) -> int:
         return len(self.distances)
 
-    def where(self, mask: NDArray[np.bool_]) -> Found:
+    def where(self, mask: NDArray[np.bool_]) -> Neighbours:
         """Return the rows that the mask chooses."""
-        return Found(self.queries[mask], self.distances[mask], self.addresses[mask])
+        return Neighbours(self.queries[mask], self.distances[mask], self.addresses[mask])
 
 
 class Best:
@@ -65,7 +65,7 @@ class Best:
         """For each query the distance above which a row is none of the best."""
         return self._distances[:, -1]
 
-    def add(self, rows: Found) -> None:
+    def add(self, rows: Neighbours) -> None:
         """Take in distances of rows that were not taken in before."""
         if not len(rows):
             return
@@ -82,32 +82,32 @@ class Best:
         self._distances = distances[best].reshape(self.count, self.k)
         self._addresses = addresses[best].reshape(self.count, self.k)
 
-    def _add_to_one(self, rows: Found) -> None:
+    def _add_to_one(self, rows: Neighbours) -> None:
         distances = np.concatenate([self._distances[0], rows.distances])
         addresses = np.concatenate([self._addresses[0], rows.addresses])
         order = np.lexsort((addresses, distances))[: self.k]
         self._distances, self._addresses = distances[order][None], addresses[order][None]
 
-    def found(self) -> Found:
-        """Return what is kept, by query, nearest first."""
-        there = self._addresses != NOWHERE
-        return Found(np.nonzero(there)[0], self._distances[there], self._addresses[there])
+    def neighbours(self) -> Neighbours:
+        """Return the k nearest rows of each query, by query, nearest first."""
+        is_row = self._addresses != NOWHERE
+        return Neighbours(np.nonzero(is_row)[0], self._distances[is_row], self._addresses[is_row])
 
 
-def joined(results: Sequence[Found]) -> Found:
-    """Return what was found in several places, one after the other."""
+def joined(results: Sequence[Neighbours]) -> Neighbours:
+    """Return the neighbours of several places, one after the other."""
     if len(results) == 1:
         return results[0]
     if not results:
-        return Found(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
-    return Found(
+        return Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
+    return Neighbours(
         np.concatenate([each.queries for each in results]),
         np.concatenate([each.distances for each in results]),
         np.concatenate([each.addresses for each in results]),
     )
 
 
-def in_order(rows: Found, count: int, k: int) -> Found:
+def in_order(rows: Neighbours, count: int, k: int) -> Neighbours:
     """Return the k nearest of each query, as `Best` gives them, of rows that one place found: by query, nearest first.
 
     Args:
@@ -123,7 +123,7 @@ def in_order(rows: Found, count: int, k: int) -> Found:
         return rows
     best = Best(count, k)
     best.add(rows)
-    return best.found()
+    return best.neighbours()
 
 
 def smallest(distances: NDArray[np.float32], k: int, limit: float) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ from lance_duck.scan.costs import (
     PRODUCT_ROWS,
 )
 from lance_duck.scan.nearest import kernels
-from lance_duck.scan.nearest.best import Found, joined, smallest
+from lance_duck.scan.nearest.best import Neighbours, joined, smallest
 from lance_duck.scan.nearest.blocks import Block
 
 Addresses = NDArray[np.uint64]
@@ -59,7 +59,7 @@ class Question:
     lower: float | None = None
     upper: float | None = None
 
-    def near(self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
+    def near(self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]) -> Neighbours:
         """Return the rows that may be among the k nearest of each query.
 
         Args:
@@ -83,7 +83,7 @@ class Question:
             out[~block.there[rows]] = np.nan
         return self._bounded(out)
 
-    def _one(self, block: Block, rows: Rows | None, addresses: Addresses, query: int, limit: float) -> Found:
+    def _one(self, block: Block, rows: Rows | None, addresses: Addresses, query: int, limit: float) -> Neighbours:
         out = np.empty(len(addresses), np.float32)
         row_offsets = _NONE if rows is None else readonly(rows)
         if len(out):
@@ -91,7 +91,7 @@ class Question:
         if block.there is not None:
             out[~(block.there if rows is None else block.there[rows])] = np.nan
         places = smallest(self._bounded(out), self.k, limit)
-        return Found(np.full(len(places), query, np.int64), out[places], addresses[places])
+        return Neighbours(np.full(len(places), query, np.int64), out[places], addresses[places])
 
     def _bounded(self, out: NDArray[np.float32]) -> NDArray[np.float32]:
         if self.lower is not None:
@@ -100,7 +100,9 @@ class Question:
             out[out >= self.upper] = np.nan
         return out
 
-    def _by_product(self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]) -> Found:
+    def _by_product(
+        self, block: Block, rows: Rows | None, addresses: Addresses, limits: NDArray[np.float32]
+    ) -> Neighbours:
         bounds: NDArray[np.float64] = limits.astype(np.float64)
         positions: list[NDArray[np.int64]] = []
         which: list[NDArray[np.int64]] = []
@@ -116,12 +118,14 @@ class Question:
                 scores, floor = self._scores(values, mine)
                 if np.isinf(bounds[mine]).any() and len(values) >= self.k:
                     bounds[mine] = np.minimum(bounds[mine], self._first_limits(block, places, scores, begin))
-                near = np.flatnonzero(scores >= floor(bounds[mine]).astype(scores.dtype))
+                with np.errstate(all="ignore"):  # a query of zeros has no angle: NaN, which no score reaches
+                    least = floor(bounds[mine]).astype(scores.dtype)
+                near = np.flatnonzero(scores >= least)
                 row, query = np.divmod(near, scores.shape[1])
                 positions.append(row + first)
                 which.append(query + begin)
         at, query_numbers = np.concatenate(positions or [_NONE]), np.concatenate(which or [_NONE])
-        result = Found(
+        result = Neighbours(
             query_numbers, self.distances(block, at if rows is None else rows[at], query_numbers), addresses[at]
         )
         return result.where(np.isfinite(result.distances))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import BLOCK_BYTES, LEAST_BLOCK_BYTES, SPARSE_ROWS, SPARSE_SHARE, SPARSE_SHARE_REMOTE
-from lance_duck.scan.nearest.best import Best, Found, joined
+from lance_duck.scan.nearest.best import Best, Neighbours, joined
 from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
@@ -60,7 +60,7 @@ class Exact:
     column: VectorColumn
     workers: int | None = None
 
-    def search(self, fragments: Sequence[Fragment], rows: RowSet | None, question: Question) -> Found:
+    def search(self, fragments: Sequence[Fragment], rows: RowSet | None, question: Question) -> Neighbours:
         """Return the nearest of the living rows of some fragments.
 
         Args:
@@ -69,25 +69,25 @@ class Exact:
             question: What is asked.
         """
         best = Best(len(question.queries), question.k)
-        look: Callable[[_Piece], Found] = partial(self._near, self._read(), question, best)
+        look: Callable[[_Piece], Neighbours] = partial(self._near, self._read(), question, best)
         for result in map_ordered(look, self._pieces(fragments, rows), workers=self.workers):
             best.add(result)
-        return best.found()
+        return best.neighbours()
 
-    def again(self, question: Question, candidates: Found) -> Found:
+    def again(self, question: Question, candidates: Neighbours) -> Neighbours:
         """Rank rows that were found another way by their vectors, and return the k nearest of each query."""
         order = np.argsort(candidates.addresses, kind="stable")
         pairs = candidates.queries[order], candidates.addresses[order]
         rows = RowSet.of(pairs[1])
         fragments = [self.snapshot.fragment(i) for i in rows.fragment_ids]
-        look: Callable[[_Piece], Found] = partial(self._pairs, self._read(), question, *pairs)
+        look: Callable[[_Piece], Neighbours] = partial(self._pairs, self._read(), question, *pairs)
         best = Best(len(question.queries), question.k)
         best.add(joined([*map_ordered(look, self._pieces(fragments, rows), workers=self.workers)]))
-        return best.found()
+        return best.neighbours()
 
     def _pairs(
         self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece
-    ) -> Found:
+    ) -> Neighbours:
         """Return the distances of the rows of a piece to the queries that they were found for."""
         block, places, mine = self._load(read, piece)
         low = np.searchsorted(addresses, mine, "left")
@@ -96,9 +96,9 @@ class Exact:
         which = np.ascontiguousarray(queries[pairs])
         within = np.arange(len(mine)) if places is None else places
         distances = question.distances(block, np.repeat(within, counts), which)
-        return Found(which, distances, addresses[pairs]).where(np.isfinite(distances))
+        return Neighbours(which, distances, addresses[pairs]).where(np.isfinite(distances))
 
-    def _near(self, read: Read, question: Question, best: Best, piece: _Piece) -> Found:
+    def _near(self, read: Read, question: Question, best: Best, piece: _Piece) -> Neighbours:
         block, places, addresses = self._load(read, piece)
         return question.near(block, places, addresses, best.limits)
 
@@ -112,9 +112,9 @@ class Exact:
         rows = slice(piece.start, piece.stop) if piece.whole or offsets is None else offsets
         array = run(reader.read([read], rows))[read.name]
         block = block_of(descend(array, self.column.names[1:]), self.column)
-        named = np.arange(piece.start, piece.stop) if offsets is None else offsets
+        row_offsets = np.arange(piece.start, piece.stop) if offsets is None else offsets
         places = offsets - piece.start if piece.whole and offsets is not None else None
-        return block, places, row_addresses(reader.fragment.id, named)
+        return block, places, row_addresses(reader.fragment.id, row_offsets)
 
     def _pieces(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Iterator[_Piece]:
         sparse = SPARSE_SHARE if local_path(self.snapshot.uri) is not None else SPARSE_SHARE_REMOTE

@@ -18,7 +18,7 @@ def explain(
     """Yield the lines that describe a search; a filter is described as the scan that it begins with."""
     nearest, route, snapshot = search.nearest, search.route, search.table.snapshot
     many = f"{num_queries} queries" if num_queries > 1 else "1 query"
-    yield f"LanceNearest: uri={shown(snapshot.uri)}, version={snapshot.version}"
+    yield f"LanceNearest: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"
     yield f"  columns: {', '.join(columns)}"
     yield f"  search: {nearest.k} nearest of {nearest.column.path} to {many}, metric {route.metric}"
     if nearest.lower is not None or nearest.upper is not None:
@@ -57,6 +57,6 @@ def _route(search: PreparedSearch) -> Iterator[str]:
         if search.plan.filter is not None:
             yield "    filter: before the search; few rows that pass are compared one by one"
     yield from (f"  not by an index: {reason}" for reason in route.reasons)
-    left = len(route.open)
+    num_open = len(route.open)
     what = "left out" if search.fast else "compared vector by vector"
-    yield f"  fragments: {total - left} through the index, {left} {what}"
+    yield f"  fragments: {total - num_open} through the index, {num_open} {what}"

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.nearest.best import Found
+from lance_duck.scan.nearest.best import Neighbours
 from lance_duck.scan.projection import ColumnsLike, Projection, project
 from lance_duck.scan.read.take import Taker
 from lance_duck.wire.schema import Schema
@@ -37,7 +37,7 @@ class ResultLayout:
     schema: pa.Schema
     order: tuple[int | str, ...]
 
-    def batch(self, taker: Taker, neighbours: Found) -> pa.RecordBatch:
+    def batch(self, taker: Taker, neighbours: Neighbours) -> pa.RecordBatch:
         """Return the rows that were found, in their order."""
         rows = taker.by_address(neighbours.addresses, self.projection) if self.projection.outputs else None
         arrays: list[pa.Array] = []
@@ -78,13 +78,13 @@ def layout(
                 f"nearest neighbor search cannot be used on datasets with column {name!r}",
                 remedy="rename the column",
             )
-    named, rest = _split(schema, columns)
+    computed, rest = _split(schema, columns)
     count = len(project(schema, rest).outputs)
     projection = project(schema, rest, with_row_id=with_row_id, with_row_address=with_row_address)
     order: list[int | str] = list(range(count))
     fields = [output.field for output in projection.outputs]
     names: dict[str, str] = {}
-    for place, (name, name_shown) in sorted(named.items()):
+    for place, (name, name_shown) in sorted(computed.items()):
         order.insert(place, name)
         names[name] = name_shown
     if DISTANCE not in names and (with_distance or columns is None):
@@ -101,10 +101,10 @@ def _split(schema: Schema, columns: ColumnsLike | None) -> tuple[dict[int, tuple
         return {}, None
     computed: dict[int, tuple[str, str]] = {}
     if isinstance(columns, Mapping):
-        for place, (shown, text) in enumerate(columns.items()):
+        for place, (output, text) in enumerate(columns.items()):
             if text in _FIELDS and text not in schema.names:
-                computed[place] = text, shown
-        return computed, {shown: text for i, (shown, text) in enumerate(columns.items()) if i not in computed}
+                computed[place] = text, output
+        return computed, {output: text for i, (output, text) in enumerate(columns.items()) if i not in computed}
     if isinstance(columns, str | bytes):
         return {}, columns
     names = list(columns)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.errors import UnsupportedError
-from lance_duck.scan.nearest.best import Found
+from lance_duck.scan.nearest.best import Neighbours
 from lance_duck.scan.nearest.explain import explain
 from lance_duck.scan.nearest.extremes import Extremes, extremes
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
@@ -116,7 +116,7 @@ class NearestScan:
         lines.append(f"  took: {took:.1f} ms, {rows} rows")
         return "\n".join(lines) + "\n"
 
-    def _rows(self, queries: Queries, log: list[str] | None = None) -> Found:
+    def _rows(self, queries: Queries, log: list[str] | None = None) -> Neighbours:
         """Return the rows of the result, unsorted."""
         return _cut(self._search.run(queries.vectors, log), self._options.offset or 0, self._options.limit)
 
@@ -171,16 +171,16 @@ class NearestScan:
             with_distance=not options.disable_scoring_autoprojection,
         )
 
-    def _taken(self, columns: ResultLayout, rows: Found) -> pa.Table:
+    def _taken(self, columns: ResultLayout, rows: Neighbours) -> pa.Table:
         return pa.Table.from_batches([columns.batch(self._table.taker, rows)], columns.schema)
 
-    def _keys(self, name: str, rows: Found, is_batch: bool) -> pa.ChunkedArray:
+    def _keys(self, name: str, rows: Neighbours, is_batch: bool) -> pa.ChunkedArray:
         columns = layout(self._table.snapshot.schema, [name], is_batch=is_batch, with_distance=False)
         return self._taken(columns, rows).column(name)
 
 
-def _cut(rows: Found, skip: int, most: int | None) -> Found:
+def _cut(rows: Neighbours, skip: int, most: int | None) -> Neighbours:
     if not skip and (most is None or most >= len(rows)):
         return rows
     span = slice(skip, None if most is None else skip + most)
-    return Found(rows.queries[span], rows.distances[span], rows.addresses[span])
+    return Neighbours(rows.queries[span], rows.distances[span], rows.addresses[span])

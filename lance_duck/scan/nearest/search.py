@@ -23,7 +23,7 @@ from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.bounds import RowBounds
 from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
-from lance_duck.scan.nearest.best import Best, Found, in_order, joined
+from lance_duck.scan.nearest.best import Best, Neighbours, in_order, joined
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import covered
 from lance_duck.scan.nearest.exact import Exact
@@ -36,9 +36,9 @@ from lance_duck.scan.read.execute import scan_batches
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.fragment import Fragment
 
-Work = Callable[[], Found | None]
+Work = Callable[[], Neighbours | None]
 
-NOTHING: Final = Found(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
+NOTHING: Final = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class PreparedSearch:
     fast: bool = False
     workers: int | None = None
 
-    def run(self, queries: NDArray[Any], log: list[str] | None = None) -> Found:
+    def run(self, queries: NDArray[Any], log: list[str] | None = None) -> Neighbours:
         """Return the nearest rows, by query, nearest first.
 
         Args:
@@ -186,7 +186,7 @@ class PreparedSearch:
         batches = scan_batches(self.table.snapshot, plan, self.table.columns, self.workers)
         return RowSet.union([RowSet.of(batch.column(0).to_numpy()) for batch in batches])
 
-    def _passing(self, filter_: Filter, neighbours: Found) -> Found:
+    def _passing(self, filter_: Filter, neighbours: Neighbours) -> Neighbours:
         """Keep the nearest rows that pass a filter."""
         rows = self._addresses(selected(self.named, RowSet.of(np.unique(neighbours.addresses)), filter_))
         return neighbours.where(np.isin(neighbours.addresses, rows.rows()))
@@ -209,7 +209,7 @@ class _Run:
         self._exact = Exact(table.snapshot, table.columns, search.nearest.column, search.workers)
         self._filtered = None if search.fast and not search.route.segments else search.filtered()
 
-    def nearest(self) -> Found:
+    def nearest(self) -> Neighbours:
         """Return the nearest rows, by query, nearest first."""
         search, rows = self._search, self._rows
         if not search.route.segments:
@@ -230,14 +230,14 @@ class _Run:
         """Rows that pass the filter; None without one."""
         return None if self._filtered is None else self._filtered.rows
 
-    def _beside(self, refine_factor: int | None) -> Found:
+    def _beside(self, refine_factor: int | None) -> Neighbours:
         """Return the best of what segments find, and of the rows that none of them covers."""
         search = self._search
         candidates = search.k * (refine_factor or 1)
-        left = frozenset() if search.fast else search.route.open
+        fragment_ids = frozenset() if search.fast else search.route.open
         work: list[Work] = [partial(self._segment, *pair, candidates) for pair in search.route.segments]
-        if left:
-            work.append(partial(self._rest, left))
+        if fragment_ids:
+            work.append(partial(self._rest, fragment_ids))
         results = _side_by_side(work)
         candidates_by_segment = [each for each in results[: len(search.route.segments)] if each is not None]
         if refine_factor is not None and candidates_by_segment:
@@ -254,9 +254,9 @@ class _Run:
         best = Best(len(self._queries), search.k)
         for each in candidates_by_segment:
             best.add(self._within(each))
-        return best.found()
+        return best.neighbours()
 
-    def _lies_further(self, parts: Sequence[Found], ranked: Found, candidates: int) -> bool:
+    def _lies_further(self, parts: Sequence[Neighbours], ranked: Neighbours, candidates: int) -> bool:
         """Return whether a lower bound dropped rows that rows farther away may replace."""
         nearest, count = self._search.nearest, len(self._queries)
         if nearest.lower is None:
@@ -267,26 +267,26 @@ class _Run:
             more |= np.bincount(near.queries, minlength=count) >= candidates
         return bool((more & (np.bincount(ranked.queries, minlength=count) < self._search.k)).any())
 
-    def _within(self, rows: Found) -> Found:
+    def _within(self, rows: Neighbours) -> Neighbours:
         """Keep the rows within the range of distances that is asked for."""
         nearest = self._search.nearest
         if nearest.lower is not None:
             rows = rows.where(rows.distances >= nearest.lower)
         return rows if nearest.upper is None else rows.where(rows.distances < nearest.upper)
 
-    def _rest(self, fragment_ids: frozenset[int]) -> Found:
+    def _rest(self, fragment_ids: frozenset[int]) -> Neighbours:
         """Return the nearest rows of some fragments, found without an index."""
         fragments = [fragment for fragment in self._search.plan.fragments if fragment.id in fragment_ids]
         return self._compared(fragments, self._rows)
 
-    def _compared(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Found:
+    def _compared(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Neighbours:
         return self._exact.search(fragments, rows, self._search.question(self._queries))
 
-    def _segment(self, segment: Segment, fragment_ids: frozenset[int], candidates: int) -> Found | None:
+    def _segment(self, segment: Segment, fragment_ids: frozenset[int], candidates: int) -> Neighbours | None:
         """Return the nearest rows of a segment; None if it is broken, or finds fewer rows than there are."""
         search, queries = self._search, self._queries
 
-        def look(index: VectorIndex) -> Found | None:
+        def look(index: VectorIndex) -> Neighbours | None:
             rows = covered(search.table.snapshot, segment, index)
             if self._filtered is None:
                 allowed, count = rows.allowed(None, fragment_ids)
@@ -306,7 +306,7 @@ class _Run:
         return ask(search.table.snapshot, segment, look)
 
 
-def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Found:
+def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Neighbours:
     positions, distances = hits.positions.ravel(), hits.distances.ravel()
     if not len(positions):
         return NOTHING
@@ -317,7 +317,7 @@ def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Found
     if least < 0 or not (math.isfinite(np.maximum.reduce(distances)) and math.isfinite(np.minimum.reduce(distances))):
         there = (positions >= 0) & np.isfinite(distances)
         queries, positions, distances = queries[there], positions[there], distances[there]
-    return Found(queries, distances, addresses[positions])
+    return Neighbours(queries, distances, addresses[positions])
 
 
 def _least(hits: Hits) -> int:
@@ -332,7 +332,7 @@ def selected(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
     return replace(plan, filter=filter_, choices=Choices(parts, [bounds] * len(parts)))
 
 
-def _side_by_side(work: Sequence[Work]) -> list[Found | None]:
+def _side_by_side(work: Sequence[Work]) -> list[Neighbours | None]:
     """Return the results of pieces of work, done at the same time."""
     if len(work) == 1:
         return [work[0]()]

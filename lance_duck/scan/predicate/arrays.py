@@ -30,8 +30,8 @@ def pick(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
     validity = None
     if array.null_count:
         validity = pc.take(array.is_valid(), pa.array(places)).buffers()[1]
-    chosen = [validity, pa.py_buffer(np.ascontiguousarray(views[places])), *buffers[2:]]
-    return pa.Array.from_buffers(array.type, len(places), chosen)
+    buffers_out = [validity, pa.py_buffer(np.ascontiguousarray(views[places])), *buffers[2:]]
+    return pa.Array.from_buffers(array.type, len(places), buffers_out)
 
 
 def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:

@@ -103,13 +103,13 @@ def _fold(
 def _column(path: Path, columns: Columns) -> pa.Array:
     """Return the values at `path`, null where a struct on the way is null."""
     if path[0] not in columns:
-        raise InvalidInputError("filter on a column that is not there", found=path[0], expected=", ".join(columns))
+        raise InvalidInputError("filter on a column that does not exist", found=path[0], expected=", ".join(columns))
     array = columns[path[0]]
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     for part in path[1:]:
         if not pa.types.is_struct(array.type) or array.type.get_field_index(part) < 0:
-            raise InvalidInputError("filter on a field that is not there", found=".".join(path), expected=array.type)
+            raise InvalidInputError("filter on a field that does not exist", found=".".join(path), expected=array.type)
         array = pc.struct_field(array, [array.type.get_field_index(part)])
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -169,23 +169,23 @@ def _of_lists(
 ) -> pa.BooleanArray:
     array = _column(path, columns)
     if not is_list(array.type):
-        raise InvalidInputError("a filter asks for items of a column without lists", found=".".join(path))
+        raise InvalidInputError("filter on items of a column that holds no lists", found=".".join(path))
     return ask(array, _fit(values, item_type(array.type)))
 
 
 def _ask_duckdb(condition: Opaque, columns: Columns, num_rows: int) -> pa.BooleanArray:
-    used = {name: columns[name] for name in dict.fromkeys(path[0] for path in condition.inputs)}
+    inputs = {name: columns[name] for name in dict.fromkeys(path[0] for path in condition.inputs)}
     select = f"CAST({condition.sql} AS BOOLEAN) AS answer"
     text = condition.sql.removeprefix("(").removesuffix("\n)")
-    answer = evaluate_sql(select, used, num_rows, condition.parameters, text=text)
+    answer = evaluate_sql(select, inputs, num_rows, condition.parameters, text=text)
     return answer.column(0).combine_chunks()
 
 
 def _is_in(array: pa.Array, values: pa.Array) -> pa.BooleanArray:
     null_among = values.null_count > 0
     array, values = hashable(array, _fit(values.drop_null(), array.type))
-    found = pc.is_in(array, value_set=values)
+    is_in = pc.is_in(array, value_set=values)
     unknown = pa.scalar(None, pa.bool_())
     if null_among:
-        return pc.if_else(found, True, unknown)
-    return found if array.null_count == 0 else pc.if_else(array.is_valid(), found, unknown)
+        return pc.if_else(is_in, True, unknown)
+    return is_in if array.null_count == 0 else pc.if_else(array.is_valid(), is_in, unknown)

@@ -57,16 +57,16 @@ def and_float(values: NDArray[Any], op: int, constant: Any, mask: Mask) -> None:
 
 @kernel
 def and_string(
-    offsets: NDArray[Any], data: NDArray[np.uint8], wanted: NDArray[np.uint8], equal: bool, mask: Mask
+    offsets: NDArray[Any], data: NDArray[np.uint8], text: NDArray[np.uint8], equal: bool, mask: Mask
 ) -> None:
     """Keep values whose bytes are, or are not, the wanted ones; offsets lie inside the data."""
-    length = len(wanted)
+    length = len(text)
     for i in range(len(mask)):
         start = offsets[i]
         same = offsets[i + 1] - start == length
         if same:
             for j in range(length):
-                if data[start + j] != wanted[j]:
+                if data[start + j] != text[j]:
                     same = False
                     break
         mask[i] &= np.uint8(same == equal)
@@ -106,10 +106,10 @@ def hash_texts(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: NDArray[n
         if start < 0 or stop < start or stop > len(data):
             hashes[i] = 0
             continue
-        found = np.uint64(stop - start)
+        hash_ = np.uint64(stop - start)
         for j in range(max(start, stop - 8), stop):
-            found = (found << np.uint64(8)) ^ (found >> np.uint64(56)) ^ np.uint64(data[j])
-        hashes[i] = found
+            hash_ = (hash_ << np.uint64(8)) ^ (hash_ >> np.uint64(56)) ^ np.uint64(data[j])
+        hashes[i] = hash_
 
 
 @kernel

@@ -40,14 +40,14 @@ def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """
     items, _, stops = _flat(lists)
     items, values = hashable(items, values)
-    wanted = values.unique()
-    places = pc.index_in(items, value_set=wanted)
+    distinct = values.unique()
+    places = pc.index_in(items, value_set=distinct)
     hits = np.flatnonzero(_to_numpy(places.is_valid()))
     owners = np.searchsorted(stops, hits, side="right")
-    pairs = np.unique(owners * max(1, len(wanted)) + places.drop_null().to_numpy().astype(np.int64))
-    inside = pairs // max(1, len(wanted))
+    pairs = np.unique(owners * max(1, len(distinct)) + places.drop_null().to_numpy().astype(np.int64))
+    inside = pairs // max(1, len(distinct))
     counts = np.bincount(inside[inside < len(lists)], minlength=len(lists))
-    return _answers(lists, counts == len(wanted))
+    return _answers(lists, counts == len(distinct))
 
 
 def _flat(lists: pa.Array) -> tuple[pa.Array, NDArray[np.int64], NDArray[np.int64]]:
@@ -65,12 +65,12 @@ def _flat(lists: pa.Array) -> tuple[pa.Array, NDArray[np.int64], NDArray[np.int6
     return comparable(items), edges[:-1], edges[1:]
 
 
-def _answers(lists: pa.Array, found: NDArray[np.bool_]) -> pa.BooleanArray:
+def _answers(lists: pa.Array, answers: NDArray[np.bool_]) -> pa.BooleanArray:
     if not lists.null_count:
-        return pa.array(found)
-    return pa.array(found, mask=~_to_numpy(lists.is_valid()))
+        return pa.array(answers)
+    return pa.array(answers, mask=~_to_numpy(lists.is_valid()))
 
 
 def _to_numpy(booleans: pa.BooleanArray) -> NDArray[Any]:
-    found: NDArray[Any] = booleans.to_numpy(zero_copy_only=False)
-    return found
+    numbers: NDArray[Any] = booleans.to_numpy(zero_copy_only=False)
+    return numbers

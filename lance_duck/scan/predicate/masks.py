@@ -89,14 +89,14 @@ def _is_dear(predicate: Predicate) -> bool:
 
 def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest) -> None:
     """Ask only for the rows that are left, where these are few."""
-    left = np.flatnonzero(mask)
-    if not len(left):
+    rows = np.flatnonzero(mask)
+    if not len(rows):
         return
-    if 2 * len(left) > len(mask):
+    if 2 * len(rows) > len(mask):
         mask &= _to_bytes(rest(predicate, columns, len(mask)))
         return
-    chosen = {name: pick(columns[name], left) for name in predicate.columns() if name in columns}
-    mask[left] = _to_bytes(rest(predicate, chosen, len(left)))
+    inputs = {name: pick(columns[name], rows) for name in predicate.columns() if name in columns}
+    mask[rows] = _to_bytes(rest(predicate, inputs, len(rows)))
 
 
 def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.identifiers import literal, quoted
 
 Path = tuple[str, ...]
 Op = Literal["=", "!=", "<", "<=", ">", ">="]
@@ -237,7 +238,7 @@ def _check_path(path: Path) -> None:
 
 
 def _name(path: Path) -> str:
-    return ".".join(part if part.isidentifier() else '"' + part.replace('"', '""') + '"' for part in path)
+    return ".".join(part if part.isidentifier() else quoted(part) for part in path)
 
 
 def _literals(values: pa.Array) -> str:
@@ -252,5 +253,5 @@ def _literal(value: pa.Scalar) -> str:
     except (OverflowError, ValueError):  # instants that Python has no value for
         plain = getattr(value, "value", value.type)
     if isinstance(plain, str):
-        return "'" + plain.replace("'", "''") + "'"
+        return literal(plain)
     return str(plain)

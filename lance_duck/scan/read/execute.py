@@ -83,20 +83,20 @@ def _trim(plan: ScanPlan, pieces: Pieces) -> Pieces:
     if plan.filter is None or (not plan.offset and plan.limit is None):
         yield from pieces
         return
-    skip, left = plan.offset, plan.limit
+    skip, remaining = plan.offset, plan.limit
     try:
-        if left == 0:
+        if remaining == 0:
             return
         for batches in pieces:
             rest = []
             for batch in batches:
-                part = batch.slice(skip, left)
+                part = batch.slice(skip, remaining)
                 skip = max(0, skip - batch.num_rows)
                 if part.num_rows:
-                    left = None if left is None else left - part.num_rows
+                    remaining = None if remaining is None else remaining - part.num_rows
                     rest.append(part)
             yield rest
-            if left == 0:
+            if remaining == 0:
                 return
     finally:
         pieces.close()

@@ -19,7 +19,8 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import Request, gather
 from lance_duck.wire.fragment import Fragment
 
-_KEPT_COLUMNS: Final = 1024
+_CACHED_COLUMNS: Final = 1024
+"""Column readers of a version that are kept, some kilobytes each."""
 
 Columns = dict[str, pa.Array]
 
@@ -108,7 +109,7 @@ class FragmentReader:
 class ColumnCache:
     """Column readers of a snapshot, kept for the next read; the least used go first. Thread-safe."""
 
-    def __init__(self, limit: int = _KEPT_COLUMNS) -> None:
+    def __init__(self, limit: int = _CACHED_COLUMNS) -> None:
         self._readers: LruCache[ColumnReader] = LruCache(limit)
 
     def get(self, fragment: Fragment, read: Read, open_: Callable[[Read], ColumnReader]) -> ColumnReader:

@@ -127,9 +127,9 @@ def _narrowed(
     selection = nonzero(mask)
     edges = np.cumsum([0, *(len(share.offsets) for share in shares)])
     bounds = np.searchsorted(selection, edges).tolist()
-    left = [
+    narrowed = [
         Share(share.reader, share.offsets[selection[begin:end] - edge], share.row_offset)
         for share, begin, end, edge in zip(shares, bounds, bounds[1:], edges.tolist(), strict=False)
         if begin < end
     ]
-    return left, {name: keep(array, mask) for name, array in carried.items()}
+    return narrowed, {name: keep(array, mask) for name, array in carried.items()}

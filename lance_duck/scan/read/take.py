@@ -193,7 +193,7 @@ class Taker:
             self._index_of = {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
         owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
         if (owners < 0).any():
-            raise InvalidInputError("row of a fragment that is not there", found=int(ids[owners < 0][0]))
+            raise InvalidInputError("row of a fragment that does not exist", found=int(ids[owners < 0][0]))
         return owners
 
     def _lives(self, reader: FragmentReader, offsets: Places) -> NDArray[np.bool_]:

@@ -68,17 +68,17 @@ class Readers:
     def extents(self) -> Iterator[Extent]:
         """Yield row ranges to go over: all rows, or with limit and offset and no filter those that they leave."""
         plan = self.plan
-        skip, left = (plan.offset, plan.limit) if plan.filter is None else (0, None)
+        skip, rest = (plan.offset, plan.limit) if plan.filter is None else (0, None)
         before = 0
         for index in range(len(plan.fragments)):
-            if left == 0:
+            if rest == 0:
                 return
             reader = self.at(index)
             count = self.count(index)
             if skip < count:
-                size = count - skip if left is None else min(left, count - skip)
+                size = count - skip if rest is None else min(rest, count - skip)
                 yield Extent(index, *self._range(reader, skip, skip + size, count), before)
-                left = None if left is None else left - size
+                rest = None if rest is None else rest - size
             skip = max(0, skip - count)
             before += count
 
@@ -176,11 +176,11 @@ class _Cutting:
                 yield place, fragment_id
 
     def _closed(self, index: int, fragment_id: int) -> Iterator[Task]:
-        left = self._choices.left(fragment_id)
+        filter_ = self._choices.left(fragment_id)
         offsets = self._choices.offsets(fragment_id)
         reader = self._readers.at(index)
-        plan = self._plan.asking(left)
-        if len(offsets) >= SELECTION_TASK_ROWS and not (self._counting and left is None):
+        plan = self._plan.asking(filter_)
+        if len(offsets) >= SELECTION_TASK_ROWS and not (self._counting and filter_ is None):
             breaks = np.flatnonzero(np.diff(offsets) != 1)
             if (len(breaks) + 1) * RUN_ROWS <= len(offsets):
                 yield from self._flush()
@@ -188,11 +188,11 @@ class _Cutting:
                 runs = [(int(offsets[a]), int(offsets[b - 1]) + 1) for a, b in pairwise(edges)]
                 yield from self._ranges(plan, index, runs)
                 return
-            if left is not None and 2 * len(offsets) > reader.num_rows:
+            if filter_ is not None and 2 * len(offsets) > reader.num_rows:
                 yield from self._flush()
                 yield from self._ranges(self._plan, index, [(0, reader.num_rows)])
                 return
-        yield from self._pieces(plan, left, Share(reader, offsets, self._readers.before(index)))
+        yield from self._pieces(plan, filter_, Share(reader, offsets, self._readers.before(index)))
 
     def _ranges(self, plan: ScanPlan, index: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Task]:
         before = self._readers.before(index)
@@ -200,14 +200,14 @@ class _Cutting:
         for morsel in cut(extents, self._sizer):
             yield _Range(plan, self._readers.at(index), morsel)
 
-    def _pieces(self, plan: ScanPlan, left: Filter | None, share: Share) -> Iterator[Task]:
+    def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: Share) -> Iterator[Task]:
         """Hold few rows back to be read with others; many are cut."""
-        if left is not self._held_filter:
+        if filter_ is not self._held_filter:
             yield from self._flush()
-        is_exact = self._counting and left is None
+        is_exact = self._counting and filter_ is None
         if is_exact or len(share.offsets) < SELECTION_TASK_ROWS:
             self._held.append(share)
-            self._held_filter = left
+            self._held_filter = filter_
             rows = sum(len(s.offsets) for s in self._held)
             if rows >= (COUNTED_TASK_ROWS if is_exact else SELECTION_TASK_ROWS) or (
                 len(self._held) >= SELECTION_TASK_FRAGMENTS and not is_exact

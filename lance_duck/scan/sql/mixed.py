@@ -122,7 +122,7 @@ class _MixedParser(Parser):
         self.pieces: list[Opaque] = []
 
     def _operand(self) -> Predicate:
-        at, depth, used, pieces = self._at, self._depth, self._used, len(self.pieces)
+        at, depth, num_parameters, pieces = self._at, self._depth, self._used, len(self.pieces)
         try:
             operand = self._not()
             token = self._peek()
@@ -130,20 +130,20 @@ class _MixedParser(Parser):
                 return operand
         except NotSimpleError:
             pass
-        self._at, self._depth, self._used = at, depth, used
+        self._at, self._depth, self._used = at, depth, num_parameters
         del self.pieces[pieces:]
         return self._piece()
 
     def _literal(self) -> Literal:
         """Return a constant, or an expression of constants, which DuckDB computes."""
-        at, used = self._at, self._used
+        at, num_parameters = self._at, self._used
         try:
             literal = super()._literal()
             if ends_constant(self._peek()):
                 return literal
         except NotSimpleError:
             pass
-        self._at, self._used = at, used
+        self._at, self._used = at, num_parameters
         length = constant_tokens(map(self._peek, count()))
         if not length:
             raise NotSimpleError

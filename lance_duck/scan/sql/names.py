@@ -8,6 +8,7 @@ from functools import cache
 from typing import Final
 
 from lance_duck.scan.evaluator.expressions import query
+from lance_duck.scan.identifiers import quoted
 
 QUOTED: Final = re.compile(
     r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | \$(\w*)\$.*?\$\1\$
@@ -47,7 +48,7 @@ def quote_names(text: str, names: Sequence[str]) -> str:
 
     def quote(match: re.Match[str]) -> str:
         if match["name"] is not None:
-            return '"' + match["name"].replace("``", "`").replace('"', '""') + '"'
+            return quoted(match["name"].replace("``", "`"))
         return f'"{match["word"]}"' if (match["word"] or "").lower() in clashing else match[0]
 
     return _QUOTED_OR_WORD.sub(quote, text)

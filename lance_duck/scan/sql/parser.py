@@ -83,8 +83,8 @@ class Parser:
             NotSimpleError: The tokens are not understood, or name other parameters than those that are bound.
         """
         tree = self._any()
-        used = len(self._used_names) if isinstance(self._parameters, Mapping) else self._used
-        if self._at != len(self._tokens) or used != len(self._parameters or ()):
+        num_parameters = len(self._used_names) if isinstance(self._parameters, Mapping) else self._used
+        if self._at != len(self._tokens) or num_parameters != len(self._parameters or ()):
             raise NotSimpleError
         return tree
 

@@ -128,7 +128,7 @@ def all_parameters(each: Sequence[Parameters]) -> Parameters:
     if not bound:
         return None
     if isinstance(bound[0], Mapping):
-        return {name: value for named in bound if isinstance(named, Mapping) for name, value in named.items()}
+        return {name: value for mapping in bound if isinstance(mapping, Mapping) for name, value in mapping.items()}
     return [value for values in bound for value in values]
 
 

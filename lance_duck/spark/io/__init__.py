@@ -2,4 +2,5 @@
 
 You hold: what Spark asks of a Python data source. You get: Arrow batches of exactly the promised types; files that are
 committed once, whatever is retried (`staged_commit`).
+Never here: jobs of verbs, and formats of files.
 """

@@ -57,7 +57,7 @@ def check_vectors(vectors: Mapping[str, str], schema: pa.Schema) -> None:
         size = kind.list_size if pa.types.is_fixed_size_list(kind) else 0
         if _vector_of(text, name)[1] != size:
             raise InvalidInputError(
-                "vectors of another length than the table has",
+                "vectors whose length is not that of the table's",
                 where=f"column {name!r}",
                 expected=kind,
                 found=f"vector_columns: {text}",
@@ -82,7 +82,7 @@ def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like:
         raise InvalidInputError(
             "the length of vectors is not known",
             where=f"column {field.name!r}",
-            remedy=f'say vector_columns={{"{field.name}": length}}, 0 for lists of any length',
+            remedy=f'pass vector_columns={{"{field.name}": length}}, 0 for lists of any length',
         )
     return pa.field(field.name, kind, field.nullable)
 
@@ -122,6 +122,6 @@ def _vector_of(text: str, name: str) -> tuple[pa.DataType | None, int]:
     match = _VECTOR.fullmatch(text.strip().lower())
     if match is None:
         raise InvalidInputError(
-            f"what vectors of {name!r} are", expected="a length, or as in float16[128]", found=repr(text)
+            f"type of the vectors of {name!r}", expected="a length, or as in float16[128]", found=repr(text)
         )
     return (None, int(match[1])) if match[1] else (_ITEMS[match[2]], int(match[3]))

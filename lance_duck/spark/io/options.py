@@ -241,7 +241,7 @@ class _OptionValues:
             path = paths[0]
         if not path:
             raise InvalidInputError(
-                "no place of a table", remedy='say .load(path), .save(path) or .option("path", path)'
+                "the path of the table is missing", remedy='use .load(path), .save(path) or .option("path", path)'
             )
         storage = self.get("storage_options", _storage, default={})
         storage |= {key[len(STORAGE) :]: value for key, value in options.items() if key.startswith(STORAGE)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -19,20 +18,18 @@ from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.spark.costs import (
+    CUT_ROWS,
+    LARGEST_PARTITION,
+    LOOKED_UP_ROWS,
+    MOST_PARTITIONS,
+    OPENING_BYTES,
+    PARTITIONS,
+    SMALLEST_PARTITION,
+)
 from lance_duck.spark.io.options import ReadOptions
 from lance_duck.spark.io.types import Declaration, spark_schema
 from lance_duck.spark.table_ref import pin
-
-SMALLEST: Final = 8 << 20
-LARGEST: Final = 128 << 20
-OPENING: Final = 1 << 18
-"""Bytes that a task could read while it opens a fragment."""
-TASKS: Final = 8
-MOST_TASKS: Final = 20_000
-"""What a driver starts in ten minutes, about."""
-FEW: Final = 1 << 16
-ROWS: Final = 8192
-"""Fragments are cut at multiples of these."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +149,13 @@ def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) 
         return _limited(table, options)
     pieces = _weighed(table, options, names)
     total = sum(weight for _, _, weight in pieces)
-    target = options.max_partition_bytes or max(min(max(total // TASKS, SMALLEST), LARGEST), total // MOST_TASKS)
+    usual = min(max(total // PARTITIONS, SMALLEST_PARTITION), LARGEST_PARTITION)
+    target = options.max_partition_bytes or max(usual, total // MOST_PARTITIONS)
     target = max(1, min(target, -(-total // options.min_partitions)))
     expected = (
         table.handle.table.index_estimate(options.filter) if options.filter and options.use_scalar_index else None
     )
-    if expected is not None and expected <= FEW:
+    if expected is not None and expected <= LOOKED_UP_ROWS:
         return [LancePartition(tuple(piece for piece, _, _ in pieces))] if pieces else []
     packs: list[list[ReadPartition]] = []
     filled = 0
@@ -183,13 +181,13 @@ def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) ->
     for fragment in table.handle.snapshot.fragments:
         rows = table.handle.snapshot.physical_rows(fragment)
         size = sum(file.file_size or 0 for file in fragment.files)
-        weight = max(rows * width, size * width // max(whole, 1)) + OPENING
+        weight = max(rows * width, size * width // max(whole, 1)) + OPENING_BYTES
         weights.append((ReadPartition(fragment.id), rows, weight))
     return weights
 
 
 def _cut(fragment: int, rows: int, parts: int) -> Iterator[ReadPartition]:
-    step = max(ROWS, -(-rows // parts // ROWS) * ROWS)
+    step = max(CUT_ROWS, -(-rows // parts // CUT_ROWS) * CUT_ROWS)
     for start in range(0, rows, step):
         yield ReadPartition(fragment, start, min(start + step, rows))
 

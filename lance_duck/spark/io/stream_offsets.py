@@ -160,7 +160,7 @@ class Walk:
                 raise NotFoundError(
                     f"version {here.version}, which a stream is to read, was cleaned up",
                     where=self._base.uri,
-                    remedy="failOnDataLoss=false goes on with what is left; or begin with a new checkpoint",
+                    remedy="set failOnDataLoss=false to go on with what is left, or begin with a new checkpoint",
                 ) from error
             return ()
         if here.snapshot:
@@ -182,7 +182,7 @@ class Walk:
                 f"a stream has read up to version {start.version - 1}, which is not there",
                 where=self._base.uri,
                 found=f"version {newest} as the newest",
-                remedy="a table that was made anew needs a new checkpoint",
+                remedy="a table that was created again needs a new checkpoint",
             )
 
     def _first_since(self, moment: Any) -> int:

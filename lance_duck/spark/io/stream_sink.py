@@ -114,4 +114,4 @@ def _saying(landing: Landing, batch: StreamBatch) -> Landing:
 def _named(stream: str | None) -> str:
     if stream:
         return stream
-    raise InvalidInputError("a query without an id", where="stream", remedy='say option("txnAppId", name)')
+    raise InvalidInputError("a query without an id", where="stream", remedy='set option("txnAppId", name)')

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.scan.projection import HIDDEN
+from lance_duck.spark.costs import STREAM_PARTITION_BYTES, STREAM_PARTITION_ROWS
 from lance_duck.spark.io.options import ReadOptions
 from lance_duck.spark.io.read_limits import (
     LIMITS_READS,
@@ -30,9 +31,6 @@ from lance_duck.spark.io.stream_offsets import NewFragment, Offset, Walk
 from lance_duck.spark.io.stream_options import Limits, StreamOptions
 from lance_duck.spark.io.types import Declaration, arrow_type
 from lance_duck.verbs.streams.inserted_rows import as_written
-
-PARTITION_BYTES: Final = 128 << 20
-PARTITION_ROWS: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"column {name!r} of a stream is not in version {table.version}",
                     where=self._reading.place.uri,
                     found=None if called is None else repr(called.name),
-                    remedy="start the query anew, for the columns that the table has by now, or with a startingVersion",
+                    remedy="start the query again, for the columns that the table now has or with a startingVersion",
                 )
         return missing
 
@@ -210,16 +208,16 @@ def _check(reading: ReadOptions, options: StreamOptions) -> None:
             remedy="leave maxFilesPerTrigger, maxRowsPerTrigger and maxBytesPerTrigger out",
         )
     if reading.version is not None or reading.timestamp is not None:
-        raise UnsupportedError("a version of a stream", remedy="say startingVersion or startingTimestamp")
+        raise UnsupportedError("a version of a stream", remedy="set startingVersion or startingTimestamp")
     if reading.limit is not None:
-        raise UnsupportedError("a limit of a stream", remedy="say maxRowsPerTrigger, for each batch")
+        raise UnsupportedError("a limit of a stream", remedy="set maxRowsPerTrigger, for each batch")
 
 
 def _packed(fragments: Sequence[tuple[int, NewFragment]]) -> list[InputPartition]:
     packs: list[list[tuple[int, list[int]]]] = []
     rows = size = 0
     for version, piece in fragments:
-        if not packs or rows + piece.rows > PARTITION_ROWS or size + piece.size > PARTITION_BYTES:
+        if not packs or rows + piece.rows > STREAM_PARTITION_ROWS or size + piece.size > STREAM_PARTITION_BYTES:
             packs.append([])
             rows = size = 0
         rows, size = rows + piece.rows, size + piece.size

@@ -165,7 +165,7 @@ class Declaration:
                         remedy="leave the column out, or cast it: columns={name: SQL, …}",
                     ) from error
             if not field.nullable and array.null_count:
-                raise InvalidInputError("null in a column that was declared without", where=f"column {field.name!r}")
+                raise InvalidInputError("null in a column that is declared NOT NULL", where=f"column {field.name!r}")
             arrays.append(array)
         if not arrays:
             return batch.select([])

@@ -2,4 +2,5 @@
 
 You hold: a list of jobs that pickle. You get: their results, in the order of the list. What is too large for a message
 lies beside the table while the job runs (`scratch`).
+Never here: what a job does, which the verbs say.
 """

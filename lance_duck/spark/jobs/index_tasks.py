@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.training.lloyd import Sums, sums_of
 from lance_duck.index.vector.training.train import of_metric
 from lance_duck.snapshot import Snapshot
+from lance_duck.spark.costs import MOST_SEGMENT_ROWS, SEGMENT_ROWS
 from lance_duck.spark.jobs.jobs import Progress, run_jobs, slots
 from lance_duck.spark.jobs.scratch import Scratch, Shared
 from lance_duck.spark.table_ref import TableRef
@@ -24,9 +25,6 @@ from lance_duck.verbs.indexes.rows import rows_of, runs_of
 from lance_duck.verbs.indexes.segment_orders import SegmentOrder, SkippedIndex
 from lance_duck.verbs.indexes.training import MEMORY, Drawn, SampleOrder, trained
 from lance_duck.wire.index import IndexMetadata
-
-_LEAST_ROWS: Final = 1 << 17  # of a segment: each costs every search a little
-_MOST_ROWS: Final = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,9 @@ class SegmentSplit:
         if self.num_segments is not None:
             return runs_of(snapshot, fragments, self.num_segments)
         rows = rows_of(snapshot, fragments)
-        most = min(len(fragments), max(rows // _LEAST_ROWS, 1))
+        most = min(len(fragments), max(rows // SEGMENT_ROWS, 1))
         count = most if most == 1 else min(most, slots(spark))
-        return runs_of(snapshot, fragments, max(count, -(-rows // _MOST_ROWS)))
+        return runs_of(snapshot, fragments, max(count, -(-rows // MOST_SEGMENT_ROWS)))
 
 
 @dataclass

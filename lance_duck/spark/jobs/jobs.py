@@ -24,9 +24,10 @@ from pyspark.sql.functions import spark_partition_id
 
 from lance_duck.errors import JobError, LanceDuckError, StoreError
 from lance_duck.retry import RetryPolicy
+from lance_duck.spark.costs import SHARED_BYTES
 from lance_duck.spark.jobs.failures import error_in
 from lance_duck.spark.jobs.progress import described
-from lance_duck.spark.jobs.scratch import LARGE, Scratch, ScratchRef
+from lance_duck.spark.jobs.scratch import Scratch, ScratchRef
 from lance_duck.spark.workers import map_batches
 
 Job = TypeVar("Job")
@@ -38,7 +39,10 @@ _COLUMNS: Final = "number long, outcome long, said binary"
 _RESULT, _FAR, _ERROR, _PASSING, _SKIPPED = range(5)
 _ROUNDS: Final = RetryPolicy(2)
 _LINES: Final = 12
+"""Lines of an error of Spark that are shown."""
+
 _PROBES: Final = 1 << 16
+"""Rows of a frame whose partitions are counted: each partition has some of them."""
 
 
 def run_jobs(
@@ -78,8 +82,8 @@ def run_jobs(
 
     def run_round(number: int) -> None:
         nonlocal remaining
-        told = None if progress is None else _told(progress, len(jobs), len(remaining), parallelism)
-        with described(spark, f"{words}: {len(remaining)} jobs", told):
+        report = None if progress is None else _told(progress, len(jobs), len(remaining), parallelism)
+        with described(spark, f"{words}: {len(remaining)} jobs", report):
             rows = _run(spark, tasks, remaining, parallelism)
         remaining = _take(rows, results, scratch, note, last=number == _ROUNDS.retries)
         if remaining:
@@ -127,7 +131,7 @@ class _TaskFunction:
                 assert self.scratch is not None
                 packed = self.scratch.get(packed)
             payload = pickle.dumps(self.work(pickle.loads(packed)), pickle.HIGHEST_PROTOCOL)  # noqa: S301  from the driver
-            if self.scratch is not None and len(payload) > LARGE:
+            if self.scratch is not None and len(payload) > SHARED_BYTES:
                 return _FAR, pickle.dumps(self.scratch.put([payload])[0])
         except Exception as error:
             return self._failed(error)
@@ -145,7 +149,7 @@ class _TaskFunction:
 
 def _packed(jobs: Sequence[Any], scratch: Scratch | None) -> tuple[bytes, ...] | tuple[ScratchRef, ...]:
     packed = [pickle.dumps(job, pickle.HIGHEST_PROTOCOL) for job in jobs]
-    if scratch is None or sum(map(len, packed)) <= LARGE:
+    if scratch is None or sum(map(len, packed)) <= SHARED_BYTES:
         return tuple(packed)
     return tuple(scratch.put(packed))
 

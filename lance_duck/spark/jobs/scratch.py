@@ -19,15 +19,12 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from lance_duck.errors import CorruptError
+from lance_duck.spark.costs import CACHED_SHARED, SHARED_BYTES
 from lance_duck.spark.table_ref import TableRef
 from lance_duck.store import ByteRange, Store, fetch, open_store
 from lance_duck.wire import paths
 
-LARGE: Final = 1 << 20
-"""Bytes of a message from which on it is left beside the table."""
-
 _STOP: Final = "stop"
-_KEPT: Final = 2
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Scratch:
     def share(self, value: Any) -> Shared:
         """Hand a value to all tasks: large ones are written once, and read once by each worker."""
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-        return Shared(self, data if len(data) <= LARGE else self.put([data])[0])
+        return Shared(self, data if len(data) <= SHARED_BYTES else self.put([data])[0])
 
     def get(self, reference: ScratchRef) -> bytes:
         """Read bytes that any process left.
@@ -140,7 +137,7 @@ class Shared:
         return _shared(self)
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=CACHED_SHARED)
 def _shared(shared: Shared) -> Any:
     content = shared.held
     return pickle.loads(content if isinstance(content, bytes) else shared.scratch.get(content))  # noqa: S301  digest checked

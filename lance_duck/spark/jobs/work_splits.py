@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
-
-FEWEST_ROWS: Final = 1 << 16
-MOST_ROWS: Final = 1 << 22
-_SHARES: Final = 64
+from lance_duck.spark.costs import FEWEST_ROWS, MOST_ROWS, SPLITS
 
 
 def shares(
@@ -34,7 +30,7 @@ def shares(
     rows = [(f.id, snapshot.num_rows(f)) for f in snapshot.fragments if fragment_ids is None or f.id in fragment_ids]
     total = sum(count for _, count in rows)
     if parallelism is None:
-        most = max(min(total // _SHARES, MOST_ROWS), fewest_rows)
+        most = max(min(total // SPLITS, MOST_ROWS), fewest_rows)
     else:
         most = -(-total // check_parallelism(parallelism))
     splits: list[list[int]] = []

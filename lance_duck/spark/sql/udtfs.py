@@ -139,7 +139,7 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def _constants(
-    names: tuple[str, ...], args: tuple[AnalyzeArgument, ...], named: Mapping[str, AnalyzeArgument], but: str = ""
+    names: tuple[str, ...], args: tuple[AnalyzeArgument, ...], by_name: Mapping[str, AnalyzeArgument], but: str = ""
 ) -> dict[str, Any]:
     """Return the constant arguments by name, without nulls; one that may vary has no value.
 
@@ -149,9 +149,9 @@ def _constants(
     if len(args) > len(names):
         raise InvalidInputError("too many arguments", expected=", ".join(names), found=len(args))
     arguments = dict(zip(names, args, strict=False))
-    for name, argument in named.items():
+    for name, argument in by_name.items():
         if name not in names or name in arguments:
-            raise InvalidInputError(f"argument {name!r}", expected=f"each once of {', '.join(names)}")
+            raise InvalidInputError(f"argument {name!r}", expected=f"each at most once: {', '.join(names)}")
         arguments[name] = argument
     constants: dict[str, Any] = {}
     for name, argument in arguments.items():

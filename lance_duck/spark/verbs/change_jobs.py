@@ -153,10 +153,10 @@ def update(
         ]
         expressions = dict(updates)
         with UncommittedFiles(snapshot, transaction=uuid4()) as draft:
-            named = replace(options, transaction=draft.transaction)
+            job_options = replace(options, transaction=draft.transaction)
             parts = run_jobs(
                 spark,
-                lambda job: _update(job, expressions, where, named),
+                lambda job: _update(job, expressions, where, job_options),
                 jobs,
                 progress=progress,
                 note=lambda part: _note(draft, part.deleted, part.fragments),

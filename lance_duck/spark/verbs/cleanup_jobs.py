@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -14,11 +13,10 @@ from lance_duck.arguments import checked_call
 from lance_duck.maintenance.cleanup import CleanupStats, delete_files, explain_cleanup
 from lance_duck.maintenance.cleanup import cleanup as _cleanup
 from lance_duck.maintenance.cleanup_plan import CleanupPolicy
+from lance_duck.spark.costs import DELETED_FILES
 from lance_duck.spark.jobs.jobs import Progress, run_jobs
 from lance_duck.spark.table_ref import TableRef
 from lance_duck.store import open_store
-
-_FILES: Final = 2000  # of a task: a few requests of an object store
 
 
 @checked_call
@@ -71,9 +69,9 @@ def cleanup(
         return explain_cleanup(snapshot, policy, None).stats
 
     def remove(names: Sequence[str]) -> int:
-        if len(names) <= _FILES:
+        if len(names) <= DELETED_FILES:
             return delete_files(snapshot.store, names)
-        batches = [tuple(names[first : first + _FILES]) for first in range(0, len(names), _FILES)]
+        batches = [tuple(names[first : first + DELETED_FILES]) for first in range(0, len(names), DELETED_FILES)]
         work = partial(_delete, place)
         return sum(run_jobs(spark, work, batches, parallelism=parallelism, progress=progress, words="cleanup"))
 

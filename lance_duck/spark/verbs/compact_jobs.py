@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 from pyspark.sql import SparkSession
 
@@ -19,14 +19,12 @@ from lance_duck.maintenance.options import CompactionArguments, compaction_optio
 from lance_duck.maintenance.rewrite import RewriteOrder, Rewritten
 from lance_duck.optimize import CompactionMetrics
 from lance_duck.snapshot import Snapshot
+from lance_duck.spark.costs import COMMITS, COMMITS_WITH_INDEXES
 from lance_duck.spark.jobs.jobs import Progress, run_jobs, slots
 from lance_duck.spark.jobs.scratch import Scratch
 from lance_duck.spark.sql.views import refresh_views
 from lance_duck.spark.table_ref import TableRef
 from lance_duck.verbs.change import transaction_properties as properties_of
-
-_COMMITS: Final = 8
-_COMMITS_WITH_INDEXES: Final = 2  # each writes index segments anew whose rows it moves
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ class _CompactionTasks:
 def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
     """Return the groups of a commit: enough that tasks have work, and that there are few commits."""
     moved = any(index.fields for index in snapshot.indices) and not snapshot.has_stable_row_ids
-    commits = _COMMITS_WITH_INDEXES if moved else _COMMITS
+    commits = COMMITS_WITH_INDEXES if moved else COMMITS
     return max(-(-groups // commits), 2 * slots(spark)) if groups else 1
 
 

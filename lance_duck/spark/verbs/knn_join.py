@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from lance_duck.arguments import checked_call, unknown_column
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.scan.filters import FilterLike
-from lance_duck.scan.nearest.best import Found
+from lance_duck.scan.nearest.best import Neighbours
 from lance_duck.scan.nearest.options import Nearest, vector_column
 from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.nearest.result import DISTANCE, QUERY, ResultLayout, layout
@@ -34,17 +34,11 @@ from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ColumnsLike
 from lance_duck.snapshot import Snapshot
+from lance_duck.spark.costs import JOINED_ROWS, QUERIES, QUERY_BYTES, SEARCHED_BYTES
 from lance_duck.spark.io.types import Declaration, spark_schema
 from lance_duck.spark.jobs.work_splits import check_parallelism, shares
 from lance_duck.spark.table_ref import TableRef, pin
 from lance_duck.spark.workers import map_batches
-
-FEW: Final = 1024
-"""Queries that every task may have."""
-
-_BYTES: Final = 4 << 20
-_GROUP_BYTES: Final = 512 << 20
-_ROWS_AT_ONCE: Final = 1 << 14
 
 
 @checked_call
@@ -78,7 +72,7 @@ def knn_join(
 
     Args:
         spark: Classic or Connect.
-        queries_df: The queries. Where the table is large they are asked for at once, up to `FEW` of them.
+        queries_df: The queries. Where the table is large they are asked for at once, up to `QUERIES` of them.
         uri: The table.
         column: Its vectors.
         query_column: Of the queries: arrays of numbers. A query that is null has no rows.
@@ -151,7 +145,7 @@ class _Search:
     def scan(self, table: LanceDataset, **others: Any) -> NearestScan:
         """Return the search, to be run with queries."""
         options = ScanOptions(
-            **{**self.options, **others}, nearest=self.nearest, batch_size=_ROWS_AT_ONCE, use_threads=False
+            **{**self.options, **others}, nearest=self.nearest, batch_size=JOINED_ROWS, use_threads=False
         )
         return NearestScan(table.handle.table, options)
 
@@ -174,7 +168,7 @@ class _Search:
         dim, dtype = _form(snapshot, self.nearest["column"])
         nearest = Nearest.of(self.nearest, snapshot.schema)
         way = route(snapshot, nearest, frozenset(snapshot.fragments.ids()))
-        fewest = _GROUP_BYTES // (dim * dtype.itemsize)
+        fewest = SEARCHED_BYTES // (dim * dtype.itemsize)
         splits = shares(snapshot, parallelism, way.open, fewest)
         return [tuple(sorted(mine)) for _, mine in way.segments] + splits
 
@@ -251,10 +245,10 @@ class _Join:
         table = self.search.opened()
         columns = self.search.layout(table.handle.snapshot)
         declaration = Declaration(self.declared(table.handle.snapshot), columns.schema)
-        for start in range(0, hits.num_rows, _ROWS_AT_ONCE):
-            piece = hits.slice(start, _ROWS_AT_ONCE)
+        for start in range(0, hits.num_rows, JOINED_ROWS):
+            piece = hits.slice(start, JOINED_ROWS)
             rows, addresses = piece.column("query").to_numpy(), piece.column("address").to_numpy().view(np.uint64)
-            neighbours = Found(rows, piece.column("distance").to_numpy(), addresses)
+            neighbours = Neighbours(rows, piece.column("distance").to_numpy(), addresses)
             batch = columns.batch(table.handle.table.taker, neighbours)
             yield self._paired(queries, rows, declaration.apply(batch))
 
@@ -322,5 +316,5 @@ def _check_queries(queries: DataFrame, name: str) -> None:
 
 def _few(queries: DataFrame, name: str) -> pa.Table | None:
     """Return the queries, where every task may have them; else None."""
-    frame_rows = queries.limit(FEW + 1).toArrow()
-    return None if frame_rows.num_rows > FEW or frame_rows.nbytes > _BYTES else frame_rows
+    frame_rows = queries.limit(QUERIES + 1).toArrow()
+    return None if frame_rows.num_rows > QUERIES or frame_rows.nbytes > QUERY_BYTES else frame_rows

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -26,6 +26,7 @@ from lance_duck.commit import run_again
 from lance_duck.errors import IncompatibleError, UnsupportedError
 from lance_duck.redact import shown
 from lance_duck.snapshot import Snapshot
+from lance_duck.spark.costs import DRIVER_DELETIONS, SOURCE_KEYS
 from lance_duck.spark.io.types import arrow_schema
 from lance_duck.spark.jobs.failures import as_ours
 from lance_duck.spark.jobs.frame_tasks import run_frame
@@ -48,12 +49,6 @@ from lance_duck.write.coerce import coerce
 from lance_duck.write.options import WriteOptions
 
 KEY, ORDER, ADDRESS, LOST = "__lance_key", "__lance_order", "__lance_address", "__lance_lost"
-
-FEW: Final = 20_000
-"""Rows of a source whose keys are looked for while the table is read, so that only its rows with them are joined."""
-
-_BESIDE: Final = 64
-"""Fragments whose deletion files the driver writes itself."""
 
 
 @checked_call
@@ -226,8 +221,8 @@ class _Source:
         names = [field.name for field in self.schema.fields]
         columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
         with as_ours():
-            keys = self.frame.select(columns).limit(FEW + 1).toArrow()
-        return None if keys.num_rows > FEW else keys
+            keys = self.frame.select(columns).limit(SOURCE_KEYS + 1).toArrow()
+        return None if keys.num_rows > SOURCE_KEYS else keys
 
 
 @dataclass(frozen=True)
@@ -329,10 +324,10 @@ def _deleter(
             draft.note(fragment.deletion_file.path(fragment.id))
 
     def delete(rows: Offsets) -> Deleted:
-        if len(rows) <= _BESIDE:
+        if len(rows) <= DRIVER_DELETIONS:
             return delete_offsets(snapshot, rows, draft)
         ids = sorted(rows)
-        jobs = [rows.only(ids[start : start + _BESIDE]) for start in range(0, len(ids), _BESIDE)]
+        jobs = [rows.only(ids[start : start + DRIVER_DELETIONS]) for start in range(0, len(ids), DRIVER_DELETIONS)]
         version = snapshot.version
         words = f"rows of {shown(place.uri)} are deleted"
         return Deleted.joined(run_jobs(spark, lambda job: _delete(place, version, job), jobs, note=note, words=words))

@@ -68,7 +68,9 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
     """
     targets = {schema.by_path(alteration.path).id: alteration for alteration in alterations}
     if len(targets) < len(alterations):
-        raise InvalidInputError("a column comes twice", where="alter_columns", remedy="say all of it in one alteration")
+        raise InvalidInputError(
+            "duplicate column", where="alter_columns", remedy="put all of its changes into one alteration"
+        )
     if any(a.nullable is False for a in alterations) and any(a.data_type is not None for a in alterations):
         raise InvalidInputError(
             "nulls cannot be forbidden together with a cast",
@@ -187,13 +189,13 @@ def _kind(kind: pa.DataType) -> str | None:
 
 def _refuse_changes_below(field: Field, targets: Mapping[int, Alteration]) -> None:
     if any(below.id in targets for child in field.children for below in child.walk()):
-        raise InvalidInputError("a column is cast and one below it altered", where=targets[field.id].path)
+        raise InvalidInputError("a column is cast and one of its members altered", where=targets[field.id].path)
 
 
 def _check_siblings(fields: Sequence[Field]) -> None:
     names = [field.name for field in fields]
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
-        raise InvalidInputError(f"there is a column {double!r} already", where="alter_columns")
+        raise InvalidInputError(f"column {double!r} already exists", where="alter_columns")
     for field in fields:
         _check_siblings(field.children)

@@ -47,7 +47,7 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
             for batch in rows.of(fragment):
                 if _has_nulls(batch.column(0), steps):
                     raise InvalidInputError(
-                        "column has nulls and cannot forbid them", where=".".join(field.name for field in steps)
+                        "column with nulls cannot be made non-nullable", where=".".join(field.name for field in steps)
                     )
 
 
@@ -85,7 +85,7 @@ def _cast_array(array: pa.Array, old: Field, new: Field, origins: Mapping[int, i
     if isinstance(array, pa.ListArray | pa.LargeListArray):
         values = _cast_array(array.values, old.children[0], new.children[0], origins)
         return type(array).from_arrays(array.offsets, values, type=new.to_arrow().type, mask=mask)
-    raise InvalidInputError(f"a part of a {new.logical_type} cannot be cast", where=new.name)
+    raise InvalidInputError(f"members of a {new.logical_type} cannot be cast", where=new.name)
 
 
 def _cast_values(array: pa.Array, new: Field) -> pa.Array:

@@ -150,7 +150,7 @@ class ColumnChanges(TableMethods):
                 if source.repeatable:
                     raise
                 raise IncompatibleError(
-                    f"{error.what}, and the data of the new columns are read only once",
+                    f"{error.what}, and the data of the new columns can be read only once",
                     where=error.where,
                     remedy="add the columns again, with data for the rows of the newest version",
                 ) from error

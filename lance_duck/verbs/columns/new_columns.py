@@ -81,7 +81,9 @@ class NullColumns(_Plain):
         for field in self.arrow:
             if not field.nullable:
                 raise InvalidInputError(
-                    "new columns without values must be nullable", where=field.name, found="a field that is not"
+                    "new columns without values must be nullable",
+                    where=field.name,
+                    found="a field that is not nullable",
                 )
         return self.arrow
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -18,11 +17,10 @@ from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.columns.files import ColumnFiles, live_rows, with_file
 from lance_duck.verbs.columns.schema_change import Added, add_fields, next_field_id
+from lance_duck.verbs.costs import ROWS_AT_ONCE
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.wire.fragment import DataFile
 from lance_duck.wire.schema import Schema
-
-_ROWS_AT_ONCE: Final = 1 << 16
 
 Offsets = NDArray[np.int64]
 
@@ -152,7 +150,7 @@ class _Placed:
             self.count += len(each.offsets)
             done = end
         while schema is not None and done < len(self._live):
-            rows = min(_ROWS_AT_ONCE, len(self._live) - done)
+            rows = min(ROWS_AT_ONCE, len(self._live) - done)
             yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in schema], names=schema.names)
             done += rows
 

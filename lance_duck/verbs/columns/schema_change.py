@@ -121,7 +121,7 @@ def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
     if not isinstance(name, str) or not name or "." in name:
         raise InvalidInputError("not a name for a column", where=path, expected="text without dots", found=repr(name))
     if any(field.name == name for field in siblings):
-        raise InvalidInputError(f"there is a column {name!r} already", where=path)
+        raise InvalidInputError(f"column {name!r} already exists", where=path)
 
 
 def check_new_names(schema: Schema, paths: Iterable[str]) -> None:

@@ -146,7 +146,7 @@ def as_batch(result: Any, rows: int | None, expected: pa.Schema | None) -> pa.Re
     batch = _convert(result)
     batch = batch.replace_schema_metadata(None)
     if rows is not None and batch.num_rows != rows:
-        raise InvalidInputError("function gave another number of rows", expected=rows, found=batch.num_rows)
+        raise InvalidInputError("function returned a different number of rows", expected=rows, found=batch.num_rows)
     if expected is not None and not batch.schema.equals(expected.remove_metadata()):
         raise InvalidInputError(
             "Output schema of function does not match the expected schema",
@@ -165,7 +165,7 @@ def _convert(result: Any) -> pa.RecordBatch:
         table = pa.table(result)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise InvalidInputError(
-            "function gave no batch", expected="a RecordBatch or a DataFrame", found=type(result).__name__
+            "function returned no batch", expected="a RecordBatch or a DataFrame", found=type(result).__name__
         ) from error
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)

@@ -59,19 +59,19 @@ def create_index(
         check_indexable(now, path, wish.kind)
         name, replaced = settle_name(now, path, wish)
         key = (name, now.schema.by_path(path).id)
-        segments = made.holding(now, key)
+        segments = staged.holding(now, key)
         if not segments or workers is not None:
             fragments = set(now.fragments.ids()) if wish.train else set()
             missing = sorted(fragments.difference(*map(fragment_ids, segments)))
             if segments and builds_by_row_id(now, wish.kind) and _have_moved_rows(now, missing):
-                made.forget(segments)  # a reader that does not keep each to its fragments would find the old values
+                staged.forget(segments)  # a reader that does not keep each to its fragments would find the old values
                 segments, missing = [], sorted(fragments)
             if missing or not segments:
                 new_segments = build(now, path, name, missing, wish, workers, change)
-                segments += [made.keep(now, key, segment) for segment in new_segments]
-        return made.commit(now, segments, replaced, properties), segments
+                segments += [staged.keep(now, key, segment) for segment in new_segments]
+        return staged.commit(now, segments, replaced, properties), segments
 
-    with MadeSegments(snapshot, change) as made:
+    with MadeSegments(snapshot, change) as staged:
         return run_again(snapshot, attempt)
 
 
@@ -143,11 +143,11 @@ def settle_name(snapshot: Snapshot, path: str, wish: IndexWish) -> tuple[str, li
     namesakes = [s for s in segments if s.name == name]
     if any(s.fields != (field_id,) for s in namesakes):
         raise IndexExistsError(
-            f"index {name!r} is there already, over another column", where=snapshot.uri, remedy="give another name"
+            f"index {name!r} already exists, on another column", where=snapshot.uri, remedy="choose another name"
         )
     if namesakes and not wish.replace:
         raise IndexExistsError(
-            f"index {name!r} is there already", where=snapshot.uri, remedy="give another name, or replace=True"
+            f"index {name!r} already exists", where=snapshot.uri, remedy="choose another name, or replace=True"
         )
     return name, namesakes
 
@@ -159,7 +159,7 @@ def _have_moved_rows(snapshot: Snapshot, fragments: Iterable[int]) -> bool:
 def _free(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:
     """Refuse a uuid that is taken: files of a segment never change."""
     if uuid is not None and any(s.uuid == uuid for s in snapshot.indices):
-        raise InvalidInputError(f"uuid {uuid} is that of an index segment", where=snapshot.uri)
+        raise InvalidInputError(f"uuid {uuid} is taken by an index segment", where=snapshot.uri)
     return uuid
 
 

@@ -132,7 +132,7 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
         kind = kind_named(index_type)
     except UnsupportedError as error:
         raise NotIndexableError(
-            f"{index_type.upper()} is no kind of scalar index that is supported",
+            f"{index_type.upper()} is not a supported kind of scalar index",
             expected=error.expected,
             remedy=did_you_mean(index_type, str(error.expected).split(", ")),
         ) from error
@@ -189,12 +189,12 @@ def one_column(column: str | Sequence[str]) -> str:
     return columns[0]
 
 
-def uuid_of(given: str | UUID) -> UUID:
+def uuid_of(value: str | UUID) -> UUID:
     """Return the uuid of a segment, with InvalidInputError where it is none."""
     try:
-        return UUID(str(given))
+        return UUID(str(value))
     except ValueError:
-        raise InvalidInputError("uuid of an index segment", found=repr(given)) from None
+        raise InvalidInputError("uuid of an index segment", found=repr(value)) from None
 
 
 def _parsed(config: Any) -> Any:

@@ -24,6 +24,7 @@ from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.storage.details import parameters_in, parameters_of
 from lance_duck.index.vector.training.imbalance import is_outgrown
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import MERGED_RATIO, SMALL_SEGMENT, SMALL_VECTOR_SEGMENT
 from lance_duck.verbs.indexes.describe import segments_named
 from lance_duck.verbs.indexes.kinds import IndexWish, Progress
 from lance_duck.verbs.indexes.rows import has_moved_rows, rows_of
@@ -32,9 +33,6 @@ from lance_duck.verbs.indexes.staged_segments import MadeSegments
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
-_SMALL: Final = 1 << 18
-_SMALL_VECTORS: Final = 1 << 14
-_RATIO: Final = 4
 _TAKEN_OVER: Final = -2
 _PARAMETERS: Final = ("rows_per_zone", "number_of_items", "probability")
 
@@ -113,13 +111,13 @@ def optimize_indices(
         orders = [list(_orders(now, job, writers, change)) for job in jobs]
         segments: list[IndexMetadata] = []
         removed: list[IndexMetadata] = []
-        for job, written in zip(jobs, _written(now, jobs, orders, writers, made), strict=True):
+        for job, written in zip(jobs, _written(now, jobs, orders, writers, staged), strict=True):
             if written:
                 segments += written
                 removed += job.removed
-        return (made.commit(now, segments, removed, properties) if segments else now), segments
+        return (staged.commit(now, segments, removed, properties) if segments else now), segments
 
-    with MadeSegments(snapshot, change) as made:
+    with MadeSegments(snapshot, change) as staged:
         return run_again(snapshot, attempt)
 
 
@@ -183,8 +181,8 @@ def _made_alike(opened: Sequence[Any]) -> bool:
 def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> Job | None:
     first = all_[0]
     kind = kind_of(first.details_type or "")
-    named = catalog(snapshot).named(name)
-    path = next((index.path for index in named), None)
+    segments_of = catalog(snapshot).named(name)
+    path = next((index.path for index in segments_of), None)
     if kind is None or path is None:
         _leave_alone(name, f"an index of kind {first.details_type!r} over {path!r} cannot be built")
         return None
@@ -221,8 +219,8 @@ def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequenc
     gathered = rows_of(snapshot, tail)
     for count, segment in enumerate(reversed(segments)):
         rows = rows_of(snapshot, segment.fragments.tolist())
-        small = _SMALL_VECTORS if segment.kind is VECTOR else _SMALL
-        if rows > max(small, _RATIO * gathered):
+        small = SMALL_VECTOR_SEGMENT if segment.kind is VECTOR else SMALL_SEGMENT
+        if rows > max(small, MERGED_RATIO * gathered):
             return count
         gathered += rows
     return len(segments)

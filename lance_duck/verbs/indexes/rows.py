@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +16,10 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import INDEX_BATCH_BYTES
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Field, Schema
-
-_BATCH_BYTES: Final = 16 << 20
 
 
 def column_path(schema: Schema, column: str) -> str:
@@ -61,7 +59,7 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
     name = ROW_ID if builds_by_row_id(snapshot, kind) else ROW_ADDRESS
     type_ = value_type(snapshot.schema.by_path(path))
     schema = pa.schema([pa.field(VALUE, type_), pa.field(ROW, pa.uint64(), nullable=False)])
-    options = ScanOptions(columns=[path, name], fragments=sorted(fragments), batch_size_bytes=_BATCH_BYTES)
+    options = ScanOptions(columns=[path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BATCH_BYTES)
     table = TableScan(snapshot)
     return pa.RecordBatchReader.from_batches(schema, _renamed(table.reader(table.plan(options)), schema))
 

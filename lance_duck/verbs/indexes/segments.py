@@ -40,7 +40,7 @@ def create_uncommitted(snapshot: Snapshot, wish: IndexWish, fragments: Iterable[
     return shown_index(segment)
 
 
-def merge_uncommitted(snapshot: Snapshot, given: Sequence[Index]) -> Index:
+def merge_uncommitted(snapshot: Snapshot, entries: Sequence[Index]) -> Index:
     """Write one segment with the entries of several that are not committed. Theirs stay where they are.
 
     Fragments whose values changed since a segment was built are left out.
@@ -49,7 +49,7 @@ def merge_uncommitted(snapshot: Snapshot, given: Sequence[Index]) -> Index:
         InvalidInputError: No segments, one given twice, or segments that do not belong together.
         LanceDuckError: A segment is broken.
     """
-    segments = [_usable(snapshot, s) for s in _named(_metadata(given))]
+    segments = [_usable(snapshot, s) for s in _named(_metadata(entries))]
     _check_disjoint([s.metadata for s in segments])
     return shown_index(merge_segments(snapshot, segments))
 
@@ -58,7 +58,7 @@ def commit_segments(
     snapshot: Snapshot,
     name: str,
     column: str,
-    given: Sequence[Index],
+    entries: Sequence[Index],
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
     """Commit segments as one index.
@@ -70,7 +70,7 @@ def commit_segments(
         InvalidInputError: No segments, one given twice, or segments that do not belong together.
         IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
     """
-    segments = _metadata(given)
+    segments = _metadata(entries)
 
     def attempt(now: Snapshot) -> Snapshot:
         path = column_path(now.schema, column)
@@ -78,7 +78,7 @@ def commit_segments(
         for segment in segments:
             if segment.fields != (field_id,):
                 raise InvalidInputError(
-                    f"index segment {segment.uuid} is not over column {column!r}",
+                    f"index segment {segment.uuid} is not on column {column!r}",
                     expected=f"field {field_id}",
                     found=list(segment.fields),
                 )
@@ -86,10 +86,10 @@ def commit_segments(
         _check_disjoint(fitting)
         replaced = _replaced(now, name, field_id, fitting)
         _check_unmixed(now, fitting, [s for s in now.indices if s.name == name and s not in replaced])
-        return made.commit(now, fitting, replaced, properties)
+        return staged.commit(now, fitting, replaced, properties)
 
     _check_name(name)
-    with MadeSegments(snapshot) as made:
+    with MadeSegments(snapshot) as staged:
         return run_again(snapshot, attempt)
 
 
@@ -100,7 +100,7 @@ def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMe
     replaced = []
     for old in (s for s in now.indices if s.name == name):
         if old.fields != (field_id,):
-            raise IndexExistsError(f"index {name!r} is there already, over another column", where=now.uri)
+            raise IndexExistsError(f"index {name!r} already exists, on another column", where=now.uri)
         remaining = fragment_ids(old) & present - covered
         if not remaining:
             replaced.append(old)
@@ -145,7 +145,7 @@ def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
     metadata = narrowed(index, version_of(index, snapshot), snapshot)
     path = field_path(snapshot.schema, metadata.fields[0])
     if path is None:
-        raise InvalidInputError(f"index segment {index.uuid} is over field {index.fields[0]}, which is not there")
+        raise InvalidInputError(f"index segment {index.uuid} is on field {index.fields[0]}, which does not exist")
     check_indexable(snapshot, path, kind)
     field = snapshot.schema.by_id(metadata.fields[0])
     fragments = np.array(sorted(fragment_ids(metadata)), np.uint32)
@@ -176,7 +176,7 @@ def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Seq
             f"index segment {by_row_id[True].uuid} names rows by stable row id, {by_row_id[False].uuid} by address",
             where=now.uri,
             expected="segments of one index that name rows in the same way",
-            remedy="merge them with merge_existing_index_segments, or build all of them anew",
+            remedy="merge them with merge_existing_index_segments, or build all of them again",
         )
 
 

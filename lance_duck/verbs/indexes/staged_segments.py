@@ -71,19 +71,19 @@ class MadeSegments:
     def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:
         """Return the segments stored under a key that still cover what they did; the others are dropped."""
         segments = []
-        for made in [made for made in self._made.values() if made.key == key]:
-            now = narrowed(made.segment, made.snapshot, snapshot)
-            if len(fragment_ids(made.segment)) == len(fragment_ids(now)):
-                segments.append(made.segment)
+        for staged in [staged for staged in self._made.values() if staged.key == key]:
+            now = narrowed(staged.segment, staged.snapshot, snapshot)
+            if len(fragment_ids(staged.segment)) == len(fragment_ids(now)):
+                segments.append(staged.segment)
             else:
-                self.forget([made.segment])
+                self.forget([staged.segment])
         return segments
 
     def forget(self, segments: Iterable[IndexMetadata]) -> None:
         """Remove segments that are not needed after all."""
         for segment in segments:
-            made = self._made.pop(segment.uuid)
-            discard_segment(made.snapshot, made.segment)
+            staged = self._made.pop(segment.uuid)
+            discard_segment(staged.snapshot, staged.segment)
 
     def commit(
         self,
@@ -112,9 +112,9 @@ class MadeSegments:
             sweep_parts(self._snapshot, self._change, self._made)
         if error is not None and self._committing and not isinstance(error, REFUSALS):
             return
-        for made in self._made.values():
-            if made.segment.uuid not in self._committed:
-                discard_segment(made.snapshot, made.segment)
+        for staged in self._made.values():
+            if staged.segment.uuid not in self._committed:
+                discard_segment(staged.snapshot, staged.segment)
 
 
 def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> IndexMetadata:
@@ -152,7 +152,7 @@ def version_of(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:
         raise InvalidInputError(
             f"version {segment.dataset_version}, which index segment {segment.uuid} was built on, is gone",
             where=snapshot.uri,
-            remedy="build the segment anew",
+            remedy="build the segment again",
         ) from error
 
 

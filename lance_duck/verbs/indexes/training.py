@@ -27,15 +27,12 @@ from lance_duck.index.vector.training.train import SEED, apart, numbers_between,
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import SAMPLE_BLOCK_BYTES, SAMPLE_GROWTH, WHOLE_SAMPLE_BYTES
 from lance_duck.verbs.indexes.kinds import IndexWish
 from lance_duck.verbs.indexes.rows import index_rows, rows_of, runs_of
 
 MEMORY: Final = 2 << 30
 """Bytes of vectors that are trained with in one place."""
-
-_SMALL: Final = 64 << 20
-_AT_ONCE: Final = 16 << 20
-_MORE: Final = 16
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class SampleOrder:
             return
         table = TableScan(snapshot)
         projection = table.projection([self.path])
-        step = max(1, _AT_ONCE // (4 * type_.list_size))
+        step = max(1, SAMPLE_BLOCK_BYTES // (4 * type_.list_size))
         for first in range(0, len(self.positions), step):
             batch = table.taker.by_position(self.positions[first : first + step], projection)
             vectors = vectors_of(batch.column(0), metric=self.metric)
@@ -180,7 +177,7 @@ class _Training:
 
     def run(self) -> Model:
         total, width = self.snapshot.count_rows(), self.wish.dim * (1 if self.wish.metric == "hamming" else 4)
-        if total * width <= min(_SMALL, self.memory):
+        if total * width <= min(WHOLE_SAMPLE_BYTES, self.memory):
             return self._of_all()
         wish = self.wish
         if wish.storage == "SQ" and wish.bounds is None:
@@ -196,7 +193,7 @@ class _Training:
             sampled = self._sampled(wish, total, rate)
             if sampled is not None:
                 return train(wish, sampled, self.item)
-            rate *= _MORE
+            rate *= SAMPLE_GROWTH
         return self._of_all()
 
     def _needed(self, wish: VectorWish, total: int) -> int:

@@ -247,7 +247,7 @@ def vector_wish(
     check_indexable(snapshot, path, VECTOR)
     if not isinstance(index_type, str) or index_type.upper() not in KINDS:
         raise NotIndexableError(
-            f"{index_type} is no kind of vector index that is supported",
+            f"{index_type} is not a supported kind of vector index",
             expected=", ".join(KINDS),
             remedy=did_you_mean(index_type, KINDS) or "create_scalar_index makes indexes of other kinds",
         )

@@ -27,6 +27,7 @@ MOST_KEYS: Final = 1 << 24
 """Inserted keys that are looked for in newer versions; where there are more, any new row counts as one of them."""
 
 _UNKNOWN: Final = 1 << 16
+"""Keys that stand for an unknown number of keys: a filter of so many meets every other one."""
 
 
 class MergeResult(TypedDict):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import MATCHED_ROWS, ROWS_PER_KEY
 from lance_duck.verbs.merge.plan import (
     DELETE,
     FAIL,
@@ -34,11 +34,6 @@ from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.keys import Codes, KeyIndex
 
 Addresses = NDArray[np.uint64]
-
-_AT_ONCE: Final = 1 << 18
-
-FEW: Final = 8192
-"""Rows of a table for each key of the source from which on keys are looked up: each may be on a page of its own."""
 
 
 @dataclass
@@ -78,7 +73,7 @@ def match_rows(snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> Matc
 
 def indexed_keys(snapshot: Snapshot, keys: KeyIndex, on: Sequence[str]) -> dict[Path, pa.DataType]:
     """Return the key columns, with types, whose indexes find the rows; none unless the keys are few."""
-    if keys.count * FEW > snapshot.count_rows():
+    if keys.count * ROWS_PER_KEY > snapshot.count_rows():
         return {}
     fields = {field.name: field for field in snapshot.schema.fields}
     return {(name,): fields[name].storage_type for name in indexed_columns(snapshot).intersection(on)}
@@ -141,7 +136,7 @@ class _Matcher:
         use_index = self._plan.use_index
         scan = table.plan(ScanOptions(columns=names, blob_handling="all_binary", use_scalar_index=use_index))
         batches: list[pa.RecordBatch] = []
-        most, rows = max(_AT_ONCE, 2 * len(self._source)), 0
+        most, rows = max(MATCHED_ROWS, 2 * len(self._source)), 0
         if not self._keys.count and not self._plan.by_source_delete:
             return
         for batch in table.reader(scan):

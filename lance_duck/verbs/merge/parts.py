@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import PART_KEYS
 from lance_duck.verbs.merge.match import Matches, indexed_keys
 from lance_duck.verbs.merge.plan import (
     DELETE,
@@ -47,9 +47,6 @@ from lance_duck.write.files import write_fragments
 from lance_duck.write.options import WriteOptions
 
 Addresses = NDArray[np.uint64]
-
-MOST_KEYS: Final = 1 << 18
-"""Inserted keys that a part tells of."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +166,7 @@ class _PartWriter:
 
     def inserted_keys(self) -> pa.Table | None:
         """Return the keys of the rows that are new; None: too many."""
-        if self.inserted > MOST_KEYS:
+        if self.inserted > PART_KEYS:
             return None
         return pa.concat_tables(self._keys).combine_chunks() if self._keys else None
 
@@ -230,7 +227,7 @@ class _PartWriter:
 
     def _note_keys(self, source: MergeSource, rows: NDArray[np.int64]) -> None:
         self.inserted += len(rows)
-        if self.inserted <= MOST_KEYS:
+        if self.inserted <= PART_KEYS:
             self._keys.append(source.rows(rows).select(list(self.plan.on)))
 
     def _repeated(self, pairs: Pairs) -> NDArray[np.bool_]:

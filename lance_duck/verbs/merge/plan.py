@@ -118,16 +118,18 @@ class PairCondition:
             raise InvalidInputError(
                 "bad condition of a merge", where=repr(text), expected="a condition", found=parsed.type
             )
-        used = {side: dict.fromkeys(path[1] for path in parsed.paths if path[0] == side and path[1:]) for side in sides}
+        names = {
+            side: dict.fromkeys(path[1] for path in parsed.paths if path[0] == side and path[1:]) for side in sides
+        }
         for side in [path[0] for path in parsed.paths if not path[1:]]:
-            used[side] = dict.fromkeys(field.name for field in sides[side])
-        return cls(parsed, tuple(used["source"]), tuple(used["target"]))
+            names[side] = dict.fromkeys(field.name for field in sides[side])
+        return cls(parsed, tuple(names["source"]), tuple(names["target"]))
 
     def mask(self, source: pa.Table, target: pa.Table) -> pa.BooleanArray:
         """Return the pairs for which it is true; the tables have the columns named above, and a row for each pair."""
         sides = {"source": _struct(source), "target": _struct(target)}
-        used = {name: side for name, side in sides.items() if side is not None}
-        answer = evaluate_sql(f"{self.expression.sql} AS answer", used, source.num_rows, text=self.expression.text)
+        tables = {name: side for name, side in sides.items() if side is not None}
+        answer = evaluate_sql(f"{self.expression.sql} AS answer", tables, source.num_rows, text=self.expression.text)
         return answer.column(0).combine_chunks().fill_null(False)
 
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError, StoreError
 from lance_duck.file.write.contract import num_bytes
+from lance_duck.verbs.costs import JOINED_SOURCE_BYTES
 from lance_duck.verbs.rows.keys import KeyIndex
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.write.coerce import coerce
 from lance_duck.write.inputs import to_reader
 
 IN_MEMORY: Final = 128 << 20
-_COMBINED: Final = 64 << 20
+"""Bytes of a source up to which it stays in memory; a larger one is written to a temporary file."""
 
 
 class MergeSource:
@@ -127,7 +128,7 @@ class MergeSource:
                 self._file = _Spill()
                 return self._file.keep(_chain(pending, batches))
         table = pa.Table.from_batches(pending, _arrow(self.schema))
-        return table.combine_chunks() if size <= _COMBINED else table
+        return table.combine_chunks() if size <= JOINED_SOURCE_BYTES else table
 
 
 class _Spill:
@@ -149,7 +150,9 @@ class _Spill:
                 return pa.ipc.open_file(source).read_all()
         except OSError as error:
             self.delete()
-            raise StoreError("the source of a merge cannot be kept", where=self._path, found=error) from error
+            raise StoreError(
+                "the source of a merge cannot be written to a temporary file", where=self._path, found=error
+            ) from error
         except BaseException:
             self.delete()
             raise
@@ -202,7 +205,7 @@ def _check_names(names: Sequence[str], schema: Schema, on: Sequence[str]) -> Non
     where = "source of a merge"
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise InvalidInputError("column comes twice", where=where, found=", ".join(repeated))
+        raise InvalidInputError("duplicate columns", where=where, found=", ".join(repeated))
     unknown = [name for name in names if name not in schema.names]
     if unknown:
         raise InvalidInputError(

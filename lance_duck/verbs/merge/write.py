@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +11,12 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import ROWS_AT_ONCE
 from lance_duck.verbs.merge.match import Matches
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.wire.schema import Schema
 from lance_duck.write.coerce import coerce
-
-_ROWS_AT_ONCE: Final = 1 << 16
 
 
 def new_rows(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:
@@ -53,8 +51,8 @@ def in_order(matches: Matches, *, by_address: bool) -> Matches:
 
 
 def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        yield from source.rows(rows[start : start + _ROWS_AT_ONCE]).to_batches()
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        yield from source.rows(rows[start : start + ROWS_AT_ONCE]).to_batches()
 
 
 def _completed(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:

@@ -58,7 +58,7 @@ def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str)
         by_id = {**present, **{base.id: base for base in result}}
         base = _base(entry, where)
         if base.path in {other.path for other in by_id.values()}:
-            raise InvalidInputError("base path is there already", where=where, found=base.path)
+            raise InvalidInputError("base path already exists", where=where, found=base.path)
         if base.name is not None and base.name in {other.name for other in by_id.values()}:
             raise InvalidInputError("name of a base path is taken already", where=where, found=repr(base.name))
         base_id = base.id or max(by_id, default=0) + 1

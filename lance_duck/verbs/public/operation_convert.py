@@ -55,9 +55,7 @@ def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
     try:
         return convert(operation, schema)
     except (TypeError, AttributeError, OverflowError) as error:
-        raise InvalidInputError(
-            f"{type(operation).__name__} with a part that makes no sense", found=str(error)
-        ) from error
+        raise InvalidInputError(f"invalid part of {type(operation).__name__}", found=str(error)) from error
 
 
 def from_transaction(transaction: wire.Transaction) -> Transaction:
@@ -115,7 +113,7 @@ def _keys(data: bytes) -> KeyExistenceFilter:
     try:
         return KeyExistenceFilter.FromString(data)
     except DecodeError as error:
-        raise InvalidInputError("inserted_rows is no filter", where="Update") from error
+        raise InvalidInputError("inserted_rows is not a filter", where="Update") from error
 
 
 def _rewrite(operation: LanceOperation.Rewrite, _: Schema | None) -> op.Rewrite:

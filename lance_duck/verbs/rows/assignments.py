@@ -156,8 +156,8 @@ class Assignments:
             parts.append(f"{column.value} AS v{i}")
             if column.loss is not None:
                 parts.append(f"{column.loss} AS x{i}")
-        used = {name: columns[name] for name in self.reads}
-        answer = self._evaluate(", ".join(parts), used, num_rows)
+        inputs = {name: columns[name] for name in self.reads}
+        answer = self._evaluate(", ".join(parts), inputs, num_rows)
         for i, column in enumerate(self._plain):
             if column.loss is not None:
                 _refuse_loss(column, answer.column(f"x{i}"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +19,7 @@ from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.subquery import addresses_where, has_subquery
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-
-_ROWS_AT_ONCE: Final = 1 << 16
-_BYTES_AT_ONCE: Final = 8 << 20
+from lance_duck.verbs.costs import BYTES_AT_ONCE, ROWS_AT_ONCE
 
 
 def find_rows(
@@ -59,7 +56,7 @@ def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence
     table = TableScan(snapshot)
     projection = table.projection(columns)
     width = sum(row_width(field.arrow_type) for field in fields) + 8
-    step = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // width))
+    step = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // width))
     for start in range(0, len(addresses), step):
         yield table.taker.by_address(addresses[start : start + step], projection)
 
@@ -71,7 +68,7 @@ def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     for batch in batches:
         pending.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _ROWS_AT_ONCE or size >= _BYTES_AT_ONCE:
+        if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
             yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)
             pending, rows, size = [], 0, 0
     if pending:

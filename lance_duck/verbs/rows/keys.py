@@ -17,12 +17,11 @@ from lance_duck.kernels.jit import readonly
 from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.predicate.kernels import and_hashed, and_lookup, hash_texts
 from lance_duck.scan.predicate.tree import In, Path, Predicate
+from lance_duck.verbs.costs import SET_KEYS, SPREAD_BYTES, SPREAD_KEYS
 
 Codes = NDArray[np.int64]
 
 _NO_INDEX: Final[Mapping[Path, pa.DataType]] = {}
-_MOST_SET: Final = 1 << 18
-_DENSE: Final = 64
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -107,7 +106,7 @@ class KeyIndex:
             hashes = _hashes(values)
             if hashes is not None and len(hashes):
                 return KeySieve(tuple(paths), path, name, _Numbers.of(hashes), values, key_column)
-        if len(self._sets[0]) <= _MOST_SET:
+        if len(self._sets[0]) <= SET_KEYS:
             return KeySieve(tuple(paths), paths[0], self.names[0], None, self._sets[0], key_column)
         return None
 
@@ -177,7 +176,7 @@ class _Numbers:
         signed = numbers.view(np.int64)
         low = signed.min()
         span = int(signed.max()) - int(low) + 1
-        if span <= max(1 << 23, _DENSE * len(numbers)):
+        if span <= max(SPREAD_BYTES, SPREAD_KEYS * len(numbers)):
             answers = np.zeros(span, np.uint8)
             answers[(signed - low)] = 1
             return cls(low.view(np.uint64), answers, None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +12,12 @@ from lance_duck.rows import DeletionVector, RowIdSequence, VersionSequence
 from lance_duck.rows.roaring import roaring_bytes, roaring_values
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import DELETION_WRITERS
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.deletions import write_deletions
 
 Addresses = NDArray[np.uint64]
-
-_WRITERS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]
         draft.note(file.path(fragment.id))
         return replace(fragment, deletion_file=file)
 
-    updated = list(map_ordered(write, affected.items(), workers=_WRITERS))
+    updated = list(map_ordered(write, affected.items(), workers=DELETION_WRITERS))
     removed = [fragment_id for fragment_id, fragment in zip(affected, updated, strict=True) if fragment is None]
     return Deleted(tuple(fragment for fragment in updated if fragment is not None), tuple(removed), affected)
 

@@ -25,6 +25,7 @@ STREAM: Final = "lance.streaming.queryId"
 BATCH: Final = "lance.streaming.epochId"
 LAST: Final = "lance.streaming.epoch."
 LOOKBACK: Final = 100
+"""Versions in which the last batch of a stream is looked for, where the config of the table does not tell it."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def clone(
         raise InvalidInputError(
             "credentials in the URI of the table, which would be written into its clone",
             where=source.uri,
-            remedy="open it without them, and give them as storage_options",
+            remedy="open the table without them, and pass them as storage_options",
         )
     store = target.store()
     refuse_existing(store)
@@ -67,7 +67,7 @@ def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
     for fragment in source.fragments:
         for file in fragment.files:
             if file.path in files and files[file.path] != file.base_id:
-                raise InvalidInputError("two data files of one name in different base paths", found=file.path)
+                raise InvalidInputError("two data files with the same name in different base paths", found=file.path)
             if file.path not in files:
                 files[file.path] = file.base_id
                 yield from _data_file(source, file.path, file.base_id)

@@ -117,7 +117,7 @@ class ConfigChanges(TableMethods):
 
 def _update_map(values: Updates, *, replace: bool) -> UpdateMap:
     if not isinstance(values, Mapping):
-        raise InvalidInputError("not texts by key", expected="a mapping", found=type(values).__name__)
+        raise InvalidInputError("not a mapping of text to text", expected="a mapping", found=type(values).__name__)
     for key, value in values.items():
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
             raise InvalidInputError("not a text", where=repr(key), expected="a text, or None", found=repr(value))
@@ -128,12 +128,12 @@ def _check_primary_key(snapshot: Snapshot, updates: Iterable[tuple[Field, Update
     """Refuse to change a primary key that is set, or to set one on a field that cannot be it."""
     is_set = any(is_primary_key(field) for field in snapshot.schema.walk())
     for field, update in updates:
-        named = [key for key in update.updates if key.startswith(PRIMARY_KEY)]
-        if is_set and (named or (update.replace and is_primary_key(field))):
+        keys = [key for key in update.updates if key.startswith(PRIMARY_KEY)]
+        if is_set and (keys or (update.replace and is_primary_key(field))):
             raise InvalidInputError(
                 "the primary key of a table cannot be changed once it is set", where=f"field {field.name!r}"
             )
-        if any(update.updates[key] is not None for key in named):
+        if any(update.updates[key] is not None for key in keys):
             _check_can_be_key(snapshot, field)
 
 

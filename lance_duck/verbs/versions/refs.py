@@ -173,7 +173,7 @@ def _refuse_referenced(store: Store, name: str, branch: refs.Branch, branches: M
     ]
     if tags or below:
         raise ReferencedError(
-            f"branch {name!r} is needed",
+            f"branch {name!r} is still needed",
             where=store.uri,
             found=", ".join([f"tag {tag!r}" for tag in tags] + [f"branch {other!r}" for other in below]),
             remedy="delete those first",

@@ -160,15 +160,15 @@ def start_branch(
     store = root.store()
     branches = refs.list_branches(store)
     if name in branches:
-        raise AlreadyExistsError(f"there is a branch {name!r} already", where=root.uri)
+        raise AlreadyExistsError(f"branch {name!r} already exists", where=root.uri)
     parent = branches.get(source.branch) if source.branch is not None else None
     try:
         branch = clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
     except AlreadyExistsError:
         raise AlreadyExistsError(
-            f"there is half a branch {name!r}",
+            f"branch {name!r} is only half created",
             where=root.uri,
-            remedy="another writer is about to begin it, or was stopped: branches.delete() removes what is there",
+            remedy="another writer is creating it, or was stopped: branches.delete() removes what is there",
         ) from None
     before = [] if parent is None else parent.branch_identifier
     identifier = [*before, (source.version, uuid4().hex)]

@@ -188,8 +188,8 @@ def commit_created(
     Raises:
         AlreadyExistsError: There is a table.
     """
-    begun = {**auto_cleanup_config(settings), **(config or {})}
-    operation = Overwrite(staged.schema, staged.fragments, begun, staged.initial)
+    first_config = {**auto_cleanup_config(settings), **(config or {})}
+    operation = Overwrite(staged.schema, staged.fragments, first_config, staged.initial)
 
     def create(uuid: str | None) -> Snapshot:
         try:

@@ -99,7 +99,7 @@ def new_location(target: Any, storage_options: Mapping[str, str]) -> Location:
         InvalidInputError: The target is no path or URI.
     """
     if not isinstance(target, str | os.PathLike) or not os.fspath(target):
-        raise InvalidInputError("no place for a table", where="uri", expected="a path or URI", found=repr(target))
+        raise InvalidInputError("not a path of a table", where="uri", expected="a path or URI", found=repr(target))
     return Location.of(target, storage_options)
 
 

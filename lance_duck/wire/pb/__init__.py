@@ -1,7 +1,7 @@
 """Messages generated from protos/ by `make protos`.
 
-The code is that of the oldest protobuf which the package supports. protobuf 6.30 and 6.31 warn once a file that the next
-major release may refuse it; protobuf 7 does not, and the tests run on it.
+The code is that of the oldest protobuf which the package supports. protobuf 6.30 and 6.31 warn once a file that the
+next major release may refuse it; protobuf 7 does not, and the tests run on it.
 """
 
 import warnings

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,6 +29,7 @@ from lance_duck.commit import (
 from lance_duck.commit.index_coverage import covered
 from lance_duck.errors import (
     AlreadyExistsError,
+    IncompatibleError,
     InvalidInputError,
     RetryableError,
     StoreError,
@@ -113,7 +115,7 @@ def test_the_transaction_is_in_the_manifest_and_in_a_file(table: Snapshot) -> No
 
 
 def test_a_table_is_created_once(table: Snapshot) -> None:
-    with pytest.raises(AlreadyExistsError, match="there is a table already: found version 1"):
+    with pytest.raises(AlreadyExistsError, match="a table already exists here: found version 1"):
         create(Path(table.uri))
     assert (table.version, table.transaction().read_version) == (1, 0)
 
@@ -154,7 +156,7 @@ def test_moved_rows_remember_when_they_were_created(tmp_path: Path) -> None:
     assert after.created_at(after.fragments[3]).slice(0, 3).tolist() == [2, 1, 3]
     assert after.last_updated_at(after.fragments[3]).slice(0, 3).tolist() == [3, 3, 3]
     unknown = replace(moved, new_fragments=[replace(NEW, row_ids=RowIdSequence.range_of(99, 2).to_bytes())])
-    with pytest.raises(InvalidInputError, match="no row has"):
+    with pytest.raises(InvalidInputError, match="no row of the table has"):
         commit(table, unknown)
 
 
@@ -444,3 +446,40 @@ def test_updated_versions_of_rows_survive_a_rebase(tmp_path: Path) -> None:
     assert read_versions(changed.last_updated_at, "here").slice(0, 2).tolist() == [3, 3]
     assert changed.row_ids == table.fragment(0).row_ids
     assert isinstance(changed.deletion_file, DeletionFile)
+
+
+def without_transaction_files(snapshot: Snapshot) -> Snapshot:
+    shutil.rmtree(Path(snapshot.uri) / "_transactions")
+    return snapshot
+
+
+@pytest.mark.parametrize("keeps_files", [True, False])
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_table_made_again_takes_no_change_of_the_one_before(
+    table: Snapshot, version: int, keeps_files: bool, detached: bool
+) -> None:
+    before = commit(table, Append([NEW]))
+    shutil.rmtree(table.uri)
+    latest = create(Path(table.uri))
+    while latest.version < version:
+        latest = commit(latest, Append([NEW]))
+    if not keeps_files:
+        without_transaction_files(latest)
+    manifests = files(latest, "_versions")
+    with pytest.raises(IncompatibleError, match=r"dropped and made again since it was read.*open it again"):
+        commit(before, Append([NEW]), detached=detached)
+    assert files(latest, "_versions") == manifests
+
+
+def test_a_table_that_lost_its_transaction_files_is_still_the_same(table: Snapshot) -> None:
+    first = commit(without_transaction_files(table), Append([NEW]))
+    assert commit(table, Append([NEW])).version == 3
+    table.store.delete([first.manifest.path.removeprefix(f"{table.uri}/")])
+    assert commit(reopened(table), Append([NEW])).version == 4
+
+
+def test_a_version_that_was_cleaned_up_is_no_other_table(table: Snapshot) -> None:
+    commit(without_transaction_files(table), Append([NEW]))
+    table.store.delete([table.manifest.path.removeprefix(f"{table.uri}/")])
+    assert commit(table, Append([NEW])).version == 3

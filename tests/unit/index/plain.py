@@ -59,7 +59,6 @@ class PlainKind:
     versions: range = range(2)
     rows_by: str = "version"
     new_version: int = 1
-    needs_order: bool = False
     opened: int = 0
 
     def supports(self, type_: pa.DataType) -> bool:

@@ -160,5 +160,5 @@ def test_details_that_are_no_message(table: Table, kind: PlainKind) -> None:
     snapshot.indices[-1].proto.index_details.value = b"\xff\xff"
     broken = index_from_proto(snapshot.indices[-1].proto, "test")
     snapshot.manifest.__dict__["indices"] = (*snapshot.indices[:-1], broken)
-    with pytest.raises(CorruptError, match="no message"):
+    with pytest.raises(CorruptError, match="not a protobuf message"):
         reuse_of(snapshot)

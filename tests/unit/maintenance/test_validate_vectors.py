@@ -51,7 +51,7 @@ def test_a_segment_with_all_rows_is_sound(table: tuple[Snapshot, Segment], tmp_p
 
 
 def test_rows_that_are_missing_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
-    with pytest.raises(CorruptError, match="row 4 of fragment 1 is not in it"):
+    with pytest.raises(CorruptError, match="row 4 of fragment 1 is not in the index"):
         problems(table, tmp_path, np.delete(X[USABLE], 13, 0), np.delete(USABLE, 13))
 
 
@@ -63,7 +63,7 @@ def test_rows_that_come_twice_are_found(table: tuple[Snapshot, Segment], tmp_pat
 def test_rows_with_other_vectors_are_found(table: tuple[Snapshot, Segment], tmp_path: Path) -> None:
     vectors = X[USABLE]
     vectors[0] += 1
-    with pytest.raises(CorruptError, match="vector of row 0 of fragment 0"):
+    with pytest.raises(CorruptError, match="another vector for row 0 of fragment 0"):
         problems(table, tmp_path, vectors, USABLE)
 
 

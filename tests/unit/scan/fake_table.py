@@ -55,6 +55,7 @@ class FakeSnapshot:
     version: int = 1
     uri: str = "memory://fake"
     row_id_index: None = None
+    base: None = None
     has_stable_row_ids: bool = False
     catalog: Any = None
     kept: dict[Any, Any] = field(default_factory=dict)

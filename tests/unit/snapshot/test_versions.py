@@ -58,7 +58,7 @@ def test_a_folder_of_tables_is_no_table_and_names_them(tmp_path: Path) -> None:
 def test_a_version_that_does_not_exist_is_not_found(hand_made: Make, tmp_path: Path, version: int) -> None:
     table = hand_made()
     table.commit(1)
-    with pytest.raises(NotFoundError, match="up to 1"):
+    with pytest.raises(NotFoundError, match="expected one of 1;"):
         open_snapshot(table.write(tmp_path), version)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,3 +78,33 @@ def test_a_change_that_does_not_depend_on_the_rows_goes_on_top(verb: str, tmp_pa
     table = left_behind(tmp_path / "t.lance", "restored")
     KEPT[verb](table)
     assert table.latest_version == 4
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("verb", REFUSED | KEPT)
+def test_a_change_by_a_handle_of_a_table_that_was_made_again_leaves_the_new_one_sound(
+    verb: str, version: int, tmp_path: Path
+) -> None:
+    place = tmp_path / "t.lance"
+    table = ld.write_dataset(ROWS, place, storage_options={"fsync": "false"})
+    table.insert(MORE)
+    shutil.rmtree(place)
+    anew = ld.write_dataset(ROWS, place, storage_options={"fsync": "false"})
+    for _ in range(1, version):
+        anew.insert(MORE)
+    before = anew.to_table()
+    goes_on = verb in ("append", "insert", "overwrite")
+    if goes_on:
+        KEPT[verb](table)
+    else:
+        with pytest.raises(IncompatibleError, match="dropped and made again since it was read"):
+            (REFUSED | KEPT)[verb](table)
+    now = ld.dataset(place)
+    now.validate()
+    assert now.version == version + goes_on
+    expected = {
+        "append": pa.concat_tables([before, MORE]),
+        "insert": pa.concat_tables([before, MORE]),
+        "overwrite": MORE,
+    }
+    assert now.to_table() == expected.get(verb, before)

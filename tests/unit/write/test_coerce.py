@@ -149,7 +149,7 @@ def test_rows_count_from_the_start_of_the_data() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (pa.table([[1], [2]], names=["a", "a"]), "come twice: found a"),
+        (pa.table([[1], [2]], names=["a", "a"]), "duplicate columns: found a"),
         (pa.table({"a": [1], "z": [2]}), "does not have: expected a, b, found z"),
         (pa.table({"b": [1]}), "may not be null are missing: expected a"),
         (pa.table({"a": pa.array([1, None]), "b": [1, 2]}), "column 'a', row 1: null"),

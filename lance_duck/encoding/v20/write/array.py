@@ -102,7 +102,7 @@ def _slots(array: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding
         raise UnsupportedError(
             f"values of type {kind} here in a data file of version 2.0",
             where=where,
-            remedy="write data_storage_version 2.2",
+            remedy="write with data_storage_version='2.2'",
         )
     return flat(buffers, value_bytes(array, width // 8), width)
 
@@ -112,7 +112,9 @@ def _lists(array: pa.FixedSizeListArray, buffers: BuffersOut, where: str) -> pb.
     items = array.values.slice(array.offset * size, len(array) * size)
     if array.null_count and items.null_count == 0 and pa.types.is_struct(items.type):
         raise UnsupportedError(
-            "null lists of structs in a data file of version 2.0", where=where, remedy="write data_storage_version 2.2"
+            "null lists of structs in a data file of version 2.0",
+            where=where,
+            remedy="write with data_storage_version='2.2'",
         )
     encoding = pb.FixedSizeList(dimension=size)
     encoding.items.CopyFrom(encode_array(items, buffers, NO_COMPRESSION, where))
@@ -129,11 +131,11 @@ def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> p
         place = len(items)
         if place > np.iinfo(indices.type.to_pandas_dtype()).max:
             raise UnsupportedError(
-                "a full dictionary with nulls beside it in a data file of version 2.0",
+                "nulls beside a dictionary that uses every index, in a data file of version 2.0",
                 where=where,
                 expected=f"fewer than {place} items",
                 found=place,
-                remedy="use a wider index, or write data_storage_version 2.2",
+                remedy="use a wider index, or write with data_storage_version='2.2'",
             )
         items = pa.concat_arrays([items, pa.nulls(1, items.type)])
         indices = pc.fill_null(indices, pa.scalar(place, indices.type))

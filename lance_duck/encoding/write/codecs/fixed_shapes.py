@@ -33,7 +33,7 @@ def value_codec(block: Block, choice: EncodingOptions) -> Codec:
     if isinstance(block, PackedStruct):
         if not choice.grammar.has_variable_packed_structs:
             remedy = "write with data_storage_version='2.2'"
-            raise UnsupportedError("packed struct with fields of no fixed width", where="version 2.1", remedy=remedy)
+            raise UnsupportedError("packed struct with fields of variable width", where="version 2.1", remedy=remedy)
         return packed.VariablePackedStruct(tuple(_packed_field(field, choice) for field in block.fields))
     raise UnsupportedError("values of this kind", where="full zip", found=type(block).__name__)
 
@@ -62,7 +62,7 @@ def struct_codec(block: PackedStruct) -> packed.PackedStructCodec:
     """
     widths = [field.bits // 8 if isinstance(field, FixedWidth) and field.bits % 8 == 0 else 0 for field in block.fields]
     if not all(widths):
-        raise UnsupportedError("packed struct with fields of no fixed width", where="miniblock")
+        raise UnsupportedError("packed struct with fields of variable width", where="miniblock")
     return packed.PackedStructCodec(tuple(widths), Flat(8 * sum(widths)))
 
 

@@ -1,1 +1,6 @@
-"""Which layout the values and levels of a physical column get, and its pages."""
+"""Choice of the layout of a physical column, and the bytes of its pages.
+
+You hold: values, the outline of nulls and lists around them, and what readers of the version know (`grammar`). You get:
+pages, each with its description and buffers.
+Never here: which encoding the values get (`encoding/write/codecs`), and where pages lie in a file.
+"""

@@ -120,10 +120,10 @@ def _least_layers(shape: LeafShape, present: bytes) -> tuple[Layers, Bytes, int]
     """Return the layers for the marks that are present (256 flags), the level of each mark, and the highest one."""
     kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
     marks = [1 + sum(1 + is_list for is_list in shape.lists[i + 1 :]) for i in range(len(shape.lists))]
-    used = _inwards(shape.lists, tuple(bool(present[mark]) for mark in marks))
+    is_needed = _inwards(shape.lists, tuple(bool(present[mark]) for mark in marks))
     innermost = shape.lists.index(True) if True in shape.lists else 0
-    below = not shape.has_dense_nulls and any(used[:innermost])
-    for is_list, is_fixed, is_used, mark in zip(shape.lists, shape.fixed, used, marks, strict=True):
+    below = not shape.has_dense_nulls and any(is_needed[:innermost])
+    for is_list, is_fixed, is_used, mark in zip(shape.lists, shape.fixed, is_needed, marks, strict=True):
         result = [is_fixed or is_used]
         if is_list:
             result.append(is_fixed or bool(present[mark + 1]) or (below and not is_used))

@@ -18,13 +18,13 @@ def rep_index(rep: Levels, max_rep: int, ends: NDArray[np.int64]) -> Bytes:
         ends: int64 (k,), where the entries of each chunk end; the last is len(rep).
     """
     heads = np.flatnonzero(rep == max_rep)
-    begun = heads.searchsorted(ends)
+    begun_rows = heads.searchsorted(ends)
     goes_on = np.ones(len(ends), dtype=np.bool_)
     inside = ends < len(rep)
     goes_on[inside] = rep[ends[inside]] != max_rep
     goes_on[-1] = False
-    ended = begun - goes_on
-    starts = np.maximum(heads[np.maximum(begun - 1, 0)], np.concatenate([[0], ends[:-1]])) if len(heads) else ends
+    ended = begun_rows - goes_on
+    starts = np.maximum(heads[np.maximum(begun_rows - 1, 0)], np.concatenate([[0], ends[:-1]])) if len(heads) else ends
     table = np.zeros((len(ends), 2), dtype="<u8")
     table[:, 0] = np.diff(ended, prepend=0)
     table[:, 1] = np.where(goes_on, ends - starts, 0)

@@ -149,7 +149,7 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
     room = np.cumsum(np.array(widths, np.int64))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(room[levels])])
     if int(offsets[-1]) > _SPARSEST * (len(items) + len(ids)):
-        raise CorruptError("a graph with hardly a neighbour", where=where, found=f"{len(items)} for {offsets[-1]}")
+        raise CorruptError("graph with too few neighbours", where=where, found=f"{len(items)} for {offsets[-1]}")
     filled = np.full(int(offsets[-1]), -1, np.int32)
     for level, (low, high) in enumerate(bounds):
         first, count = starts[low:high], lengths[low:high]

@@ -68,7 +68,7 @@ def parsed(text: Any, type_: type, where: str) -> Any:
     try:
         value = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise CorruptError("is no JSON", where=where, found=str(error)[:200]) from error
+        raise CorruptError("invalid JSON", where=where, found=str(error)[:200]) from error
     if not isinstance(value, type_):
         raise CorruptError("JSON", where=where, expected=type_.__name__, found=type(value).__name__)
     return value

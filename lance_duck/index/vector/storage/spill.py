@@ -43,7 +43,9 @@ class Spill:
             self._end += array.nbytes
             return np.memmap(self._file, array.dtype, "r", start, array.shape)
         except OSError as error:
-            raise StoreError("vectors of an index cannot be kept", where=tempfile.gettempdir(), found=error) from error
+            raise StoreError(
+                "vectors of an index cannot be written to a temporary file", where=tempfile.gettempdir(), found=error
+            ) from error
 
     def __enter__(self) -> Spill:
         return self

@@ -156,8 +156,8 @@ class VectorWish:
     @property
     def is_trained(self) -> bool:
         """Whether it brings all that vectors are encoded with."""
-        brought = {"PQ": self.codebook, "SQ": self.bounds, "FLAT": ()}[self.storage]
-        return self.centroids is not None and brought is not None
+        parameter = {"PQ": self.codebook, "SQ": self.bounds, "FLAT": ()}[self.storage]
+        return self.centroids is not None and parameter is not None
 
     def partitions_for(self, num_rows: int) -> int:
         """Return the number of partitions for so many vectors: one at least, and never more than vectors."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.changes.update import set_items
+from lance_duck.duck.changes.rows.update import set_items
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.errors import InvalidInputError
 

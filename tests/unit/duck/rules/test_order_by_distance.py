@@ -78,3 +78,9 @@ def test_parts_of_a_statement_are_proposed_too(sql: str, tables: list[str]) -> N
 )
 def test_nothing_else_is_proposed(sql: str) -> None:
     assert find(Statement.of(sql)) == ()
+
+
+@pytest.mark.parametrize(("alias", "count"), [("", 0), (" AS nearest", 1)])
+def test_a_query_whose_text_names_a_column_stays_as_it_is(alias: str, count: int) -> None:
+    sql = f"SELECT (SELECT id FROM t ORDER BY array_distance(vec, $1) LIMIT 1){alias}"
+    assert len(find(Statement(sql))) == count

@@ -41,25 +41,30 @@ REWRITTEN = [
     ),
     ("COPY (FROM 'x.lance') TO 'y.csv'", "COPY (FROM lance_scan('x.lance') AS \"x\") TO 'y.csv'"),
     ("FROM 'it''s.lance'", "FROM lance_scan('it''s.lance') AS \"it's\""),
-    ("FROM t AT (VERSION => 3)", "FROM lance_scan('t', version := (3)) AS \"t\""),
-    ("from t at(version=>1+?) where i", "from lance_scan('t', version := (1+?)) AS \"t\" where i"),
-    ("FROM t AS z AT (VERSION => 3)", "FROM lance_scan('t', version := (3)) AS z"),
-    ("FROM t z AT (VERSION => 3)", "FROM lance_scan('t', version := (3)) AS z"),
-    ("FROM t AT (VERSION => 3) AS z", "FROM lance_scan('t', version := (3)) AS z"),
+    ("FROM t AT (VERSION => 3)", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS \"t\""),
+    (
+        "from t at(version=>1+?) where i",
+        "from lance_scan('t', version := coalesce((1+?)::VARCHAR, '')) AS \"t\" where i",
+    ),
+    ("FROM t AS z AT (VERSION => 3)", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS z"),
+    ("FROM t z AT (VERSION => 3)", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS z"),
+    ("FROM t AT (VERSION => 3) AS z", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS z"),
     (
         "FROM T AT (TIMESTAMP => TIMESTAMP '2025-01-01') JOIN t b USING (i)",
-        "FROM lance_scan('T', asof := (TIMESTAMP '2025-01-01')) AS \"T\" JOIN t b USING (i)",
+        "FROM lance_scan('T', asof := coalesce((TIMESTAMP '2025-01-01')::VARCHAR, '')) AS \"T\" JOIN t b USING (i)",
     ),
-    ("FROM lance.t AT (VERSION => 3)", "FROM lance_scan('t', version := (3)) AS \"t\""),
+    ("FROM lance.t AT (VERSION => 3)", "FROM lance_scan('t', version := coalesce((3)::VARCHAR, '')) AS \"t\""),
     (
         'FROM "odd name" AT (VERSION => 2), ü AT (VERSION => 1)',
-        "FROM lance_scan('odd name', version := (2)) AS \"odd name\", lance_scan('ü', version := (1)) AS \"ü\"",
+        "FROM lance_scan('odd name', version := coalesce((2)::VARCHAR, '')) AS \"odd name\", "
+        "lance_scan('ü', version := coalesce((1)::VARCHAR, '')) AS \"ü\"",
     ),
-    ("FROM 'x.lance' AT (VERSION => 2)", "FROM lance_scan('x.lance', version := (2)) AS \"x\""),
-    ("FROM 'x.lance' q AT (VERSION => 2)", "FROM lance_scan('x.lance', version := (2)) AS q"),
+    ("FROM 'x.lance' AT (VERSION => 2)", "FROM lance_scan('x.lance', version := coalesce((2)::VARCHAR, '')) AS \"x\""),
+    ("FROM 'x.lance' q AT (VERSION => 2)", "FROM lance_scan('x.lance', version := coalesce((2)::VARCHAR, '')) AS q"),
     (
         "SELECT * FROM (t AT (VERSION => 1) JOIN 'x.lance' USING (i))",
-        "SELECT * FROM (lance_scan('t', version := (1)) AS \"t\" JOIN lance_scan('x.lance') AS \"x\" USING (i))",
+        "SELECT * FROM (lance_scan('t', version := coalesce((1)::VARCHAR, '')) AS \"t\" "
+        "JOIN lance_scan('x.lance') AS \"x\" USING (i))",
     ),
 ]
 
@@ -97,3 +102,35 @@ def test_everything_else_keeps_its_bytes(sql: str) -> None:
 def test_paths_are_found_in_plain_strings_only() -> None:
     sql = "DESCRIBE 'a/x.lance'; SELECT 'b.lance/', \"c.lance\", $$d.lance$$ -- 'e.lance'"
     assert Statement.of(sql).paths == ("a/x.lance", "b.lance/")
+
+
+@pytest.mark.parametrize(
+    ("sql", "database", "expected"),
+    [
+        ("FROM lance.versions('t')", "lance", "FROM lance_versions('t'\n, database := 'lance')"),
+        (
+            'SELECT 1 FROM "My DB".main.TABLE_CHANGES(?, 1, f(2)) AS c WHERE x',
+            "My DB",
+            "SELECT 1 FROM lance_table_changes(?, 1, f(2)\n, database := 'My DB') AS c WHERE x",
+        ),
+        ("FROM lance.info()", "lance", "FROM lance_info(database := 'lance')"),
+    ],
+)
+def test_functions_of_a_database_are_called_with_its_name(sql: str, database: str, expected: str) -> None:
+    (found,) = spelling.find(Statement.of(sql))
+    assert (found.database, found.name) == (database, None)
+    assert apply(sql, [found.edit]) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM versions('t')",
+        "FROM a.other.versions('t')",
+        "SELECT t.files FROM t",
+        "SELECT '.versions('",
+        "FROM x.info(1",
+    ],
+)
+def test_other_calls_stay_as_they_are(sql: str) -> None:
+    assert spelling.find(Statement.of(sql)) == ()

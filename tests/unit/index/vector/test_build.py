@@ -263,7 +263,7 @@ def test_segments_are_merged_with_new_rows(made: Made, kind: str) -> None:
 
 def test_codes_of_segments_trained_apart_are_not_merged(made: Made) -> None:
     parts = [MergeInput(made.build(vectors(300, seed), index_type="IVF_SQ", num_partitions=2), stay) for seed in (1, 2)]
-    with pytest.raises(UnsupportedError, match="trained apart"):
+    with pytest.raises(UnsupportedError, match="trained separately"):
         made.merge(parts)
 
 

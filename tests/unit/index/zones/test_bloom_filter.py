@@ -139,8 +139,8 @@ def test_odd_parameters_are_refused(segments: Segments) -> None:
 def test_filters_are_read_a_few_at_once(
     segments: Segments, monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(bloom_filter, "_READ_BYTES", limits[0])
-    monkeypatch.setattr(bloom_filter, "_KEPT_BYTES", limits[1])
+    monkeypatch.setattr(bloom_filter, "FILTER_READ_BYTES", limits[0])
+    monkeypatch.setattr(bloom_filter, "FILTER_CACHE_BYTES", limits[1])
     index = segments.build(pa.array(range(100)), parameters={"number_of_items": 5, "probability": 0.001})
     before = index.nbytes
     assert set(range(35, 40)) <= set(rows_of(index, Among(pa.array([37]))))

@@ -105,7 +105,7 @@ def test_extremes_are_the_same_however_they_are_found(
     values = [None if i % 5 == 1 or i > 55 else choice[i * i // 3 % len(choice)] for i in range(64)]
     found = []
     for long in (0, 1 << 40):
-        monkeypatch.setattr(statistics, "_LONG", long)
+        monkeypatch.setattr(statistics, "LONG_ZONE", long)
         index = segments.build(pa.array(values, type_), batch=9, parameters={"rows_per_zone": 4})
         found.append(repr(zones_of(index)))
     assert found[0] == found[1]

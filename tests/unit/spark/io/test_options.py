@@ -58,7 +58,7 @@ def test_forms_of_an_option(options: dict[str, str], attribute: str, value: Any)
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({}, InvalidInputError, "no place of a table"),
+        ({}, InvalidInputError, "the path of the table is missing"),
         ({"paths": '["/a", "/b"]'}, UnsupportedError, "several tables"),
         ({"path": "/t", "colums": "a"}, InvalidInputError, "unknown option 'colums'.*did you mean 'columns'"),
         ({"path": "/t", "snapshot-id": "1"}, InvalidInputError, "unknown option 'snapshot-id'"),

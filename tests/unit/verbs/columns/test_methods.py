@@ -101,8 +101,8 @@ def test_a_function_may_give_frames(table: ld.LanceDataset) -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda batch: 3, "gave no batch"),
-        (lambda batch: pa.record_batch({"n": [1, 2, 3]}), "another number of rows"),
+        (lambda batch: 3, "returned no batch"),
+        (lambda batch: pa.record_batch({"n": [1, 2, 3]}), "a different number of rows"),
         (lambda batch: pa.record_batch({"a": batch["a"]}), "already exists"),
         (
             ld.batch_udf(pa.schema({"n": pa.int8()}))(lambda batch: pa.record_batch({"n": batch["a"]})),
@@ -267,7 +267,7 @@ def test_a_value_that_the_new_type_cannot_hold_is_named(table: ld.LanceDataset) 
 
 def test_nulls_are_looked_for_before_they_are_forbidden(table: ld.LanceDataset) -> None:
     for path in ("b", "s", "s.q", "l"):
-        with pytest.raises(InvalidInputError, match=rf"{path}: column has nulls"):
+        with pytest.raises(InvalidInputError, match=rf"{path}: column with nulls"):
             table.alter_columns({"path": path, "nullable": False})
     table.delete("b IS NULL OR s IS NULL")
     for path in ("b", "s", "s.q", "l", "l.item"):

@@ -136,9 +136,9 @@ def test_an_index_takes_the_place_of_another_over_its_column(ds: ld.LanceDataset
     ds.create_scalar_index("id", "BITMAP", "i")
     assert segments(ds) == [("i", "Bitmap", ["id"], [0, 1])]
     assert before < files(ds)
-    with pytest.raises(IndexExistsError, match=r"'i' is there already.*replace=True"):
+    with pytest.raises(IndexExistsError, match=r"'i' already exists.*replace=True"):
         ds.create_scalar_index("id", "BITMAP", "i", replace=False)
-    with pytest.raises(IndexExistsError, match="over another column"):
+    with pytest.raises(IndexExistsError, match="on another column"):
         ds.create_scalar_index("Name", "BITMAP", "i")
     assert ds.version == 3
 
@@ -243,7 +243,7 @@ def test_transactions_say_what_was_done(ds: ld.LanceDataset) -> None:
     (made,) = done.operation.new_indices
     assert (made.uuid, made.name, made.fragment_ids, made.dataset_version) == (str(uuid), "id_idx", {0, 1}, 1)
     assert {f"{ds.uri}/_indices/{uuid}/{file.path}" for file in made.files or ()} == files(ds)
-    with pytest.raises(InvalidInputError, match="is that of an index segment"):
+    with pytest.raises(InvalidInputError, match="is taken by an index segment"):
         ds.create_scalar_index("id", "BTREE", index_uuid=uuid)
     ds.drop_index("id_idx", commit_message="gone")
     assert ds.read_transaction(3).commit_message == "gone"
@@ -424,5 +424,5 @@ def test_fragments_that_changed_since_are_not_covered(ds: ld.LanceDataset) -> No
 def test_segments_of_a_version_that_is_gone_are_refused(ds: ld.LanceDataset) -> None:
     part = ds.create_index_uncommitted("id", "BTREE", "i", fragment_ids=[0, 1])
     part.dataset_version = 77
-    with pytest.raises(InvalidInputError, match=r"version 77.*build the segment anew"):
+    with pytest.raises(InvalidInputError, match=r"version 77.*build the segment again"):
         ds.commit_existing_index_segments("i", "id", [part])

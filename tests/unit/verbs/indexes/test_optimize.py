@@ -85,7 +85,7 @@ def test_small_segments_are_merged_with_new_rows(ds: ld.LanceDataset) -> None:
 
 
 def test_large_segments_are_left_as_they_are(ds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimize, "_SMALL", 0)
+    monkeypatch.setattr(optimize, "SMALL_SEGMENT", 0)
     append(ds, 20, 2)
     ds.optimize.optimize_indices()
     assert covered(ds) == [[0, 1], [2]]

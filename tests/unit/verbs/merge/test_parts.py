@@ -101,7 +101,7 @@ def test_a_key_that_comes_twice_is_seen_across_batches(tmp_path: Path, rows: lis
 def test_keys_of_a_table_are_those_that_are_sought(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indexed: bool
 ) -> None:
-    monkeypatch.setattr(match, "FEW", 1)
+    monkeypatch.setattr(match, "ROWS_PER_KEY", 1)
     table = make(tmp_path / "t.lance")
     if indexed:
         table.create_scalar_index("id", "BTREE")
@@ -122,7 +122,7 @@ def test_a_row_that_two_parts_change_is_refused(tmp_path: Path) -> None:
 
 
 def test_keys_that_are_too_many_to_tell_stand_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_parts, "MOST_KEYS", 1)
+    monkeypatch.setattr(merge_parts, "PART_KEYS", 1)
     table = make(tmp_path / "t.lance")
     part = write(table, PLAN, pairs((3, "x", 1 << 32), (10, "y", None), (11, "z", None), (None, "n", None)))
     assert (part.inserted, part.keys) == (3, None)

@@ -118,7 +118,7 @@ def test_base_paths_come_later(table: ld.LanceDataset, tmp_path: Path) -> None:
     assert {i: base.name for i, base in table.base_paths().items()} == {1: "a", 2: None}
     table.add_bases([ld.DatasetBasePath(str(tmp_path / "c"), id=7)], {"who": "me"})
     assert list(table.base_paths()) == [1, 2, 7]
-    with pytest.raises(InvalidInputError, match="is there already"):
+    with pytest.raises(InvalidInputError, match="already exists"):
         table.add_bases([ld.DatasetBasePath(str(tmp_path / "a"))])
     assert table.latest_version == 5
 

@@ -7,6 +7,7 @@ from typing import Any
 import faiss
 import numpy as np
 import pytest
+from packaging.version import Version
 
 from lance_duck.index.vector.graph.hnsw import Graph, build_graph, flat_storage, index_of
 from lance_duck.index.vector.graph.join import join_graph
@@ -60,6 +61,9 @@ def test_rows_hold_what_lance_expects() -> None:
     assert graph.levels[graph.entry_point] == graph.levels.max()
 
 
+@pytest.mark.skipif(
+    Version(faiss.__version__) < Version("1.15.1"), reason="threads of faiss before 1.15.1 insert vectors in any order"
+)
 def test_the_same_vectors_give_the_same_graph() -> None:
     vectors = blobs(2500)
     np.testing.assert_array_equal(joined(vectors).neighbors, joined(vectors).neighbors)

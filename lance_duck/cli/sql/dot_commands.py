@@ -1,0 +1,113 @@
+"""Commands of the shell, which begin with a dot."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lance_duck.arguments import unknown_value
+from lance_duck.cli.message import message_of
+from lance_duck.cli.show import Form
+from lance_duck.cli.sql.runner import StatementRunner, complain
+from lance_duck.cli.sql.script import Script, read_script
+from lance_duck.duck.statement.identifiers import literal, quoted
+from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.wire.paths import TABLE_SUFFIX
+
+_LEAVE: Final = frozenset({".quit", ".exit"})
+_TABLES: Final = """
+SELECT database, schema, name, column_names FROM (SHOW ALL TABLES)
+ORDER BY database <> 'lance', database, schema, name
+"""
+
+
+@dataclass(frozen=True)
+class DotCommand:
+    """A command of the shell.
+
+    Attributes:
+        arguments: How help writes them; in brackets where they may be left out.
+        what: What the command does.
+        run: Does it, with the argument that was given, or an empty text.
+    """
+
+    arguments: str
+    what: str
+    run: Callable[[StatementRunner, str], None]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many arguments there may be."""
+        if not self.arguments:
+            return (0,)
+        return (0, 1) if self.arguments.startswith("[") else (1,)
+
+
+def run_dot_command(runner: StatementRunner, text: str) -> bool:
+    """Run a command of the shell; False: it says to leave. What is wrong with it goes to stderr."""
+    name, _, rest = text.partition(" ")
+    if name in _LEAVE:
+        return False
+    try:
+        arguments = shlex.split(rest.strip().rstrip(";"))
+        command = DOT_COMMANDS.get(name)
+        if command is None:
+            raise unknown_value("command", name, DOT_COMMANDS)
+        if len(arguments) not in command.counts:
+            raise InvalidInputError("wrong arguments", where=name, expected=f"{name} {command.arguments}".strip())
+        command.run(runner, "".join(arguments))
+    except (LanceDuckError, ValueError) as error:
+        complain(message_of(error))
+    return True
+
+
+def _help(runner: StatementRunner, argument: str) -> None:
+    for name, command in DOT_COMMANDS.items():
+        print(f"{name} {command.arguments}".ljust(26) + command.what)
+
+
+def _tables(runner: StatementRunner, argument: str) -> None:
+    runner.run_script(Script(_TABLES))
+
+
+def _schema(runner: StatementRunner, argument: str) -> None:
+    is_path = argument.rstrip("/").lower().endswith(TABLE_SUFFIX)
+    table = f"FROM {literal(argument)}" if is_path else ".".join(map(quoted, argument.split(".")))
+    runner.run_script(Script(f"DESCRIBE {table}"))
+
+
+def _read(runner: StatementRunner, argument: str) -> None:
+    runner.run_script(read_script(Path(argument).expanduser()))
+
+
+def _mode(runner: StatementRunner, argument: str) -> None:
+    if argument not in ("", *Form):
+        raise unknown_value("mode", argument, [form.value for form in Form])
+    if argument:
+        runner.results.form = Form(argument)
+    print(f"mode: {runner.results.form}")
+
+
+def _timer(runner: StatementRunner, argument: str) -> None:
+    if argument not in ("on", "off"):
+        raise unknown_value(".timer", argument, ("on", "off"))
+    runner.is_timed = argument == "on"
+
+
+def _nothing(runner: StatementRunner, argument: str) -> None:
+    pass
+
+
+DOT_COMMANDS: Final[Mapping[str, DotCommand]] = {
+    ".help": DotCommand("", "Lists these commands.", _help),
+    ".tables": DotCommand("", "Lists tables with their columns.", _tables),
+    ".schema": DotCommand("TABLE", "Shows the columns of a table and their types.", _schema),
+    ".read": DotCommand("FILE", "Runs the statements of a file.", _read),
+    ".mode": DotCommand(f"[{'|'.join(Form)}]", "Says how rows are shown, or changes that.", _mode),
+    ".timer": DotCommand("on|off", "Shows the time that each statement took.", _timer),
+    ".quit": DotCommand("", "Leaves, as Ctrl-D does.", _nothing),
+    ".exit": DotCommand("", "Likewise.", _nothing),
+}

@@ -1,0 +1,36 @@
+"""The place in a statement that an error is about.
+
+`DuckDBPyConnection.sql` binds a statement without its text, so that its errors do not say where an unknown name
+stands. DuckDB says so when it explains the statement, which runs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import lance_duck as ld
+from lance_duck.cli.message import message_of
+from lance_duck.cli.sql.script import ScriptStatement, first_word
+
+_EXPLAIN: Final = "EXPLAIN\n"
+_EXPLAINED: Final = frozenset({"select", "from", "with", "values", "insert", "update", "delete", "merge"})
+_UNPLACED: Final = ("Binder Error", "Catalog Error")
+
+
+def placed_message(connection: ld.Connection, statement: ScriptStatement, error: Exception) -> str:
+    """Return what an error of a statement says, with the line of the statement where that can be known."""
+    message = message_of(error)
+    if not message.startswith(_UNPLACED) or "\nLINE " in message or first_word(statement.text) not in _EXPLAINED:
+        return statement.located(message)
+    # An error in a transaction may end it, and no more can be asked there.
+    asked = connection.cursor() if connection.in_transaction else connection
+    try:
+        asked.execute(_EXPLAIN + statement.text)
+    except Exception as again:
+        told = message_of(again)
+        if told.startswith(message.partition("\n")[0]):
+            return ScriptStatement(statement.text, statement.line - 1, statement.script).located(told)
+    finally:
+        if asked is not connection:
+            asked.close()
+    return statement.located(message)

@@ -1,0 +1,85 @@
+"""Tables that a command line names, and the connection on which they are tables."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import lance_duck as ld
+from lance_duck.cli.open import open_table
+from lance_duck.errors import InvalidInputError, NotFoundError
+
+_ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]*://\S+")
+_TABLE: Final = re.compile(r"[^\s'\";]+\.lance/*", re.IGNORECASE)
+_STATEMENT: Final = re.compile(r"[\s;]")
+STANDARD_INPUT: Final = "-"
+
+
+@dataclass(frozen=True)
+class VersionArguments:
+    """The version that a command reads, by one of these; the newest when all are None."""
+
+    version: int | None = None
+    tag: str | None = None
+    asof: datetime | None = None
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no version is named."""
+        return (self.version, self.tag, self.asof) == (None, None, None)
+
+
+def divided(words: Sequence[str]) -> tuple[list[str], str | None]:
+    """Divide the words of a command line into places and SQL: the last word, where it is none of the former."""
+    if not words or _is_place(words[-1]):
+        return list(words), None
+    is_alone = len(words) == 1
+    if is_alone and words[0] != STANDARD_INPUT and not _STATEMENT.search(words[0]):
+        return list(words), None
+    return list(words[:-1]), words[-1]
+
+
+def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: bool) -> ld.Connection:
+    """Connect to a folder, or to tables, which get the names of their folders without `.lance`.
+
+    Args:
+        places: A folder, or any number of tables.
+        version: Of these tables; a version that is named can only be read.
+        read_only: Refuse changes of Lance tables.
+
+    Raises:
+        NotFoundError: There is no such folder, table or version.
+        InvalidInputError: Places that cannot be connected at once.
+    """
+    tables: dict[str, str | ld.LanceDataset] = {}
+    folders = []
+    for place in places:
+        name = Path(place.rstrip("/")).name
+        try:
+            dataset = open_table(place, version.version, version.tag, version.asof)
+        except NotFoundError:
+            if name.endswith(".lance") or not version.is_newest:
+                raise
+            folders.append(place)
+            continue
+        table = name.removesuffix(".lance")
+        if table in tables:
+            raise InvalidInputError("two tables of one name", where=table, remedy=f"name one in SQL: FROM '{place}'")
+        tables[table] = place if version.is_newest else dataset
+    if folders and (tables or len(folders) > 1):
+        raise InvalidInputError(
+            "places that cannot be connected at once",
+            expected="one folder, or tables",
+            found=", ".join(places),
+            remedy="name further ones in SQL: FROM 'dir/x.lance', or ATTACH 'dir' AS name (TYPE lance)",
+        )
+    return ld.connect(folders[0] if folders else tables, read_only=read_only or not version.is_newest)
+
+
+def _is_place(word: str) -> bool:
+    return bool(_ADDRESS.fullmatch(word) or _TABLE.fullmatch(word)) or os.path.exists(word)

@@ -1,0 +1,89 @@
+"""Results of statements on stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from rich.console import Console
+
+from lance_duck.cli.show import Form, Row, write_rows
+from lance_duck.cli.sql.script import first_word
+
+_BATCH: Final = 10_000
+_COUNTS: Final = (["Count"], ["Success"])
+_QUERIES: Final = frozenset({"select", "from", "with", "values", "table", ""})
+_PLAN: Final = ["explain_key", "explain_value"]
+
+
+@dataclass
+class Results:
+    """Writes the results of statements, one after the other.
+
+    Attributes:
+        form: How rows are written.
+        max_rows: Rows that a table on a terminal has at most.
+    """
+
+    form: Form
+    max_rows: int = 100
+    _written: int = 0
+
+    def write(self, relation: Any, sql: str) -> None:
+        """Write what a statement gave: rows, or the number of rows that it changed.
+
+        Args:
+            relation: What `Connection.sql` returned; None: nothing.
+            sql: The statement.
+        """
+        if relation is None:
+            return
+        with closing(relation.to_arrow_reader(_BATCH)) as reader:
+            names = distinct(reader.schema.names)
+            rows = _rows(reader, names)
+            if reader.schema.names in _COUNTS and first_word(sql) not in _QUERIES:
+                rows = iter(counts := list(rows))
+                if not counts:
+                    return
+            self._separate()
+            if self.form is Form.table and names == _PLAN:
+                _write_plans(rows)
+            else:
+                write_rows(rows, names, self.form, self.max_rows)
+
+    def _separate(self) -> None:
+        """Part the CSV of a result from that of the one before, by an empty line."""
+        if self.form is Form.csv and self._written:
+            print()
+        self._written += 1
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Return names of columns that differ, with a number where one comes again, as DuckDB has them in subqueries."""
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        other, number = name, 0
+        while other in taken or (number and other in names):
+            number += 1
+            other = f"{name}_{number}"
+        taken.add(other)
+        result.append(other)
+    return result
+
+
+def _rows(reader: pa.RecordBatchReader, names: list[str]) -> Iterator[Row]:
+    for batch in reader:
+        yield from batch.rename_columns(names).to_pylist()
+
+
+def _write_plans(rows: Iterator[Row]) -> None:
+    """Write the plans of an EXPLAIN as DuckDB draws them: a cell of a table would cut them."""
+    console = Console(file=sys.stdout)
+    for row in rows:
+        console.print(row["explain_key"], style="dim")
+        console.print(row["explain_value"], markup=False, highlight=False, soft_wrap=True)

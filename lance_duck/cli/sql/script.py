@@ -1,0 +1,104 @@
+"""Texts of several statements, and the lines that these stand on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from lance_duck.duck.statement.clauses import Clauses, statements_of
+from lance_duck.errors import InvalidInputError, NotFoundError
+
+_LINE: Final = re.compile(r"^LINE (\d+): ")
+
+
+@dataclass(frozen=True)
+class Script:
+    """A text of SQL.
+
+    Attributes:
+        sql: The text.
+        name: What errors call it: the name of its file; None: they give no line.
+    """
+
+    sql: str
+    name: str | None = None
+
+    def statements(self) -> Iterator[ScriptStatement]:
+        """Yield the statements in order; at the end what DuckDB finds no token in: a comment, or half of one."""
+        statements = statements_of(self.sql)
+        for statement in statements:
+            yield self._statement(statement.start, statement.text.rstrip())
+        start = _end_of_last(self.sql, statements)
+        rest = self.sql[start:].lstrip()
+        if rest:
+            yield self._statement(len(self.sql) - len(rest), rest)
+
+    def _statement(self, start: int, text: str) -> ScriptStatement:
+        return ScriptStatement(text, self.sql.count("\n", 0, start) + 1, self.name)
+
+
+@dataclass(frozen=True)
+class ScriptStatement:
+    """A statement of a script.
+
+    Attributes:
+        text: The statement, without the semicolon.
+        line: Of the script, on which it begins; from 1 on.
+        script: See `Script.name`.
+    """
+
+    text: str
+    line: int = 1
+    script: str | None = None
+
+    def located(self, message: str) -> str:
+        """Return the message of an error with the lines of the script in place of those of the statement."""
+        lines, line, shift = [], self.line, 0
+        for text in message.splitlines():
+            if shift and not text.strip(" ^"):
+                text = " " * shift + text
+            shift = 0
+            if place := _LINE.match(text):
+                line = self.line + int(place[1]) - 1
+                head = f"LINE {line}: "
+                shift = len(head) - place.end()
+                text = head + text[place.end() :]
+            lines.append(text)
+        return "\n".join(lines) if self.script is None else f"{self.script}:{line}: " + "\n".join(lines)
+
+
+def read_script(file: Path) -> Script:
+    """Read a file of statements.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidInputError: It cannot be read as a text.
+    """
+    try:
+        return Script(file.read_text(encoding="utf-8-sig"), str(file))
+    except FileNotFoundError as error:
+        raise NotFoundError("no such file of SQL", where=str(file)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError("a file that is no text of SQL", where=str(file), found=str(error)) from error
+
+
+def is_complete(sql: str) -> bool:
+    """Return whether a text ends with a semicolon that ends its last statement, or says nothing at all."""
+    tokens = Clauses.of(sql).tokens
+    return tokens[-1].text == ";" if tokens else not sql.strip()
+
+
+def first_word(sql: str) -> str:
+    """Return the word that a statement begins with, in lower case; empty if it begins with another token."""
+    return Clauses.of(sql).word(0) or ""
+
+
+def _end_of_last(sql: str, statements: list[Clauses]) -> int:
+    """Return where the semicolon after the last statement ends, or the text if there is none."""
+    if not statements:
+        return 0
+    last = statements[-1]
+    return last.end + 1 if sql[last.end : last.end + 1] == ";" else len(sql)

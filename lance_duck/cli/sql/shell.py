@@ -1,0 +1,101 @@
+"""A shell for SQL on a terminal."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+from pygments.lexers.sql import SqlLexer
+
+import lance_duck as ld
+from lance_duck.cli.sql.completion import SqlCompleter, Vocabulary
+from lance_duck.cli.sql.dot_commands import DOT_COMMANDS, run_dot_command
+from lance_duck.cli.sql.history import user_history
+from lance_duck.cli.sql.runner import StatementRunner, complain
+from lance_duck.cli.sql.script import Script, is_complete
+
+_GREETING: Final = "SQL on Lance tables. A statement ends with a semicolon; .help lists commands, .quit leaves."
+_PROMPT: Final = "lance> "
+_PROMPT_IN_TRANSACTION: Final = "lance*> "
+
+
+class Shell:
+    """Reads statements from a terminal and runs them, until its user leaves.
+
+    Args:
+        runner: What runs them.
+        options: Further arguments of `prompt_toolkit.PromptSession`, in place of those that suit a terminal.
+    """
+
+    def __init__(self, runner: StatementRunner, **options: Any) -> None:
+        self._runner = runner
+        self._cursor: ld.Connection | None = None
+        self._vocabulary: Vocabulary | None = None
+        self._trouble: str | None = None
+        if "history" not in options:
+            options["history"], self._trouble = user_history()
+        self._session: PromptSession[str] = PromptSession(
+            multiline=True,
+            key_bindings=_key_bindings(),
+            lexer=PygmentsLexer(SqlLexer),
+            completer=SqlCompleter(self._words, list(DOT_COMMANDS)),
+            complete_while_typing=False,
+            auto_suggest=AutoSuggestFromHistory(),
+            prompt_continuation=lambda width, line, wrapped: "...> ".rjust(width),
+            **options,
+        )
+
+    def run(self) -> None:
+        """Read and run statements, until .quit or Ctrl-D; Ctrl-C gives up what is typed, or the statement that runs."""
+        print(_GREETING)
+        if self._trouble is not None:
+            complain(self._trouble)
+        while True:
+            try:
+                text = self._session.prompt(self._prompt())
+                if not self._run(text.strip()):
+                    return
+            except KeyboardInterrupt:
+                complain("interrupted")
+            except EOFError:
+                return
+
+    def _run(self, text: str) -> bool:
+        """Run what was typed; False: it says to leave."""
+        self._vocabulary = None
+        if text.startswith("."):
+            return run_dot_command(self._runner, text)
+        self._runner.run_script(Script(text), keep_going=False)
+        return True
+
+    def _prompt(self) -> str:
+        return _PROMPT_IN_TRANSACTION if self._runner.connection.in_transaction else _PROMPT
+
+    def _words(self) -> Vocabulary:
+        """Return the words for completion, by a cursor of its own: the connection may be in a failed transaction."""
+        if self._vocabulary is None:
+            if self._cursor is None:
+                self._cursor = self._runner.connection.cursor()
+            self._vocabulary = Vocabulary.of(self._cursor)
+        return self._vocabulary
+
+
+def _key_bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        """Take a completion that is chosen, run what is complete, or begin another line."""
+        buffer = event.current_buffer
+        state = buffer.complete_state
+        if state is not None and state.current_completion is not None:
+            buffer.apply_completion(state.current_completion)
+        elif buffer.text.startswith(".") or is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.newline()
+
+    return bindings

@@ -1,0 +1,217 @@
+"""ATTACH and DETACH of folders of Lance tables, which end in `TableCatalog.attach` and `TableCatalog.forget`.
+
+    ATTACH [OR REPLACE] [DATABASE] [IF NOT EXISTS] 'folder' [AS name]
+        (TYPE lance [, READ_ONLY] [, VERSION n | 'tag'] [, TIMESTAMP '…'] [, BRANCH 'b'])
+    DETACH [DATABASE] [IF EXISTS] name
+
+The options choose which version of each table is read; a table that has no such version is not known. All tables but
+those at the newest version of their main branch are read only. All cursors of the instance see what is attached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.options import Options
+from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.tables.folder import Folder
+from lance_duck.duck.tables.handle import VersionChoice
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+
+_TYPE: Final = "lance"
+_OPTIONS: Final = ("type", "read_only", "read_write", "version", "timestamp", "branch")
+
+
+@dataclass(frozen=True)
+class AttachStatement(LanceStatement):
+    """An ATTACH of a folder of Lance tables.
+
+    Attributes:
+        replaces: OR REPLACE.
+        may_exist: IF NOT EXISTS.
+        place: The path or URI of the folder, as an expression.
+        name: What follows AS; None: nothing does.
+        options: What stands in parentheses.
+    """
+
+    writes = False
+
+    replaces: bool
+    may_exist: bool
+    place: Clauses
+    name: str | None
+    options: Options
+
+    @classmethod
+    def read(cls, head: StatementHead) -> AttachStatement | None:
+        """Read the clauses; None if they are not those of an ATTACH with TYPE lance."""
+        body = head.body
+        place = 3 if body.says(1, "or", "replace") else 1
+        replaces = place == 3
+        place += body.word(place) == "database"
+        may_exist = body.says(place, "if", "not", "exists")
+        place += 3 if may_exist else 0
+        opener = next((i for i in range(place + 1, len(body)) if body.text_at(i) == "(" and body.depths[i] == 0), 0)
+        if not opener or body.closer(opener) != len(body) - 1 or head.explain.tokens:
+            return None
+        options = Options.of(body.part(opener), "ATTACH")
+        if folded(options.texts.get("type", "").strip().strip("'\"")) != _TYPE:
+            return None
+        named = body.find("as", start=place, stop=opener)
+        name = body.tokens[named + 1].name if 0 < named == opener - 2 else None
+        return cls(replaces, may_exist, body.part(place, opener if named < 0 else named), name, options)
+
+    @property
+    def subject(self) -> str:
+        """The folder, for errors."""
+        return self.place.text.strip()
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether it is of Lance tables, which it is."""
+        return True
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Attach the folder."""
+        session.refuse_in_transaction("ATTACH")
+        (place,) = session.relation(f"SELECT {self.place.text}", {}).fetchall()[0]
+        choice, read_only = self._choice(self.options.values(session, _OPTIONS))
+        name = self.name or str(place).rstrip("/").rpartition("/")[2].partition(".")[0]
+        present = session.relation(
+            f"SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower({literal(name)})",  # noqa: S608
+            {},
+        ).fetchall()
+        if present and not self.replaces:
+            if self.may_exist:
+                return nothing()
+            raise AlreadyExistsError(
+                f"there is a database {name!r}", remedy="ATTACH OR REPLACE, IF NOT EXISTS, or another name after AS"
+            )
+        folder = Folder(str(place), session.catalog.options_for(str(place)))
+        if present:
+            detach(session, name)
+        session.catalog.attach(name, folder, choice, read_only)
+        return nothing()
+
+    def _choice(self, values: dict[str, Any]) -> tuple[VersionChoice, str | None]:
+        """Return which version of each table is read, and why changes are refused."""
+        if values.get("read_only") and values.get("read_write"):
+            raise InvalidInputError("ATTACH with READ_ONLY and READ_WRITE", expected="one of them")
+        version, moment, branch = values.get("version"), values.get("timestamp"), values.get("branch")
+        asof = moment.isoformat() if isinstance(moment, datetime) else moment
+        choice = VersionChoice(*(None if text is None else str(text) for text in (version, None, asof, branch)))
+        fixed = None if choice.is_newest else "attached at another version than the newest"
+        if fixed is not None and values.get("read_write"):
+            raise InvalidInputError("ATTACH with READ_WRITE and a version", remedy="leave one of them out")
+        return choice, "attached READ_ONLY" if values.get("read_only") else fixed
+
+
+@dataclass(frozen=True)
+class DetachStatement(LanceStatement):
+    """A DETACH of a database of Lance tables.
+
+    Attributes:
+        name: The database.
+    """
+
+    writes = False
+
+    name: str
+
+    @classmethod
+    def read(cls, head: StatementHead) -> DetachStatement | None:
+        """Read the clauses; None if they are not those of a DETACH."""
+        body = head.body
+        place = 1 + (body.word(1) == "database")
+        place += 2 if body.says(place, "if", "exists") else 0
+        name = body.tokens[place].name if place == len(body) - 1 else None
+        return None if name is None or head.explain.tokens else cls(name)
+
+    @property
+    def subject(self) -> str:
+        """The database, for errors."""
+        return f"database {self.name}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether it is a database of Lance tables."""
+        return session.catalog.database(self.name) is not None
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Detach the database; its tables stay where they are."""
+        session.refuse_in_transaction("DETACH")
+        detach(session, self.name)
+        return nothing()
+
+
+def detach(session: ChangeSession, name: str) -> None:
+    """Detach a database, which may be of Lance tables.
+
+    Raises:
+        UnsupportedError: It is the one that has the tables of the connection.
+        duckdb.Error: DuckDB refuses: the connection uses it.
+    """
+    database = session.catalog.database(name)
+    if database is session.catalog.default:
+        raise UnsupportedError(
+            "the database of the connection's own tables is not detached", where=name, remedy="connect without them"
+        )
+    session.run(f"DETACH {quoted(name)}")
+    if database is not None:
+        session.catalog.forget(database)
+
+
+@dataclass(frozen=True)
+class SchemaStatement(LanceStatement):
+    """A CREATE SCHEMA or DROP SCHEMA in a database of Lance tables, which has one schema.
+
+    Attributes:
+        verb: "CREATE" or "DROP".
+        database: The database that it names; None: none.
+        name: The schema.
+    """
+
+    verb: str
+    database: str | None
+    name: str
+
+    @classmethod
+    def read(cls, head: StatementHead) -> SchemaStatement | None:
+        """Read the clauses; None if they are not those of a CREATE SCHEMA or DROP SCHEMA."""
+        body = head.body
+        at = body.find("schema", stop=min(len(body), 4))
+        if at < 0:
+            return None
+        at += 1
+        at += 3 if body.says(at, "if", "not", "exists") else 2 if body.says(at, "if", "exists") else 0
+        first = body.tokens[at].name if at < len(body) else None
+        second = body.tokens[at + 2].name if body.text_at(at + 1) == "." and at + 2 < len(body) else None
+        if first is None:
+            return None
+        return cls((head.verb or "").upper(), None if second is None else first, second or first)
+
+    @property
+    def subject(self) -> str:
+        """The schema, for errors."""
+        return f"schema {self.name}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the schema is, or would be, in a database of Lance tables."""
+        if self.database is not None:
+            return session.catalog.database(self.database) is not None
+        place = session.names.place_of_new((self.name,), later=True)
+        return place is not None and session.catalog.database(place[0]) is not None
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Raise UnsupportedError."""
+        raise UnsupportedError(
+            f"{self.verb} SCHEMA in a database of Lance tables",
+            where=self.name,
+            expected="the one schema main",
+            remedy="ATTACH another folder for more tables",
+        )

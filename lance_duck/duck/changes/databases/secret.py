@@ -1,0 +1,157 @@
+"""CREATE SECRET and DROP SECRET of secrets for Lance tables, which end in `duck.databases.secrets`.
+
+    CREATE [OR REPLACE] [TEMPORARY] SECRET [IF NOT EXISTS] [name]
+        (TYPE lance [, SCOPE 's3://…' | ['s3://…', …]] [, KEY_ID, SECRET, SESSION_TOKEN, REGION, ENDPOINT, USE_SSL,
+         URL_STYLE, ACCOUNT_NAME, ACCOUNT_KEY, or any storage option by its name])
+    DROP [TEMPORARY] SECRET [IF EXISTS] name
+
+Of several secrets the one with the longest SCOPE counts. They live as long as the instance of DuckDB; secrets of other
+types are DuckDB's own, which show their values to nobody, this library included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.options import Options
+from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.databases.secrets import Secret, storage_options
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.redact import remember
+
+_TYPE: Final = "lance"
+_DEFAULT: Final = "__default_lance"
+_OWN: Final = frozenset({"type", "scope", "provider"})
+_LASTING: Final = frozenset({"persistent", "temporary", "temp"})
+
+
+@dataclass(frozen=True)
+class CreateSecretStatement(LanceStatement):
+    """A CREATE SECRET of TYPE lance.
+
+    Attributes:
+        replaces: OR REPLACE.
+        may_exist: IF NOT EXISTS.
+        is_persistent: PERSISTENT, or IN a storage.
+        name: Its name.
+        options: What stands in parentheses.
+    """
+
+    writes = False
+
+    replaces: bool
+    may_exist: bool
+    is_persistent: bool
+    name: str
+    options: Options
+
+    @classmethod
+    def read(cls, head: StatementHead) -> CreateSecretStatement | None:
+        """Read the clauses; None if they are not those of a CREATE SECRET with TYPE lance."""
+        body = head.body
+        place = 3 if body.says(1, "or", "replace") else 1
+        replaces, lasting = place == 3, body.word(place)
+        place += lasting in _LASTING
+        if body.word(place) != "secret" or head.explain.tokens:
+            return None
+        place += 1
+        may_exist = body.says(place, "if", "not", "exists")
+        place += 3 if may_exist else 0
+        name = body.tokens[place].name if place < len(body) and body.text_at(place) != "(" else None
+        place += name is not None
+        is_stored = body.word(place) == "in"
+        place += 2 if is_stored else 0
+        if body.text_at(place) != "(" or body.closer(place) != len(body) - 1:
+            return None
+        options = Options.of(body.part(place), "CREATE SECRET")
+        if folded(options.texts.get("type", "").strip().strip("'\"")) != _TYPE:
+            return None
+        return cls(replaces, may_exist, lasting == "persistent" or is_stored, name or _DEFAULT, options)
+
+    @property
+    def subject(self) -> str:
+        """The secret, for errors."""
+        return f"secret {self.name}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether it is for Lance tables, which it is."""
+        return True
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Keep the secret."""
+        if self.is_persistent:
+            raise UnsupportedError(
+                "a PERSISTENT secret of TYPE lance", where=self.name, remedy="CREATE SECRET, on each connection"
+            )
+        secrets = session.catalog.secrets
+        if self.may_exist and secrets.has(self.name):
+            return _succeeded()
+        # An error of DuckDB's about a value may show it.
+        remember({name: text.strip().strip("'") for name, text in self.options.texts.items() if name not in _OWN})
+        values = self.options.values(session, self.options.texts)
+        if folded(str(values.get("provider") or "config")) != "config":
+            raise UnsupportedError(
+                "PROVIDER of a secret of TYPE lance",
+                where=self.name,
+                expected="config",
+                remedy="without a secret, object stores read the environment",
+            )
+        given = {name: value for name, value in values.items() if name not in _OWN}
+        secrets.add(Secret(self.name, _scopes(values.get("scope")), storage_options(given)), replaces=self.replaces)
+        return _succeeded()
+
+
+@dataclass(frozen=True)
+class DropSecretStatement(LanceStatement):
+    """A DROP SECRET.
+
+    Attributes:
+        name: The secret.
+    """
+
+    writes = False
+
+    name: str
+
+    @classmethod
+    def read(cls, head: StatementHead) -> DropSecretStatement | None:
+        """Read the clauses; None if they are not those of a DROP SECRET."""
+        body: Clauses = head.body
+        place = 1 + (body.word(1) in _LASTING)
+        if body.word(place) != "secret" or head.explain.tokens:
+            return None
+        place += 3 if body.says(place + 1, "if", "exists") else 1
+        name = body.tokens[place].name if place == len(body) - 1 else None
+        return None if name is None else cls(name)
+
+    @property
+    def subject(self) -> str:
+        """The secret, for errors."""
+        return f"secret {self.name}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether it is one for Lance tables."""
+        return session.catalog.secrets.has(self.name)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Forget the secret."""
+        session.catalog.secrets.remove(self.name)
+        return nothing()
+
+
+def _succeeded() -> ChangeResult:
+    """Return the result that DuckDB has for a CREATE SECRET."""
+    return ChangeResult('SELECT true AS "Success"')
+
+
+def _scopes(value: Any) -> tuple[str, ...]:
+    scopes = tuple(value) if isinstance(value, list) else () if value is None else (value,)
+    if not all(isinstance(scope, str) for scope in scopes):
+        raise InvalidInputError("SCOPE of a secret", expected="the beginning of a URI, or a list of such")
+    return scopes

@@ -1,0 +1,214 @@
+"""CREATE INDEX and DROP INDEX, which end in `create_index`, `create_scalar_index` and `drop_index`.
+
+    CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target [USING kind] (column) [WITH (option = value, …)]
+    CREATE [OR REPLACE] INDEX [IF NOT EXISTS] [name] ON target (column) [USING kind] [WITH (option = value, …)]
+    DROP INDEX [IF EXISTS] name ON target
+
+Options are the parameters of the verbs; `metric_type` and `distance_type` mean `metric`, and `params` is JSON of more
+options. Without a kind it is BTREE, but for vectors, whose kind has to be named. Indexes do not make values unique:
+UNIQUE is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.options import Options
+from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.vector.storage.files import KINDS as VECTOR_KINDS
+from lance_duck.verbs.indexes.rows import column_path
+from lance_duck.verbs.indexes.vector import is_vector_kind
+from lance_duck.wire.column_path import join_path
+
+_DEFAULT_KIND: Final = "BTREE"
+_COMMON: Final = ("replace", "train", "commit_message", "params")
+_VECTOR: Final = (
+    *("metric", "num_partitions", "target_partition_size", "num_sub_vectors", "num_bits", "m", "ef_construction"),
+    *("max_level", "sample_rate", "max_iters", "ivf_centroids", "pq_codebook", "index_file_version"),
+)
+_SCALAR: Final = ("zone_size", "rows_per_zone", "number_of_items", "probability")
+_ALIASES: Final = {
+    **dict.fromkeys(("metric_type", "distance_type"), "metric"),
+    **{f"hnsw_{name}": name for name in ("m", "ef_construction", "max_level")},
+    "max_iterations": "max_iters",
+}
+_GRAMMAR: Final = "CREATE INDEX name ON table [USING kind] (column) [WITH (option = value, …)]"
+
+
+@dataclass(frozen=True)
+class CreateIndexStatement(TableStatement):
+    """A CREATE INDEX.
+
+    Attributes:
+        name: Its name; None: made from the column.
+        unique: UNIQUE.
+        replaces: OR REPLACE.
+        may_exist: IF NOT EXISTS.
+        definition: What follows the table.
+    """
+
+    name: str | None
+    unique: bool
+    replaces: bool
+    may_exist: bool
+    definition: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> CreateIndexStatement | None:
+        """Read the clauses; None if they are not those of a CREATE INDEX."""
+        body = head.body
+        replaces = body.says(1, "or", "replace")
+        place = 3 if replaces else 1
+        unique = body.word(place) == "unique"
+        place += unique
+        if head.verb != "create" or body.word(place) != "index":
+            return None
+        may_exist = body.says(place + 1, "if", "not", "exists")
+        place += 4 if may_exist else 1
+        is_named = body.word(place) != "on" or body.word(place + 1) == "on"
+        name = body.tokens[place].name if is_named and place < len(body) else None
+        place += is_named
+        target = TableName.at(body, place + 1) if body.word(place) == "on" else None
+        if target is None or (is_named and name is None):
+            return None
+        return cls(target, name, unique, replaces, may_exist, body.part(target.after))
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Make the index."""
+        dataset = session.handle(self.target).current()
+        kind, column, options = self._parts()
+        if kind is None:
+            kind = self._default_kind(dataset, column)
+        if self.unique:
+            raise UnsupportedError(
+                "UNIQUE of an index", where=f"table {self.target.name}", remedy="CREATE INDEX without it"
+            )
+        session.explain_words(f"An index of kind {kind} would be made over {column}. Nothing was written.")
+        session.refuse_in_transaction("CREATE INDEX")
+        names = [*_COMMON, *(_VECTOR if is_vector_kind(kind) else _SCALAR)]
+        values = _with_params(options.values(session, names, _ALIASES if is_vector_kind(kind) else {}), names)
+        if not (self.may_exist and _has_index(dataset, self.name)):
+            self._create(dataset, kind, column, values)
+        return nothing("Count", "BIGINT")
+
+    def _create(self, dataset: LanceDataset, kind: str, column: str, values: dict[str, Any]) -> None:
+        replace = self.replaces or bool(values.pop("replace", False))
+        given = {name: value for name, value in values.items() if value is not None}
+        if is_vector_kind(kind):
+            dataset.create_index(column, kind, self.name, replace=replace, **given)
+        else:
+            dataset.create_scalar_index(column, kind, self.name, replace=replace, **given)
+
+    def _default_kind(self, dataset: LanceDataset, column: str) -> str:
+        schema = dataset.handle.snapshot.schema
+        if isinstance(schema.by_path(column_path(schema, column)).storage_type, pa.FixedSizeListType):
+            raise InvalidInputError(
+                "an index over vectors without its kind",
+                where=f"table {self.target.name}",
+                expected=f"USING one of {', '.join(VECTOR_KINDS)}",
+                found=f"column {column}",
+            )
+        return _DEFAULT_KIND
+
+    def _parts(self) -> tuple[str | None, str, Options]:
+        """Return the kind, the path of the column, and the options."""
+        definition = self.definition
+        place, kind = _kind(definition, 0)
+        close = definition.closer(place) if definition.text_at(place) == "(" else len(definition)
+        if close >= len(definition):
+            raise self._misread(place)
+        column = _column(definition.part(place + 1, close))
+        place = close + 1
+        if kind is None:
+            place, kind = _kind(definition, place)
+        options = Options.of(definition.part(place), f"CREATE INDEX on {self.target.name}")
+        return kind, column, options
+
+    def _misread(self, place: int) -> InvalidInputError:
+        found = self.definition.part(place).text.strip() or "the end of the statement"
+        return InvalidInputError("syntax of CREATE INDEX", expected=_GRAMMAR, found=found)
+
+
+@dataclass(frozen=True)
+class DropIndexStatement(TableStatement):
+    """A DROP INDEX.
+
+    Attributes:
+        name: Its name.
+        may_miss: IF EXISTS.
+    """
+
+    name: str
+    may_miss: bool
+
+    @classmethod
+    def read(cls, head: StatementHead) -> DropIndexStatement | None:
+        """Read the clauses; None if they are not those of a DROP INDEX of a table."""
+        body = head.body
+        may_miss = body.says(2, "if", "exists")
+        place = 4 if may_miss else 2
+        name = body.tokens[place].name if body.says(0, "drop", "index") and place < len(body) else None
+        target = TableName.at(body, place + 2) if body.word(place + 1) == "on" else None
+        if name is None or target is None or target.after < len(body):
+            return None
+        return cls(target, name, may_miss)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Drop the index."""
+        dataset = session.handle(self.target).current()
+        session.explain_words(f"The index {self.name} would be dropped. Nothing was written.")
+        session.refuse_in_transaction("DROP INDEX")
+        if not (self.may_miss and not _has_index(dataset, self.name)):
+            dataset.drop_index(self.name)
+        return nothing("Count", "BIGINT")
+
+
+def _kind(definition: Clauses, place: int) -> tuple[int, str | None]:
+    """Return the kind that USING names at a place, and the place after it."""
+    if definition.word(place) != "using" or place + 1 >= len(definition):
+        return place, None
+    name = definition.tokens[place + 1].name
+    return (place, None) if name is None else (place + 2, name.upper())
+
+
+def _column(columns: Clauses) -> str:
+    """Return the path of the column that stands in parentheses."""
+    name = TableName.at(columns, 0)
+    if name is None or name.path is not None or name.after != len(columns):
+        raise UnsupportedError(
+            "what an index is over", where="CREATE INDEX", expected="one column", found=columns.text.strip()
+        )
+    return join_path(name.parts)
+
+
+def _with_params(values: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """Return the options with those of the JSON text `params` among them."""
+    text = values.pop("params", None)
+    if text is None:
+        return values
+    try:
+        more = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("params of an index", expected="JSON", found=str(error)) from error
+    if not isinstance(more, Mapping):
+        raise InvalidInputError("params of an index", expected="a JSON object", found=str(text))
+    more = {_ALIASES.get(name, name): value for name, value in more.items()}
+    unknown = next((name for name in more if name not in names or name == "params"), None)
+    if unknown is not None:
+        raise InvalidInputError(f"unknown option {unknown!r}", where="params of an index", expected=", ".join(names))
+    return {**more, **values}
+
+
+def _has_index(dataset: LanceDataset, name: str | None) -> bool:
+    return any(index.name == name for index in dataset.describe_indices())

@@ -1,0 +1,106 @@
+"""Options of a statement.
+
+    [WITH] (name = value, …)
+
+Instead of `=` there may be `:=`, `=>` or nothing. A value is an expression, which DuckDB evaluates, or a bare word,
+which stands for its text; a name alone stands for true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from lance_duck.arguments import refuse_unknown
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.statement.call import named_argument
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.errors import InvalidInputError
+
+_CONSTANTS: Final = frozenset({"true", "false", "null"})
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options by their names, as DuckDB folds these.
+
+    Attributes:
+        texts: SQL of each value.
+        where: The statement, for errors.
+    """
+
+    texts: Mapping[str, str]
+    where: str
+
+    @classmethod
+    def of(cls, clauses: Clauses, where: str) -> Options:
+        """Read the options that a part of a statement consists of; there may be none.
+
+        Args:
+            clauses: The part, from WITH or the parenthesis to the end of the statement.
+            where: The statement, for errors.
+
+        Raises:
+            InvalidInputError: The part is something else, or gives an option twice.
+        """
+        opener = int(clauses.word(0) == "with")
+        if not clauses.tokens:
+            return cls({}, where)
+        if clauses.text_at(opener) != "(" or clauses.closer(opener) != len(clauses) - 1:
+            raise InvalidInputError(
+                "end of the statement", where=where, expected="WITH (name = value, …)", found=clauses.text.strip()
+            )
+        texts: dict[str, str] = {}
+        for option in clauses.part(opener + 1, len(clauses) - 1).split():
+            name, text = _option(option, where)
+            if name in texts:
+                raise InvalidInputError(f"option {name!r} is given twice", where=where)
+            texts[name] = text
+        return cls(texts, where)
+
+    def values(
+        self, session: ChangeSession, names: Iterable[str], aliases: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Return the values by the names of the options, as DuckDB evaluates them; fractions are floats.
+
+        Args:
+            session: Evaluates them.
+            names: Names that exist.
+            aliases: Other names that mean one of these.
+
+        Raises:
+            WrongTypeError: A name does not exist; says which one was probably meant.
+            InvalidInputError: Two names mean one option.
+        """
+        aliases = aliases or {}
+        refuse_unknown(self.texts, [*names, *aliases], self.where, "option")
+        if not self.texts:
+            return {}
+        meant = [aliases.get(name, name) for name in self.texts]
+        if len(set(meant)) < len(meant):
+            raise InvalidInputError("two options of one meaning", where=self.where, found=", ".join(self.texts))
+        selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in self.texts.items())
+        row = session.relation(f"SELECT {selected}", {}).fetchall()[0]
+        return {name: _without_decimals(value) for name, value in zip(meant, row, strict=True)}
+
+
+def _option(option: Clauses, where: str) -> tuple[str, str]:
+    """Return the name of an option and SQL of its value."""
+    if len(option) == 1 and option.tokens[0].name is not None:
+        return folded(option.tokens[0].name), "true"
+    name, value = named_argument(option)
+    if name is None and len(option) > 1 and option.tokens[0].name is not None:  # as COPY and ATTACH have it
+        name, value = folded(option.tokens[0].name), option.part(1)
+    if name is None or not value.tokens:
+        raise InvalidInputError("an option", where=where, expected="name = value", found=option.text.strip())
+    word = value.word(0) if len(value) == 1 else None
+    return name, value.text if word is None or word in _CONSTANTS else literal(value.text.strip())
+
+
+def _without_decimals(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_without_decimals(item) for item in value]
+    return float(value) if isinstance(value, Decimal) else value

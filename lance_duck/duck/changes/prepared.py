@@ -1,0 +1,174 @@
+"""Statements that have a name on one connection: their texts are kept, and EXECUTE runs the text.
+
+    PREPARE x AS statement
+    [EXPLAIN …] EXECUTE x [(e, …) | (name := e, …)]   →  the statement, with (e) in place of $1 or $name
+    DEALLOCATE [PREPARE] x
+
+DuckDB prepares statements, too, except those that it cannot run; it runs by itself those that are not about Lance
+tables, and that are outside of transactions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Final
+
+import duckdb
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.parameters import placeholders_of, places_of
+from lance_duck.duck.statement.clauses import Clauses, statements_of
+from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.text import Statement
+from lance_duck.errors import InvalidInputError
+
+SKIPPED: Final = r"(?:\s|;|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*"
+"""A pattern of what may stand before a statement: comments, blanks and semicolons."""
+_WORDS: Final = re.compile(
+    SKIPPED + r"(?:explain\s*(?:\([^()]*\)\s*|\s+analyze\s+|\s))?\s*(?:prepare|execute|deallocate)\b", re.IGNORECASE
+)
+_CHECK: Final = "__lance_values"
+_VALUE: Final = "__lance_value_"
+_NUMBERS: Final = cycle(range(1024))
+_CONSTANTS: Final = frozenset({"null", "true", "false"})
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A PREPARE.
+
+    Attributes:
+        name: Of the statement.
+        text: The statement.
+    """
+
+    name: str
+    text: str
+
+    @classmethod
+    def read(cls, sql: str) -> Preparation | None:
+        """Read a PREPARE; None for other statements."""
+        body = _only_statement(sql)
+        if body is None or body.word(0) != "prepare" or body.word(2) != "as" or len(body) < 4:
+            return None
+        return cls(body.tokens[1].name or "", body.part(3).text)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A statement that has a name.
+
+    Attributes:
+        text: The statement, with numbered placeholders.
+        is_ours: Whether its text is always run, and never what DuckDB prepared.
+    """
+
+    text: str
+    is_ours: bool
+
+
+class PreparedStatements:
+    """The statements that PREPARE gave names on a connection.
+
+    Args:
+        native: DuckDB's connection.
+    """
+
+    def __init__(self, native: duckdb.DuckDBPyConnection) -> None:
+        self._native = native
+        self._prepared: dict[str, _Prepared] = {}
+
+    def keep(self, preparation: Preparation, *, is_ours: bool) -> None:
+        """Keep a statement.
+
+        Args:
+            preparation: The statement.
+            is_ours: Whether its text is always run, and never what DuckDB prepared.
+        """
+        text = Statement.of(preparation.text).edited.text
+        self._prepared[folded(preparation.name)] = _Prepared(text, is_ours)
+
+    def executed(self, sql: str, *, in_transaction: bool) -> str:
+        """Return the statement that an EXECUTE runs; any other statement as it is. A DEALLOCATE lets go of one.
+
+        Args:
+            sql: The statement.
+            in_transaction: Tables are read at versions that DuckDB did not prepare the statement for.
+
+        Raises:
+            InvalidInputError: The values do not fit the statement.
+            duckdb.Error: A value is no constant.
+        """
+        if _WORDS.match(sql) is None or (statement := _only_statement(sql)) is None:
+            return sql
+        head = StatementHead.of(statement)
+        body = head.body
+        if body.word(0) == "deallocate":
+            place = 2 if body.word(1) == "prepare" and len(body) > 2 else 1
+            if place < len(body):
+                self._prepared.pop(folded(body.tokens[place].name or ""), None)
+            return sql
+        name = body.tokens[1].name if body.word(0) == "execute" and len(body) > 1 else None
+        prepared = None if name is None else self._prepared.get(folded(name))
+        if name is None or prepared is None or not (prepared.is_ours or in_transaction):
+            return sql
+        return head.explain.text + self._with_values(name, prepared.text, body.part(2))
+
+    def _with_values(self, name: str, text: str, given: Clauses) -> str:
+        """Return a statement with values in place of its placeholders."""
+        values = _values(given)
+        names = placeholders_of(text)
+        if values.keys() != names:
+            raise InvalidInputError(
+                "values of EXECUTE do not fit the statement",
+                where=f"prepared statement {quoted(name)}",
+                expected=", ".join(f"${each}" for each in sorted(names)) or "none",
+                found=", ".join(f"${each}" for each in sorted(values)) or "none",
+            )
+        if any(placeholders_of(value.text) or "?" in value.text for value in values.values()):
+            raise InvalidInputError(
+                "a parameter in place of a value of EXECUTE",
+                where=f"prepared statement {quoted(name)}",
+                remedy="execute(sql, parameters) runs the statement itself with parameters",
+            )
+        texts = {
+            each: f"({value.text})" if _is_literal(value) else self._evaluated(value) for each, value in values.items()
+        }
+        return apply(text, [Edit(*span, texts[each]) for each, span in places_of(text)])
+
+    def _evaluated(self, value: Clauses) -> str:
+        """Return SQL of what an expression gives now. Raises duckdb.Error where it is no constant."""
+        self._native.execute(f"PREPARE {_CHECK} AS SELECT $1")
+        try:
+            self._native.execute(f"EXECUTE {_CHECK}({value.text})").fetchall()
+        finally:
+            self._native.execute(f"DEALLOCATE {_CHECK}")
+        name = f"{_VALUE}{next(_NUMBERS)}"
+        self._native.execute(f"SET VARIABLE {name} = ({value.text})")
+        return f"getvariable({literal(name)})"
+
+
+def _is_literal(value: Clauses) -> bool:
+    """Return whether a value is made of numbers, texts and signs alone, so that it is the same wherever it stands."""
+    return not any(token.text == "(" or (token.name and token.word not in _CONSTANTS) for token in value.tokens)
+
+
+def _only_statement(sql: str) -> Clauses | None:
+    if _WORDS.match(sql) is None:
+        return None
+    statements = statements_of(sql)
+    return statements[0] if len(statements) == 1 else None
+
+
+def _values(given: Clauses) -> dict[str, Clauses]:
+    """Return the values in parentheses by their names, or numbers as text."""
+    if given.text_at(0) != "(":
+        return {}
+    values: dict[str, Clauses] = {}
+    for number, item in enumerate(given.part(1, given.closer(0)).split(), 1):
+        is_named = item.text_at(1).startswith(":") and item.sql.startswith(":=", item.tokens[1].start)
+        values[str(item.tokens[0].name) if is_named else str(number)] = item.part(2) if is_named else item
+    return values

@@ -1,0 +1,135 @@
+"""INSERT … ON CONFLICT, OR REPLACE and OR IGNORE, on a shadow of the rows that have the keys of the new ones.
+
+    ON CONFLICT [(c, …)] DO NOTHING | DO UPDATE SET … [WHERE …]
+
+The keys are the columns that ON CONFLICT names, or those of the unenforced primary key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.mentions import refuse_row_number
+from lance_duck.duck.changes.rows.returning import returned_by
+from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.errors import InvalidInputError
+from lance_duck.verbs.rows.edits import RowEdits
+from lance_duck.wire.schema_write import primary_key
+
+_ROWS: Final = "__lance_source"
+_BEFORE: Final = "__lance_before"
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """What an INSERT says of rows whose keys are there.
+
+    Attributes:
+        target: The table.
+        alias: What the statement calls it.
+        conflict: ON CONFLICT, or nothing.
+        instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
+        returning: RETURNING, or nothing.
+    """
+
+    target: TableName
+    alias: str
+    conflict: Clauses
+    instead: str | None
+    returning: Clauses
+
+
+def upserted(
+    session: ChangeSession, table: TargetTable, upsert: Upsert, rows: pa.Table
+) -> tuple[RowEdits, ChangeResult]:
+    """Insert rows into the shadow of a table.
+
+    Args:
+        session: The statement.
+        table: The table.
+        upsert: What it says.
+        rows: The new rows, in the types of the columns that they have.
+
+    Returns:
+        The edits, and what the statement gives.
+
+    Raises:
+        InvalidInputError: No keys, or a row gets those of another one.
+        UnsupportedError: The number of a row is asked for.
+    """
+    keys = conflict_keys(table, upsert.conflict)
+    refuse_row_number(table, (upsert.conflict,))
+    types = {column.name: column.type for column in table.columns}
+    casts = [f"CAST({quoted(c)} AS {types[c]}) AS {quoted(c)}" for c in rows.column_names]
+    source = f"(SELECT {', '.join(casts)} FROM {_ROWS})"  # noqa: S608
+    on = ", ".join(map(quoted, keys))
+    with session.pinned(table, upsert.target, upsert.conflict) as ((text,), tables):
+        tables[_ROWS] = table.stored(rows)
+        matched = f"{SOURCE} AS t SEMI JOIN {source} AS s USING ({on})"
+        if any(key not in rows.column_names for key in keys):
+            matched = f"{SOURCE} AS t WHERE false"
+        before = table.stored(session.arrow(f"SELECT {table.read_all('t')} FROM {matched}", tables))  # noqa: S608
+        with shadow(session, table, before, keys):
+            columns = ", ".join(map(quoted, rows.column_names))
+            verb = "INSERT" if upsert.instead is None else f"INSERT OR {upsert.instead.upper()}"
+            into = f"{SHADOW} AS {quoted(upsert.alias)} ({columns})"
+            sql = f"{verb} INTO {into} SELECT {columns} FROM {source} {text}"  # noqa: S608
+            if upsert.returning.tokens:
+                result = returned_by(session, sql, upsert.returning, table, upsert.alias, tables)
+            else:
+                result = counted(session.affected(sql, tables))
+            edits = changed_shadow(session, table, before, keys)
+        if edits.values is not None and _sets(upsert.conflict, keys):
+            _refuse_other_keys(session, table, keys, edits.values, before)
+        return edits, result
+
+
+def _refuse_other_keys(
+    session: ChangeSession, table: TargetTable, keys: Sequence[str], values: pa.Table, before: pa.Table
+) -> None:
+    """Refuse new keys of rows of the shadow that a row outside of it has."""
+    on = ", ".join(map(quoted, keys))
+    others = f'FROM {SOURCE} AS t ANTI JOIN {_BEFORE} AS b USING ("{ADDRESS}")'
+    sql = f"SELECT {on} FROM (SELECT t.* {others}) SEMI JOIN {_ROWS} USING ({on}) LIMIT 1"  # noqa: S608
+    taken = session.arrow(sql, {**table.sources, _ROWS: values, _BEFORE: before.select([ADDRESS])}).to_pylist()
+    if taken:
+        raise InvalidInputError(
+            "ON CONFLICT DO UPDATE gives a row the keys of another one",
+            where=f"table {table.name}",
+            found=", ".join(f"{key} = {value!r}" for key, value in taken[0].items()),
+        )
+
+
+def _sets(conflict: Clauses, keys: Sequence[str]) -> bool:
+    """Return whether DO UPDATE may give a row other keys."""
+    names = {folded(key) for key in keys}
+    after = conflict.part(max(conflict.find("set"), 0))
+    return any(token.name is not None and folded(token.name) in names for token in after.tokens)
+
+
+def conflict_keys(table: TargetTable, conflict: Clauses) -> Sequence[str]:
+    """Return the columns by which rows conflict.
+
+    Raises:
+        InvalidInputError: There are none.
+    """
+    if conflict.text_at(2) == "(":
+        parts = conflict.part(3, conflict.closer(2)).split()
+        return [column.name for column in table.named([part.tokens[0].name or "" for part in parts])]
+    keys = [field.name for field in primary_key(table.dataset.handle.snapshot.schema)]
+    if not keys:
+        raise InvalidInputError(
+            "no columns by which rows conflict",
+            where=f"table {table.name}",
+            remedy="ON CONFLICT (columns), or a primary key of the table",
+        )
+    return keys

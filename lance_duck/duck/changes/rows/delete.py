@@ -1,0 +1,78 @@
+"""DELETE and TRUNCATE, which end in `verbs.rows`.
+
+DELETE FROM t [[AS] a] [USING …] [WHERE …] [RETURNING …]
+TRUNCATE [TABLE] t
+
+→  SELECT a.<address>[, a.…] FROM t AS a[, …] [WHERE …]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.result import ChangeResult
+from lance_duck.duck.changes.rows.joined import JoinedClauses
+from lance_duck.duck.changes.rows.returning import result_of
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.target import ADDRESS, TargetTable
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.verbs.rows.edits import RowEdits
+
+_CLAUSES: Final = ("using", "where", "returning")
+
+
+@dataclass(frozen=True)
+class DeleteStatement(TableStatement):
+    """A DELETE or a TRUNCATE; each clause begins with its word, and is empty where there is none.
+
+    Attributes:
+        ctes: WITH.
+        alias: What the statement calls it.
+        using: USING.
+        where: WHERE.
+        returning: RETURNING.
+    """
+
+    ctes: Clauses
+    alias: str
+    using: Clauses
+    where: Clauses
+    returning: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> DeleteStatement | None:
+        """Read the clauses; None if they are not those of such a statement."""
+        body = head.body
+        place = 1 + body.says(1, "table") if head.verb == "truncate" else 2 if body.says(0, "delete", "from") else -1
+        target = TableName.at(body, place) if place > 0 else None
+        if target is None:
+            return None
+        alias, after = target.alias(body, *_CLAUSES)
+        clauses = body.cut(*_CLAUSES, start=after)
+        return None if clauses is None else cls(target, head.ctes, alias, *clauses)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Delete the rows."""
+        predicate = self.where.part(1).text.strip() or "true"
+        return session.change(self.target, lambda table: self.edits(session, table), predicate)
+
+    def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
+        """Find the rows of a version."""
+        no_clause = self.ctes.part(len(self.ctes))
+        clauses = JoinedClauses("DELETE FROM", self.target, self.alias, self.ctes, no_clause, self.using, self.where)
+        returned = table.columns if self.returning.tokens else ()
+        with clauses.texts(session, table) as (joined, _):
+            rows = joined.select([column.read(f"{quoted(self.alias)}.{column.quoted}") for column in returned])
+        addresses, places = np.unique(rows.column(ADDRESS).to_numpy(), return_index=True)
+        columns: pa.Table | None = None
+        if self.returning.tokens:
+            columns = rows.drop_columns([ADDRESS]).take(pa.array(places))
+        result = result_of(session, self.returning, table, self.alias, columns, len(addresses))
+        return RowEdits(deleted=addresses), result

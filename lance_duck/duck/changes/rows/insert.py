@@ -1,0 +1,253 @@
+"""INSERT, which ends in `write_dataset`'s append, or for ON CONFLICT in `verbs.rows.edits`.
+
+    INSERT [OR REPLACE | OR IGNORE] INTO t [AS a] [(c, …)] [BY NAME | BY POSITION] source
+        [ON CONFLICT …] [RETURNING …]
+    source    VALUES (e | DEFAULT, …), … | DEFAULT VALUES | SELECT …, also in parentheses
+
+    SELECT …          →  SELECT CAST(c0 AS type of a) AS a, … FROM (SELECT …) AS source(c0, …), streamed to the writer
+    VALUES (e, …), …  →  VALUES (CAST((e) AS type of a), …), …: each value has the type of its column, as in DuckDB
+
+Columns that are not named, and DEFAULT, are null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.conflict import Upsert, upserted
+from lance_duck.duck.changes.rows.returning import result_of
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.target import TargetColumn, TargetTable
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.errors import InvalidInputError
+from lance_duck.verbs.rows.edits import RowEdits
+
+_ROWS: Final = "__lance_source"
+_READ: Final = "__lance_read"
+_EFFECTS: Final = frozenset({"insert", "update", "delete", "merge", "nextval"})
+"""Words of sources that do not give the same when they are read twice: these are read once, into memory."""
+
+
+@dataclass(frozen=True)
+class InsertStatement(TableStatement):
+    """An INSERT; clauses are empty where it has none.
+
+    Attributes:
+        ctes: WITH.
+        alias: What ON CONFLICT calls it.
+        names: The columns that are named; None: all.
+        by_name: Whether columns of the source are matched by name.
+        source: Where the rows come from; empty for DEFAULT VALUES.
+        conflict: ON CONFLICT.
+        instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
+        returning: RETURNING.
+    """
+
+    ctes: Clauses
+    alias: str
+    names: tuple[str, ...] | None
+    by_name: bool
+    source: Clauses
+    conflict: Clauses
+    instead: str | None
+    returning: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> InsertStatement | None:
+        """Read the clauses; None if they are not those of an INSERT."""
+        body = head.body
+        instead = body.word(2) if body.word(1) == "or" else None
+        place = 1 if instead is None else 3
+        target = TableName.at(body, place + 1) if body.word(place) == "into" else None
+        if target is None or instead not in (None, "replace", "ignore"):
+            return None
+        is_named = body.word(target.after) == "as" and target.after + 1 < len(body)
+        alias = (body.tokens[target.after + 1].name if is_named else None) or target.name
+        after = target.after + 2 * is_named
+        names, after = _column_list(body, after)
+        by_name = body.says(after, "by", "name")
+        after += 2 if by_name or body.says(after, "by", "position") else 0
+        conflict, returning = _conflict(body, after), body.find("returning", start=after)
+        ends = [end for end in (conflict, returning, len(body)) if end >= 0]
+        source = body.part(after, min(ends))
+        if source.says(0, "default", "values"):
+            source = body.part(len(body))
+        elif not source.tokens:
+            return None
+        clause = body.part(conflict, min(end for end in ends if end > conflict)) if conflict >= 0 else None
+        return cls(
+            target,
+            head.ctes,
+            alias,
+            names,
+            by_name,
+            source,
+            body.part(len(body)) if clause is None else clause,
+            instead,
+            body.part(len(body)) if returning < 0 else body.part(returning),
+        )
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Insert the rows."""
+        if self.conflict.tokens or self.instead is not None:
+            return session.change(self.target, lambda table: self._upserted(session, table))
+        if not self.returning.tokens:
+            return counted(session.append(self.target, lambda table: self.reader(session, table)))
+        results: list[ChangeResult] = []
+
+        @contextmanager
+        def rows(table: TargetTable) -> Iterator[pa.RecordBatchReader]:
+            inserted = self.rows(session, table)
+            results.append(self.result(session, table, inserted))
+            yield inserted.to_reader()
+
+        session.append(self.target, rows)
+        return results[0]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether rows are inserted whatever any table holds, and nothing is returned."""
+        asks = any(token.word in ("select", "from") for token in (*self.ctes.tokens, *self.source.tokens))
+        return not (asks or self.conflict.tokens or self.instead or self.returning.tokens)
+
+    def run_many(self, sessions: Sequence[ChangeSession]) -> ChangeResult:
+        """Insert the rows of several sets of parameters together; the result is that of the last."""
+        counts: list[int] = []
+
+        @contextmanager
+        def rows(table: TargetTable) -> Iterator[pa.RecordBatchReader]:
+            tables = [self.rows(session, table) for session in sessions]
+            counts.append(tables[-1].num_rows)
+            yield pa.concat_tables(tables).to_reader()
+
+        sessions[0].append(self.target, rows)
+        return counted(counts[0])
+
+    def _upserted(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
+        rows = self.rows(session, table)
+        return upserted(
+            session, table, Upsert(self.target, self.alias, self.conflict, self.instead, self.returning), rows
+        )
+
+    def result(self, session: ChangeSession, table: TargetTable, inserted: pa.Table) -> ChangeResult:
+        """Return what the statement gives for the rows that it inserts."""
+        for column in table.columns:
+            if column.name not in inserted.column_names:
+                inserted = inserted.append_column(column.name, pa.nulls(inserted.num_rows))
+        return result_of(session, self.returning, table, table.name, inserted, inserted.num_rows)
+
+    def rows(self, session: ChangeSession, table: TargetTable) -> pa.Table:
+        """Return the rows to insert, in memory."""
+        with self.reader(session, table) as reader:
+            return reader.read_all()
+
+    @contextmanager
+    def reader(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
+        """Open the rows to insert, in batches."""
+        rows = listed_rows(self.source)
+        if not self.source.tokens:
+            yield session.arrow("SELECT " + table.columns[0].cast("NULL"), {}).to_reader()
+        elif rows is not None:
+            yield table.stored(self._values(session, table, rows)).to_reader()
+        else:
+            with self._selected(session, table) as reader:
+                yield reader
+
+    def _values(self, session: ChangeSession, table: TargetTable, rows: Sequence[Sequence[Clauses]]) -> pa.Table:
+        columns = self._columns(table)
+        for row in rows:
+            _check_count(table, columns, len(row))
+        items = [item for row in rows for item in row]
+        with session.pinned(table, self.target, self.ctes, *items) as ((ctes, *texts), tables):
+            texts = ["NULL" if _is_default(item) else text for item, text in zip(items, texts, strict=True)]
+            width = len(columns)
+            lines = [
+                ", ".join(
+                    column.value(text) for column, text in zip(columns, texts[start : start + width], strict=True)
+                )
+                for start in range(0, len(texts), width)
+            ]
+            names = ", ".join(column.quoted for column in columns)
+            sql = f"{ctes}SELECT * FROM (VALUES ({'), ('.join(lines)})) AS {_ROWS}({names})"  # noqa: S608
+            return session.arrow(sql, tables)
+
+    @contextmanager
+    def _selected(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
+        with session.pinned(table, self.target, self.ctes, self.source) as ((ctes, source), tables):
+            inner = session.relation(f"{ctes}SELECT * FROM (\n{source}) AS {_ROWS}", tables)  # noqa: S608
+            if any(token.word in _EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
+                ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: inner.to_arrow_table()}
+            columns = self._matched(table, inner.columns)
+            names = [f"c{i}" for i in range(len(columns))]
+            casts = ", ".join(column.cast(name) for column, name in zip(columns, names, strict=True))
+            sql = f"{ctes}SELECT {casts} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
+            with session.stream(sql, tables, table) as reader:
+                yield reader
+
+    def _matched(self, table: TargetTable, names: Sequence[str]) -> list[TargetColumn]:
+        """Return the column of the table for each column of the source."""
+        if self.by_name:
+            if self.names is not None:
+                raise InvalidInputError("INSERT BY NAME with a list of columns", remedy="leave the list out")
+            return table.named(names)
+        columns = self._columns(table)
+        _check_count(table, columns, len(names))
+        return columns
+
+    def _columns(self, table: TargetTable) -> list[TargetColumn]:
+        return list(table.columns) if self.names is None else table.named(self.names)
+
+
+def _column_list(body: Clauses, place: int) -> tuple[tuple[str, ...] | None, int]:
+    """Read a list of columns in parentheses; None if there is none."""
+    if body.text_at(place) != "(":
+        return None, place
+    end = body.closer(place)
+    parts = body.part(place + 1, end).split()
+    names = [part.tokens[0].name for part in parts if len(part) == 1]
+    if None in names or len(names) < len(parts):
+        return None, place  # a query in parentheses
+    return tuple(name for name in names if name is not None), end + 1
+
+
+def _conflict(body: Clauses, start: int) -> int:
+    """Return the place of ON CONFLICT; -1 if there is none. A join may be ON a column of that name, too."""
+    place = body.find("on", "conflict", start=start)
+    while place >= 0:
+        after = place + 2 if body.text_at(place + 2) != "(" else body.closer(place + 2) + 1
+        if body.says(after, "do") or (after > place + 2 and body.word(after) == "where"):
+            return place
+        place = body.find("on", "conflict", start=place + 1)
+    return place
+
+
+def _is_default(item: Clauses) -> bool:
+    return len(item) == 1 and item.word(0) == "default"
+
+
+def _check_count(table: TargetTable, columns: Sequence[TargetColumn], values: int) -> None:
+    if values != len(columns):
+        raise InvalidInputError(
+            "rows to insert have more or fewer values than columns",
+            where=f"table {table.name}",
+            expected=f"{len(columns)} values",
+            found=values,
+        )
+
+
+def listed_rows(source: Clauses) -> list[list[Clauses]] | None:
+    """Return the items of `VALUES (…), …`; None for another source, and where more follows than rows."""
+    if source.word(0) != "values":
+        return None
+    rows = source.part(1).split()
+    if not all(row.text_at(0) == "(" and row.closer(0) == len(row) - 1 for row in rows):
+        return None
+    return [row.part(1, len(row) - 1).split() for row in rows]

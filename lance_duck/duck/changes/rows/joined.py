@@ -1,0 +1,159 @@
+"""Rows of the target beside other tables, for UPDATE and DELETE.
+
+    SELECT a.<address>, value, … FROM t AS a[, FROM or USING] [WHERE …]
+
+Where clauses mean a whole row or its `rowid`, they are evaluated on a twin of the table, with all of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, asks_row_number, may_be_refused, means_row
+from lance_duck.duck.changes.rows.twin import TWIN, fill, twin
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.errors import InvalidInputError, UnsupportedError
+
+
+@dataclass(frozen=True)
+class JoinedClauses:
+    """The clauses of an UPDATE or a DELETE, each with the word that begins it; empty where there is none.
+
+    Attributes:
+        verb: "UPDATE" or "DELETE FROM".
+        target: The table.
+        alias: What the statement calls it.
+        ctes: WITH.
+        assignments: SET.
+        others: FROM or USING.
+        where: WHERE.
+    """
+
+    verb: str
+    target: TableName
+    alias: str
+    ctes: Clauses
+    assignments: Clauses
+    others: Clauses
+    where: Clauses
+
+    @contextmanager
+    def texts(
+        self, session: ChangeSession, table: TargetTable, values: Sequence[Clauses] = ()
+    ) -> Iterator[tuple[JoinedRows, list[str]]]:
+        """Pin all mentions of the table to one version.
+
+        Args:
+            session: The statement.
+            table: The table at that version.
+            values: Expressions of SET.
+
+        Yields:
+            How rows are found, and the text of each expression.
+        """
+        refuse_same_name(self.ctes, self.target)
+        counts = asks_row_number(table, (self.assignments, self.others, self.where))
+        if counts and session.block is not None:
+            raise UnsupportedError(
+                "rowid between BEGIN and COMMIT, and in executemany",
+                where=f"table {table.name}",
+                remedy="a column that tells rows apart",
+            )
+        parts = (self.ctes, self.assignments, self.others, self.where, *values)
+        with session.pinned(table, self.target, *parts, shown=not counts) as (texts, tables):
+            yield JoinedRows(session, table, self, texts[:4], tables, counts), texts[4:]
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """How an UPDATE or a DELETE finds its rows.
+
+    Attributes:
+        session: The statement.
+        table: The table at one version.
+        clauses: The clauses.
+        texts: What they say, as they are evaluated: WITH, SET, FROM or USING, WHERE.
+        tables: The tables that they read.
+        counts: Whether they ask for `rowid`.
+    """
+
+    session: ChangeSession
+    table: TargetTable
+    clauses: JoinedClauses
+    texts: Sequence[str]
+    tables: dict[str, Any]
+    counts: bool
+
+    def select(self, columns: Sequence[str]) -> pa.Table:
+        """Return columns of the rows, with their addresses.
+
+        Args:
+            columns: SQL of what is selected besides the address.
+        """
+        expressions = (self.clauses.assignments, self.clauses.where)
+        if self.counts or means_row(self.table, self.clauses.alias, (*expressions, self.clauses.others)):
+            name = self.table.name if self.counts else TWIN
+            with twin(self.session, self.table, name) as own:
+                self._bind(own)
+                return self._of_twin(own, columns)
+        if may_be_refused(expressions, self.clauses.others):
+            with twin(self.session, self.table) as own:
+                self._bind(own)
+        return self.session.arrow(self._query(quoted(SOURCE), f'"{ADDRESS}"', columns), self.tables)
+
+    def _bind(self, own: str) -> None:
+        ctes, assignments, others, where = self.texts
+        alias = quoted(self.clauses.alias)
+        self.session.bind(f"{ctes}{self.clauses.verb} {own} AS {alias} {assignments}{others}{where}", self.tables)
+
+    def _of_twin(self, own: str, columns: Sequence[str]) -> pa.Table:
+        rows = self.session.arrow(f"SELECT {self.table.read_all(SOURCE)} FROM {SOURCE}", self.tables)  # noqa: S608
+        fill(self.session, self.table, own, self.table.stored(rows))
+        first = self.session.arrow(f"SELECT min({ROW_NUMBER}) FROM {own}", {}).column(0)[0].as_py()  # noqa: S608
+        changed = self.session.arrow(self._query(own, ROW_NUMBER, columns), self.tables)
+        places = pc.subtract(changed.column(0), first or 0)  # rows of a transaction have high numbers
+        return changed.drop_columns([ROW_NUMBER]).append_column(ADDRESS, rows.column(ADDRESS).take(places))
+
+    def _query(self, source: str, address: str, columns: Sequence[str]) -> str:
+        ctes, _, others, where = self.texts
+        alias = quoted(self.clauses.alias)
+        selected = ", ".join([f"{alias}.{address}", *columns])
+        after = others[len(self.clauses.others.text_at(0)) :] if others else ""
+        tables = f"{source} AS {alias}" + (f",\n{after}" if after else "\n")
+        return f"{ctes}SELECT {selected} FROM {tables}{where}"  # noqa: S608
+
+
+def refuse_same_name(ctes: Clauses, target: TableName) -> None:
+    """Refuse a common table expression of the name of the target, as DuckDB does: it is no table to change.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    if target.path is not None or len(target.parts) > 1:
+        return
+    for name in names_of_ctes(ctes):
+        if folded(name) == folded(target.name):
+            raise InvalidInputError(
+                "only a table can be changed",
+                where=target.name,
+                found="a common table expression of that name",
+                remedy="give it another name",
+            )
+
+
+def names_of_ctes(ctes: Clauses) -> Iterator[str]:
+    """Yield the names that WITH gives."""
+    start = 1 + (ctes.word(1) == "recursive")
+    for part in ctes.part(start).split():
+        name = part.tokens[0].name
+        if name is not None:
+            yield name

@@ -1,0 +1,173 @@
+"""Where clauses mean a whole row of the target, as a value or by a star.
+
+What a statement is evaluated on has one column more than the table, the address. Nobody can spell that column, but a
+row as a value (`to_json(t)`) and stars (`t.*`) would hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lance_duck.duck.changes.target import ADDRESS, TargetTable
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.errors import UnsupportedError
+
+ROW_NUMBER: Final = "rowid"
+_BOUND_OTHERWISE: Final = frozenset({"over", "unnest", "unlist", "columns"})
+"""Words that DuckDB accepts in a SELECT and not everywhere in a change."""
+_TABLES: Final = frozenset({"from", "join", "table", "into", "update"})
+_EXPRESSIONS: Final = frozenset(
+    [
+        "select",
+        "where",
+        "set",
+        "on",
+        "having",
+        "qualify",
+        "group",
+        "order",
+        "by",
+        "limit",
+        "then",
+        "when",
+        "else",
+        "case",
+        "and",
+        "or",
+        "not",
+        "values",
+        "returning",
+        "in",
+    ]
+)
+_CALLS: Final = frozenset({"extract", "substring", "trim", "overlay", "position"})
+_STAR_OPTIONS: Final = frozenset({"exclude", "replace", "rename", "like", "ilike", "similar", "glob"})
+
+
+def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> bool:
+    """Return whether clauses mean a whole row of the target, or ask for the number of one.
+
+    Args:
+        table: The table.
+        alias: What the statement calls it.
+        clauses: Its clauses, each with the word that begins it.
+    """
+    return asks_row_number(table, clauses) or any(
+        next(_rows(table, alias, part), None) is not None or next(_stars(alias, part), None) is not None
+        for part in clauses
+    )
+
+
+def asks_row_number(table: TargetTable, clauses: Sequence[Clauses]) -> bool:
+    """Return whether clauses name DuckDB's `rowid`, which is no column of the table."""
+    return not _has_column(table, ROW_NUMBER) and any(
+        token.name is not None and folded(token.name) == ROW_NUMBER for part in clauses for token in part.tokens
+    )
+
+
+def refuse_row_number(table: TargetTable, clauses: Sequence[Clauses]) -> None:
+    """Refuse `rowid` where the rows are numbered otherwise. Raises UnsupportedError."""
+    if asks_row_number(table, clauses):
+        raise UnsupportedError(
+            "rowid in RETURNING, MERGE and ON CONFLICT",
+            where=f"table {table.name}",
+            remedy="a column that tells rows apart",
+        )
+
+
+def may_be_refused(clauses: Sequence[Clauses], others: Clauses) -> bool:
+    """Return whether DuckDB may refuse clauses in a change that it accepts in a SELECT.
+
+    Args:
+        clauses: Those of expressions.
+        others: FROM or USING, in which subqueries must not see the target.
+    """
+    if any(token.text == "(" for token in others.tokens):
+        return True
+    return any(token.word in _BOUND_OTHERWISE for part in clauses for token in part.tokens)
+
+
+def without_address(table: TargetTable, alias: str, text: str, *, stars: bool = True) -> str:
+    """Return a clause in which whole rows of the target are spelled as their columns.
+
+    Args:
+        table: The table.
+        alias: What the statement calls it.
+        text: The clause.
+        stars: Whether `alias.*` is spelled so, too.
+
+    Raises:
+        UnsupportedError: A star with options stands for the columns.
+    """
+    part = Clauses.of(text)
+    columns = [f"{quoted(alias)}.{column.quoted}" for column in table.columns]
+    named = ", ".join(f"{column.quoted} := {value}" for column, value in zip(table.columns, columns, strict=True))
+    edits = [
+        Edit(part.tokens[place].start, part.tokens[place].end, f"struct_pack({named})")
+        for place in _rows(table, alias, part)
+    ]
+    for place in _stars(alias, part) if stars else ():
+        if part.word(place + 3) in _STAR_OPTIONS or part.word(place - 2) == "columns":
+            raise UnsupportedError(
+                f"{alias}.* with options, or in COLUMNS, in MERGE",
+                where=f"table {table.name}",
+                remedy="name the columns",
+            )
+        edits.append(Edit(part.tokens[place].start, part.tokens[place + 2].end, ", ".join(columns)))
+    return apply(text, edits)
+
+
+def is_hidden(title: str) -> bool:
+    """Return whether a column that a statement gives was made of the address."""
+    return ADDRESS in title
+
+
+def _has_column(table: TargetTable, name: str) -> bool:
+    return any(folded(column.name) == folded(name) for column in table.columns)
+
+
+def _rows(table: TargetTable, alias: str, part: Clauses) -> Iterator[int]:
+    """Yield the places where the alias is a value: it qualifies nothing, and names no table, column or field."""
+    if _has_column(table, alias):
+        return
+    for place, token in enumerate(part.tokens):
+        if token.name is None or folded(token.name) != folded(alias):
+            continue
+        after = part.text_at(place + 1)
+        is_field = after == ":" and not part.sql.startswith("::", part.tokens[place + 1].start)
+        if part.text_at(place - 1) == "." or after in (".", "(") or is_field or part.word(place - 1) == "as":
+            continue
+        if not _is_table(part, place):
+            yield place
+
+
+def _is_table(part: Clauses, place: int) -> bool:
+    """Return whether a name stands where a list of tables has one."""
+    depth = part.depths[place]
+    for before in range(place - 1, -1, -1):
+        if part.depths[before] < depth:
+            return False
+        word = part.word(before) if part.depths[before] == depth else None
+        if word in _EXPRESSIONS:
+            return False
+        if word in _TABLES:
+            return part.word(before - 1) != "distinct" and not _is_in_call(part, before)
+    return False
+
+
+def _is_in_call(part: Clauses, place: int) -> bool:
+    """Return whether a FROM is that of a function, as in `extract(year FROM …)`."""
+    depth = part.depths[place]
+    opening = next((i for i in range(place - 1, -1, -1) if part.depths[i] < depth), -1)
+    return part.word(opening - 1) in _CALLS
+
+
+def _stars(alias: str, part: Clauses) -> Iterator[int]:
+    """Yield the places where `alias.*` begins."""
+    for place, token in enumerate(part.tokens):
+        is_alias = token.name is not None and folded(token.name) == folded(alias) and part.text_at(place - 1) != "."
+        if is_alias and part.text_at(place + 1) == "." and part.text_at(place + 2) == "*":
+            yield place

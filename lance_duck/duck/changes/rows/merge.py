@@ -1,0 +1,222 @@
+"""MERGE INTO, on a shadow of the rows that the source matches; it ends in `verbs.rows.edits`.
+
+    MERGE INTO t [[AS] a] USING source ON … | USING (c, …)
+        WHEN MATCHED | NOT MATCHED [BY TARGET] | NOT MATCHED BY SOURCE [AND …]
+            THEN UPDATE … | DELETE | INSERT … | DO NOTHING | ERROR …
+        [RETURNING …]
+
+The shadow has one column more than the table, so INSERT and UPDATE by position get lists of columns. With BY SOURCE,
+and where a clause reads the table itself, the shadow has all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.joined import refuse_same_name
+from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, refuse_row_number, without_address
+from lance_duck.duck.changes.rows.returning import returned_by
+from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.verbs.rows.edits import RowEdits
+
+_SOURCE: Final = "__lance_merge_source"
+_UNNAMED: Final = "unnamed_subquery"
+_JOINS: Final = frozenset(
+    ["join", "inner", "left", "right", "full", "outer", "cross", "natural", "semi", "anti", "asof", "positional"]
+)
+_MATCHES_ONCE: Final = duckdb.__version__ >= "2"
+"""Whether DuckDB refuses a row that several rows of the source match; before 2.0 the last of them counts."""
+
+
+@dataclass(frozen=True)
+class MergeStatement(TableStatement):
+    """A MERGE; each clause begins with its word.
+
+    Attributes:
+        ctes: WITH.
+        alias: What the statement calls it.
+        source: What follows USING.
+        source_alias: What the statement calls the source; empty for tables that are joined.
+        join: ON, or USING with columns.
+        actions: Each WHEN.
+        returning: RETURNING, or nothing.
+    """
+
+    ctes: Clauses
+    alias: str
+    source: Clauses
+    source_alias: str
+    join: Clauses
+    actions: tuple[Clauses, ...]
+    returning: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> MergeStatement | None:
+        """Read the clauses; None if they are not those of a MERGE."""
+        body = head.body
+        target = TableName.at(body, 2) if body.says(0, "merge", "into") else None
+        if target is None:
+            return None
+        alias, using = target.alias(body, "using")
+        when = [i for i in range(len(body)) if body.word(i) == "when" and body.depths[i] == 0]
+        joins = (
+            [i for i in range(using + 1, when[0]) if body.word(i) in ("on", "using") and body.depths[i] == 0]
+            if when
+            else []
+        )
+        if body.word(using) != "using" or not joins:
+            return None
+        end = body.find("returning", start=when[-1])
+        end = len(body) if end < 0 else end
+        source = body.part(using + 1, joins[-1])
+        actions = [body.part(start, stop) for start, stop in zip(when, [*when[1:], end], strict=True)]
+        name = _alias_of(source) or ""
+        join = body.part(joins[-1], when[0])
+        return cls(target, head.ctes, alias, source, name, join, tuple(actions), body.part(end))
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Merge the source into the table."""
+        return session.change(self.target, lambda table: self.edits(session, table))
+
+    def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
+        """Run the MERGE on a shadow of a version."""
+        refuse_same_name(self.ctes, self.target)
+        if not self.source_alias:
+            raise UnsupportedError(
+                "MERGE from tables that are joined", where=f"table {table.name}", remedy="USING (SELECT …) AS a name"
+            )
+        clauses = (self.ctes, self.source, self.join, *self.actions)
+        with session.pinned(table, self.target, *clauses) as ((ctes, source, join, *actions), tables):
+            rows = session.arrow(f"{ctes}SELECT * FROM {source}", tables)  # noqa: S608
+            if ROW_NUMBER not in map(folded, rows.column_names):
+                refuse_row_number(table, (self.join, *self.actions))
+            join, *actions = (without_address(table, self.alias, text) for text in (join, *actions))
+            tables[_SOURCE] = rows
+            matched = self._matched(session, table, ctes, join, tables)
+            when = "".join(
+                self._spelled(table, part, text, rows.column_names)
+                for part, text in zip(self.actions, actions, strict=True)
+            )
+            with shadow(session, table, matched):
+                target = f"{SHADOW} AS {quoted(self.alias)} USING {_SOURCE} AS {quoted(self.source_alias)}\n{join}"
+                sql = f"{ctes}MERGE INTO {target}{when}"
+                if self.returning.tokens:
+                    result = returned_by(session, sql, self.returning, table, self.alias, tables)
+                else:
+                    result = counted(session.affected(sql, tables))
+                return changed_shadow(session, table, matched, self.keys), result
+
+    @property
+    def keys(self) -> tuple[str, ...] | None:
+        """The columns of the table by whose equality rows match; None if they match by something else."""
+        if self.join.word(0) == "using":
+            names = [part.tokens[0].name for part in self.join.part(2, self.join.closer(1)).split()]
+            return tuple(name for name in names if name is not None)
+        keys = []
+        for part in _conjuncts(self.join.part(1)):
+            sides = [TableName.at(part, 0), TableName.at(part, 4)] if len(part) == 7 and part.text_at(3) == "=" else []
+            mine = [
+                s.name
+                for s in sides
+                if s is not None and len(s.parts) == 2 and folded(s.parts[0]) == folded(self.alias)
+            ]
+            if len(mine) != 1:
+                return None
+            keys += mine
+        return tuple(keys)
+
+    def _matched(
+        self, session: ChangeSession, table: TargetTable, ctes: str, join: str, tables: dict[str, Any]
+    ) -> pa.Table:
+        """Return the rows of the table that the shadow has."""
+        is_whole = any(part.find("by", "source") >= 0 for part in self.actions)
+        is_whole = is_whole or any(token.word == "select" for part in self.actions for token in part.tokens)
+        alias, source = quoted(self.alias), f"{_SOURCE} AS {quoted(self.source_alias)}"
+        target = f"{SOURCE} AS {alias}"
+        if not _MATCHES_ONCE and any(self._changes_matched(part) for part in self.actions):
+            pairs = f'SELECT {alias}."{ADDRESS}" FROM {target} JOIN {source} {join}'  # noqa: S608
+            if session.arrow(f"{ctes}{pairs}GROUP BY ALL HAVING count(*) > 1 LIMIT 1", tables).num_rows:
+                raise InvalidInputError(
+                    "MERGE: several rows of the source match one row of the table",
+                    where=f"table {table.name}",
+                    remedy="let the source have one row for each",
+                )
+        if is_whole:
+            return table.stored(session.arrow(f"SELECT {table.read_all(SOURCE)} FROM {SOURCE}", tables))  # noqa: S608
+        columns = table.read_all(self.alias)
+        sql = f"{ctes}SELECT {columns} FROM {target} SEMI JOIN {source} {join}"  # noqa: S608
+        return table.stored(session.arrow(sql, tables))
+
+    def _changes_matched(self, part: Clauses) -> bool:
+        then = part.find("then")
+        return part.word(1) == "matched" and part.word(then + 1) in ("update", "delete")
+
+    def _spelled(self, table: TargetTable, part: Clauses, text: str, names: Sequence[str]) -> str:
+        """Return a WHEN whose INSERT or UPDATE names its columns."""
+        then = part.find("then")
+        action = part.part(then + 1)
+        columns = ", ".join(column.quoted for column in table.columns)
+        values = [f"{quoted(self.source_alias)}.{quoted(name)}" for name in names]
+        condition = text[: part.tokens[then].end - part.start] if text == part.text else text[: _then(text)]
+        if action.word(0) == "insert" and action.word(1) == "values":
+            return f"{condition} INSERT ({columns}) {text[len(condition) :].lstrip()[len('insert') :]}"
+        if _is_positional(action, "insert"):
+            return f"{condition} INSERT ({columns}) VALUES ({', '.join(values)})\n"  # noqa: S608
+        if _is_positional(action, "update"):
+            if len(values) != len(table.columns):
+                raise InvalidInputError(
+                    "MERGE: UPDATE by position", expected=f"{len(table.columns)} columns", found=len(values)
+                )
+            pairs = zip(table.columns, values, strict=True)
+            return f"{condition} UPDATE SET {', '.join(f'{column.quoted} = {value}' for column, value in pairs)}\n"
+        return text
+
+
+def _then(text: str) -> int:
+    clauses = Clauses.of(text)
+    return clauses.tokens[clauses.find("then")].end
+
+
+def _is_positional(action: Clauses, verb: str) -> bool:
+    """Return whether an INSERT or UPDATE of a MERGE takes the columns of the source as they come."""
+    words = [token.text.lower() for token in action.tokens]
+    forms = ([verb], [verb, "*"], [verb, "by", "position"], [verb, "set", "*"])
+    return words in [list(form) for form in forms]
+
+
+def _alias_of(source: Clauses) -> str | None:
+    """Return what a statement calls a source: its alias, or the last part of its name."""
+    name = TableName.at(source, 0)
+    after = source.closer(0) + 1 if source.text_at(0) == "(" else name.after if name is not None else 1
+    if name is not None and source.text_at(after) == "(":
+        after = source.closer(after) + 1  # a function
+    if after >= len(source):
+        return _UNNAMED if name is None else name.name
+    place = after + (source.word(after) == "as")
+    if place >= len(source) or (place == after and source.word(place) in _JOINS):
+        return None
+    end = source.closer(place + 1) + 1 if source.text_at(place + 1) == "(" else place + 1
+    return source.tokens[place].name if end >= len(source) else None
+
+
+def _conjuncts(condition: Clauses) -> list[Clauses]:
+    """Return the parts of a condition between AND, also where parentheses are around it."""
+    while condition.text_at(0) == "(" and condition.closer(0) == len(condition) - 1:
+        condition = condition.part(1, len(condition) - 1)
+    places = [i for i in range(len(condition)) if condition.word(i) == "and" and condition.depths[i] == 0]
+    return [
+        condition.part(start, stop) for start, stop in zip([0, *(i + 1 for i in places)], [*places, None], strict=True)
+    ]

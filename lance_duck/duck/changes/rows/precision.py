@@ -1,0 +1,52 @@
+"""Values that DuckDB holds less exactly than a table does.
+
+    duration[ns]                DuckDB has microseconds (INTERVAL)
+    timestamp[ns, time zone]    likewise (TIMESTAMPTZ)
+
+A row keeps such a value to the nanosecond unless a statement gives it another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.duck.changes.target import TargetColumn, TargetTable
+from lance_duck.verbs.rows.find import rows_at
+
+
+def is_coarser(column: TargetColumn) -> bool:
+    """Return whether DuckDB holds values of a column less exactly than the table does."""
+    type_ = column.arrow
+    is_zoned = pa.types.is_timestamp(type_) and type_.tz is not None
+    return (is_zoned or column.is_duration) and type_.unit == "ns"
+
+
+def kept_exact(
+    table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, before: Mapping[str, pa.ChunkedArray]
+) -> pa.Table:
+    """Return new values of rows, with the value of the table where DuckDB changed none.
+
+    Args:
+        table: The table.
+        addresses: Where the rows are, each once.
+        values: The new values, as `TargetTable.stored` gives them; a row for each address.
+        before: By column, what DuckDB read there.
+    """
+    names = [column.name for column in table.columns if column.name in before and is_coarser(column)]
+    if not names or not len(addresses):
+        return values
+    order = np.argsort(addresses, kind="stable")
+    batches = list(rows_at(table.dataset.handle.snapshot, addresses[order], names))
+    exact = pa.Table.from_batches(batches).take(pa.array(np.argsort(order, kind="stable")))
+    for name in names:
+        new, old = values.column(name), before[name].cast(values.column(name).type)
+        is_kept = pc.or_(pc.fill_null(pc.equal(new, old), fill_value=False), pc.and_(new.is_null(), old.is_null()))
+        type_ = exact.column(name).type
+        column = pc.if_else(is_kept, exact.column(name), new.cast(type_))
+        values = values.set_column(values.schema.get_field_index(name), name, column)
+    return values

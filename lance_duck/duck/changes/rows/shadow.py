@@ -1,0 +1,107 @@
+"""A shadow of a table: some of its rows in a table of DuckDB's own, with their addresses.
+
+What no SELECT says (MERGE, ON CONFLICT), DuckDB does to the shadow by the statement of the user; the rows that it
+returns tell by their addresses what becomes of the Lance table. New rows have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.duck.changes.rows.precision import is_coarser, kept_exact
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.target import ADDRESS, TargetTable
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.errors import LanceDuckError
+from lance_duck.verbs.merge.guard import InsertGuard
+from lance_duck.verbs.rows.edits import RowEdits
+from lance_duck.verbs.rows.keys import KeyIndex
+
+SHADOW: Final = "__lance_shadow"
+_ROWS: Final = "__lance_rows"
+
+
+@contextmanager
+def shadow(session: ChangeSession, table: TargetTable, rows: pa.Table, unique: Sequence[str] = ()) -> Iterator[None]:
+    """Make a shadow of a table, for one statement. Errors of DuckDB's about it speak of the table.
+
+    Args:
+        session: The statement.
+        table: The table.
+        rows: The rows that the shadow has, with their addresses, as `TargetTable.stored` gives them.
+        unique: Columns of which no two rows may have the same values.
+    """
+    columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
+    columns.append(f'"{ADDRESS}" UBIGINT')
+    if unique:
+        columns.append(f"UNIQUE ({', '.join(map(quoted, unique))})")
+    try:
+        session.run(f"CREATE OR REPLACE TEMP TABLE {SHADOW} ({', '.join(columns)})")
+        session.run(f"INSERT INTO {SHADOW} BY NAME SELECT * FROM {_ROWS}", {_ROWS: rows})  # noqa: S608
+        yield
+    except duckdb.Error as error:
+        raise type(error)(str(error).replace(SHADOW, table.name)) from error
+    finally:
+        with suppress(duckdb.Error):  # a transaction that failed takes it along
+            session.run(f"DROP TABLE IF EXISTS temp.main.{SHADOW}")
+
+
+def changed_shadow(
+    session: ChangeSession, table: TargetTable, before: pa.Table, keys: Sequence[str] | None
+) -> RowEdits:
+    """Return what became of a shadow as edits of its table.
+
+    RETURNING would say so, too, but DuckDB 1.5 returns other values than it stores, of UPDATE in WHEN NOT MATCHED BY
+    SOURCE.
+
+    Args:
+        session: The statement.
+        table: The table.
+        before: The rows that the shadow had, as it was given them.
+        keys: Columns by which it was decided that rows are new; None: that is not known.
+    """
+    casts = ", ".join(f"CAST({column.quoted} AS {column.type}) AS {column.quoted}" for column in table.columns)
+    now, then = (", ".join(f"{side}.{column.quoted}" for column in table.columns) for side in ("a", "b"))
+    known = f'SELECT {casts}, "{ADDRESS}" FROM {_ROWS}'  # noqa: S608
+    is_changed = f'a."{ADDRESS}" IS NULL OR ROW({now}) IS DISTINCT FROM ROW({then})'
+    joined = f'{SHADOW} AS a LEFT JOIN ({known}) AS b USING ("{ADDRESS}")'
+    sql = f"SELECT {table.read_all('a')} FROM {joined} WHERE {is_changed}"  # noqa: S608
+    rows = session.arrow(sql, {_ROWS: before})
+    present = session.arrow(f'SELECT "{ADDRESS}" FROM {SHADOW}', {}).column(ADDRESS).drop_null()  # noqa: S608
+    addresses = rows.column(ADDRESS)
+    values = table.stored(rows.select([column.name for column in table.columns]))
+    inserted = values.filter(addresses.is_null())
+    updated = addresses.drop_null().to_numpy()
+    return RowEdits(
+        deleted=np.setdiff1d(before.column(ADDRESS).to_numpy(), present.to_numpy()),
+        updated=updated,
+        values=_exact(table, updated, values.filter(addresses.is_valid()), before),
+        inserted=inserted if inserted.num_rows else None,
+        guard=_guard(table, inserted, keys) if inserted.num_rows else None,
+    )
+
+
+def _exact(table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, before: pa.Table) -> pa.Table:
+    names = [column.name for column in table.columns if is_coarser(column)]
+    if not names:
+        return values
+    known = before.column(ADDRESS).to_numpy()
+    order = np.argsort(known)
+    places = order[np.searchsorted(known, addresses, sorter=order)]
+    return kept_exact(table, addresses, values, {name: before.column(name).take(pa.array(places)) for name in names})
+
+
+def _guard(table: TargetTable, inserted: pa.Table, keys: Sequence[str] | None) -> partial[InsertGuard]:
+    index: KeyIndex | None = None
+    if keys:
+        with suppress(LanceDuckError, pa.ArrowException):  # no keys that can be compared: any new row may have them
+            index = KeyIndex([inserted.column(k).cast(table.column(k).arrow) for k in keys], keys)
+    return partial(InsertGuard, keys=index, on=list(keys or ()))

@@ -1,0 +1,171 @@
+"""UPDATE, which ends in `verbs.rows.edits`.
+
+    UPDATE t [[AS] a] SET c = e | (c, …) = (e, …) | (c, …) = e, … [FROM …] [WHERE …] [RETURNING …]
+
+    →  SELECT a.<address>, CAST((e) AS type of c) AS c, … FROM t AS a[, …] [WHERE …]
+
+DEFAULT is a null. Of several rows of FROM that match one row of the table, the first one counts, as DuckDB joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.result import ChangeResult
+from lance_duck.duck.changes.rows.joined import JoinedClauses
+from lance_duck.duck.changes.rows.precision import is_coarser, kept_exact
+from lance_duck.duck.changes.rows.returning import result_of
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.target import ADDRESS, TargetTable
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.errors import InvalidInputError
+from lance_duck.verbs.rows.edits import RowEdits
+
+_CLAUSES: Final = ("set", "from", "where", "returning")
+_BEFORE: Final = "__lance_before_"
+
+
+@dataclass(frozen=True)
+class SetItem:
+    """A column and its new value.
+
+    Attributes:
+        column: Name of the column.
+        value: The expression; None for DEFAULT.
+    """
+
+    column: str
+    value: Clauses | None
+
+
+@dataclass(frozen=True)
+class UpdateStatement(TableStatement):
+    """An UPDATE; each clause begins with its word, and is empty where there is none.
+
+    Attributes:
+        ctes: WITH.
+        alias: What the statement calls it.
+        assignments: SET.
+        items: What it says.
+        others: FROM.
+        where: WHERE.
+        returning: RETURNING.
+    """
+
+    ctes: Clauses
+    alias: str
+    assignments: Clauses
+    items: tuple[SetItem, ...]
+    others: Clauses
+    where: Clauses
+    returning: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> UpdateStatement | None:
+        """Read the clauses; None if they are not those of an UPDATE."""
+        target = TableName.at(head.body, 1)
+        if target is None:
+            return None
+        alias, after = target.alias(head.body, "set")
+        clauses = head.body.cut(*_CLAUSES, start=after)
+        if clauses is None:
+            return None
+        items = set_items(clauses[0].part(1))
+        return None if items is None else cls(target, head.ctes, alias, clauses[0], items, *clauses[1:])
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Give the rows their new values."""
+        return session.change(self.target, lambda table: self.edits(session, table))
+
+    def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
+        """Compute the new values of rows of a version."""
+        assigned = table.named([item.column for item in self.items])
+        expressions_of = [item.value for item in self.items if item.value is not None]
+        clauses = JoinedClauses("UPDATE", self.target, self.alias, self.ctes, self.assignments, self.others, self.where)
+        coarse = [column for column in assigned if is_coarser(column)]
+        with clauses.texts(session, table, expressions_of) as (joined, expressions):
+            given = iter(expressions)
+            columns = [
+                column.cast("NULL" if item.value is None else next(given))
+                for item, column in zip(self.items, assigned, strict=True)
+            ]
+            if self.returning.tokens:
+                rest = [column for column in table.columns if column not in assigned]
+                columns += [column.read(self._qualified(column.name)) for column in rest]
+            columns += [replace(c, name=_BEFORE + c.name).read(self._qualified(c.name)) for c in coarse]
+            rows = joined.select(columns)
+        addresses, rows = _first_of_each(rows)
+        before = {column.name: rows.column(_BEFORE + column.name) for column in coarse}
+        rows = rows.drop_columns([_BEFORE + name for name in before])
+        result = result_of(session, self.returning, table, self.alias, rows, len(addresses))
+        values = table.stored(rows.select([column.name for column in assigned]))
+        return RowEdits(updated=addresses, values=kept_exact(table, addresses, values, before)), result
+
+    def _qualified(self, column: str) -> str:
+        return f"{quoted(self.alias)}.{quoted(column)}"
+
+
+def set_items(clause: Clauses) -> tuple[SetItem, ...] | None:
+    """Read what follows SET; None if it cannot be read.
+
+    Raises:
+        InvalidInputError: A tuple has more or fewer columns than values.
+    """
+    items: list[SetItem] = []
+    for part in clause.split():
+        equals = next((i for i, token in enumerate(part.tokens) if token.text == "=" and part.depths[i] == 0), -1)
+        if equals <= 0 or equals + 1 >= len(part):
+            return None
+        left, right = part.part(0, equals), part.part(equals + 1)
+        names = _columns(left)
+        if names is None:
+            return None
+        items += [SetItem(*pair) for pair in zip(names, _values(left, right, len(names)), strict=True)]
+    return tuple(items) or None
+
+
+def _columns(left: Clauses) -> list[str] | None:
+    """Return the columns on the left of `=`."""
+    tokens = left.tokens
+    if left.text_at(0) != "(":
+        name = tokens[0].name
+        return [name] if name is not None and len(left) == 1 else None
+    names = [part.tokens[0].name for part in _inside(left).split() if len(part) == 1]
+    known = [name for name in names if name is not None]
+    return known if len(known) == len(_inside(left).split()) else None
+
+
+def _values(left: Clauses, right: Clauses, count: int) -> Iterator[Clauses | None]:
+    """Yield the values on the right of `=`, one for each column."""
+    row = right.part(1) if right.word(0) == "row" and right.text_at(1) == "(" else right
+    is_tuple = left.text_at(0) == "(" and row.text_at(0) == "(" and row.closer(0) == len(row) - 1
+    parts = _inside(row).split() if is_tuple and _inside(row).word(0) not in ("select", "from", "with") else [right]
+    if len(parts) == 1 and count > 1:
+        parts = parts * count  # one value for all, as DuckDB has it
+    if len(parts) != count:
+        raise InvalidInputError("columns and values of SET", expected=f"{count} values", found=len(parts))
+    for part in parts:
+        yield None if len(part) == 1 and part.word(0) == "default" else part
+
+
+def _inside(clause: Clauses) -> Clauses:
+    """Return what stands between the parentheses that a clause begins and ends with."""
+    return clause.part(1, len(clause) - 1)
+
+
+def _first_of_each(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
+    """Return addresses, ascending, and the first row that has each."""
+    addresses = rows.column(ADDRESS).to_numpy()
+    rows = rows.drop_columns([ADDRESS])
+    if bool(np.all(addresses[1:] > addresses[:-1])):
+        return addresses, rows
+    kept, places = np.unique(addresses, return_index=True)
+    return kept, rows.take(pa.array(places))

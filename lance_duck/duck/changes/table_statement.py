@@ -1,0 +1,66 @@
+"""What every statement that this room runs has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_duck.duck.changes.result import ChangeResult
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.databases.database import LanceDatabase
+from lance_duck.duck.statement.clauses import TableName
+
+
+class LanceStatement:
+    """A statement that is run here and not by DuckDB.
+
+    Attributes:
+        writes: Whether it changes anything, which read-only connections refuse.
+        parses: Whether it is in the grammar of DuckDB, wherever its table is a name and no path.
+    """
+
+    writes: ClassVar[bool] = True
+    parses: ClassVar[bool] = True
+
+    @property
+    def subject(self) -> str:
+        """What the statement is about, for errors."""
+        raise NotImplementedError
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether it is about something of ours: other statements are left to DuckDB."""
+        raise NotImplementedError
+
+    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
+        """Return the databases of ours in which it changes something."""
+        return ()
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Run it, and return what it gives."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TableStatement(LanceStatement):
+    """A statement about one table.
+
+    Attributes:
+        target: The table.
+    """
+
+    target: TableName
+
+    @property
+    def subject(self) -> str:
+        """The table, for errors."""
+        return f"table {self.target.name}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the table is a Lance table."""
+        return session.is_ours(self.target)
+
+    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
+        """Return the database of the table, unless a path names it."""
+        database = session.database(self.target)
+        return () if database is None else (database,)

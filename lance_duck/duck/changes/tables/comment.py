@@ -1,0 +1,123 @@
+"""COMMENT ON, which ends in `update_metadata` and `update_field_metadata`.
+
+    COMMENT ON TABLE t IS 'text' | NULL
+    COMMENT ON COLUMN t.c[.field …] IS 'text' | NULL
+
+The texts are metadata of the table and of its fields under the key "comment", as the `lance` extension of DuckDB has
+them; `duckdb_views()` and `duckdb_columns()` show them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.databases.database import COMMENT, LanceDatabase
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.errors import InvalidInputError, UnknownColumnError
+
+
+@dataclass(frozen=True)
+class CommentStatement(TableStatement):
+    """A COMMENT ON.
+
+    Attributes:
+        is_column: The last parts of the name are those of a column.
+        value: What follows IS.
+    """
+
+    is_column: bool
+    value: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> CommentStatement | None:
+        """Read the clauses; None if they are not those of a COMMENT ON TABLE or COLUMN."""
+        body = head.body
+        kind = body.word(2) if body.says(0, "comment", "on") else None
+        target = TableName.at(body, 3) if kind in ("table", "column") else None
+        if target is None:
+            return None
+        after = target.after
+        if target.path is not None and kind == "column" and body.text_at(after) == ".":
+            fields = TableName.at(body, after + 1)
+            if fields is None:
+                return None
+            target, after = replace(target, parts=target.parts + fields.parts), fields.after
+        if body.word(after) != "is" or (kind == "column" and len(target.parts) < 2):
+            return None
+        return cls(target, kind == "column", body.part(after + 1))
+
+    @property
+    def subject(self) -> str:
+        """The table or column, for errors."""
+        return f"{'column' if self.is_column else 'table'} {'.'.join(self.target.parts)}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the table is a Lance table."""
+        return self._table(session) is not None
+
+    def databases(self, session: ChangeSession) -> tuple[LanceDatabase, ...]:
+        """Return the database of the table, unless a path names it."""
+        table = self._table(session)
+        database = None if table is None else session.database(table)
+        return () if database is None else (database,)
+
+    def _table(self, session: ChangeSession) -> TableName | None:
+        """Return the name of the table: the longest beginning of the name that is one of a Lance table."""
+        parts = self.target.parts
+        if self.target.path is not None:
+            return replace(self.target, parts=parts[:1])
+        sizes = range(min(3, len(parts) - 1), 0, -1) if self.is_column else [len(parts)]
+        names = (replace(self.target, parts=parts[:size]) for size in sizes)
+        return next((name for name in names if session.is_ours(name)), None)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Keep the text."""
+        session.refuse_in_transaction("COMMENT ON")
+        session.explain_query("SELECT 1 WHERE false", {})
+        table = self._table(session)
+        assert table is not None
+        text = self._text(session)
+        handle = session.handle(table)
+        dataset = handle.current()
+        if self.is_column:
+            path = _path(dataset.schema, self.target.parts[len(table.parts) :], self.subject)
+            dataset.update_field_metadata({path: {COMMENT: text}})
+        else:
+            dataset.update_metadata({COMMENT: text})
+        database = session.database(table)
+        if database is not None:
+            database.show_comments(table.name)
+        return nothing()
+
+    def _text(self, session: ChangeSession) -> str | None:
+        value = self.value
+        if len(value) != 1 or not (value.word(0) == "null" or value.text_at(0)[:1] in ("'", "$")):
+            raise InvalidInputError(
+                "COMMENT ON", where=self.subject, expected="a text or NULL", found=value.text.strip() or "nothing"
+            )
+        (text,) = session.relation(f"SELECT {value.text}", {}).fetchall()[0]
+        return None if text is None else str(text)
+
+
+def _path(schema: pa.Schema, parts: tuple[str, ...], where: str) -> str:
+    """Return the path of a field as the table spells it; names are matched without case.
+
+    Raises:
+        UnknownColumnError: There is no such field.
+    """
+    names: list[str] = []
+    fields = list(schema)
+    for part in parts:
+        field = next((field for field in fields if folded(field.name) == folded(part)), None)
+        if field is None:
+            raise UnknownColumnError(f"no column {part!r}", where=where, expected=", ".join(f.name for f in fields))
+        names.append(field.name)
+        fields = list(field.type) if pa.types.is_struct(field.type) else []
+    return ".".join(names)

@@ -1,0 +1,132 @@
+"""COPY … FROM a file, which ends in `write_dataset`'s append.
+
+    COPY t [(c, …)] FROM 'file' [[WITH] (option [value], …)]
+
+DuckDB runs the statement on an empty temporary table of the same columns: so files of all formats that it knows are
+read as it reads them, with its options and errors. The rows of a Lance table are inserted without that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import NoReturn
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.options import Options
+from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.insert import InsertStatement
+from lance_duck.duck.changes.rows.shadow import SHADOW
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
+from lance_duck.duck.changes.target import TargetTable
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.errors import UnsupportedError
+
+
+@dataclass(frozen=True)
+class CopyFromStatement(TableStatement):
+    """A COPY … FROM.
+
+    Attributes:
+        names: The columns that are named; None: all.
+        source: FROM, and all that follows.
+    """
+
+    names: tuple[str, ...] | None
+    source: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> CopyFromStatement | None:
+        """Read the clauses; None if they are not those of a COPY … FROM."""
+        body = head.body
+        target = TableName.at(body, 1)
+        if target is None:
+            return None
+        after, names = target.after, None
+        if body.text_at(after) == "(":
+            close = body.closer(after)
+            parts = body.part(after + 1, close).split()
+            names = tuple(part.tokens[0].name or "" for part in parts if part.tokens)
+            after = close + 1
+        return cls(target, names, body.part(after)) if body.word(after) == "from" and after + 1 < len(body) else None
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Append the rows."""
+        if self.source.tokens[1].path is not None:
+            return self._inserted(session)
+        return counted(session.append(self.target, lambda table: self._rows(session, table)))
+
+    def _inserted(self, session: ChangeSession) -> ChangeResult:
+        """Insert the rows of a Lance table."""
+        options = Options.of(self.source.part(2), "COPY … FROM a Lance table").values(session, ("format",))
+        if str(options.get("format", "lance")).lower() != "lance":
+            raise UnsupportedError(
+                f"FORMAT {options['format']} of a path that ends in .lance",
+                where=self.source.tokens[1].text,
+                remedy="FORMAT lance, or a file with another ending",
+            )
+        nothing = self.source.part(len(self.source))
+        rows = Clauses.of(f"SELECT * FROM {self.source.tokens[1].text}")  # noqa: S608
+        name = self.target.name
+        return InsertStatement(self.target, nothing, name, self.names, False, rows, nothing, None, nothing).run(session)
+
+    @contextmanager
+    def _rows(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
+        columns = [f"{c.quoted} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
+        names = "" if self.names is None else f" ({', '.join(map(quoted, self.names))})"
+        sql = f"COPY {SHADOW}{names} {self.source.text}"
+        try:
+            session.run(f"CREATE OR REPLACE TEMP TABLE {SHADOW} ({', '.join(columns)})")
+            session.explain_query(sql, {})
+            session.affected(sql, {})
+            values = ", ".join(column.cast(column.quoted) for column in table.columns)
+            with session.stream(f"SELECT {values} FROM {SHADOW}", {}, table) as reader:  # noqa: S608
+                yield reader
+        except duckdb.Error as error:
+            raise type(error)(str(error).replace(SHADOW, table.name)) from error
+        finally:
+            with suppress(duckdb.Error):  # a transaction that failed takes it along
+                session.run(f"DROP TABLE IF EXISTS temp.main.{SHADOW}")
+
+
+@dataclass(frozen=True)
+class CopyDatabaseStatement(LanceStatement):
+    """A COPY FROM DATABASE a TO b, which is not supported.
+
+    Attributes:
+        names: The databases.
+    """
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def read(cls, head: StatementHead) -> CopyDatabaseStatement | None:
+        """Read the clauses; None if they are not those of a COPY FROM DATABASE."""
+        body = head.body
+        if not body.says(1, "from", "database") or body.word(4) != "to":
+            return None
+        names = (body.tokens[place].name for place in (3, 5) if place < len(body))
+        return cls(tuple(name for name in names if name is not None))
+
+    @property
+    def subject(self) -> str:
+        """The databases, for errors."""
+        return f"databases {' and '.join(self.names)}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether one of them is of Lance tables."""
+        return any(session.catalog.database(name) is not None for name in self.names)
+
+    def run(self, session: ChangeSession) -> NoReturn:
+        """Raise UnsupportedError."""
+        raise UnsupportedError(
+            "COPY FROM DATABASE with Lance tables",
+            where=" to ".join(self.names),
+            remedy="CREATE TABLE … AS FROM each table",
+        )

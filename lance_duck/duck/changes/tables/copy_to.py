@@ -1,0 +1,107 @@
+"""COPY … TO, which ends in `write_dataset`.
+
+COPY (query) | t [(c, …)] TO 'x.lance' [[WITH] (FORMAT lance, MODE 'create' | 'append' | 'overwrite', …)]
+
+Without MODE it overwrites, as COPY of DuckDB's does; `error_if_exists` is another name of `create`. Other options are
+arguments of `write_dataset`, and WRITE_EMPTY_FILE, which is true unless no rows should leave no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance_duck.arguments import unknown_value
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.options import Options
+from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import literal
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.write_dataset import write_dataset
+
+_FORMAT: Final = "lance"
+_MODES: Final = {"create": "create", "error_if_exists": "create", "append": "append", "overwrite": "overwrite"}
+"""Modes of `write_dataset`, by what they are called here."""
+_OPTIONS: Final = ("format", "mode", "write_empty_file", *WRITE_OPTIONS)
+
+
+@dataclass(frozen=True)
+class CopyStatement(TableStatement):
+    """A COPY … TO a Lance table.
+
+    Attributes:
+        source: A query in parentheses, or a table, perhaps with columns.
+        options: What stands in parentheses at the end, with them; or nothing.
+    """
+
+    source: Clauses
+    options: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> CopyStatement | None:
+        """Read the clauses; None if they are not those of a COPY to a Lance table."""
+        body = head.body
+        to = body.find("to")
+        target = TableName.at(body, to + 1) if to > 0 else None
+        if target is None or target.path is None:
+            return None
+        after = target.after + (body.word(target.after) == "with")
+        return cls(target, body.part(1, to), body.part(after))
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Write the rows."""
+        assert self.target.path is not None
+        session.refuse_in_transaction("COPY")
+        values = self._values(session)
+        mode = self._mode(values)
+        session.check_place(self.target.path)
+        query = self._query()
+        session.explain_query(query, {})
+        if not values.get("write_empty_file", True) and not _has_rows(session, query):
+            return counted(0)
+        storage = session.catalog.options_for(self.target.path)
+        before = session.exists(self.target.path, storage)
+        count = before.count_rows() if before is not None and mode == "append" else 0
+        rows = session.relation(query, {})
+        table = write_dataset(rows, self.target.path, mode=mode, storage_options=storage, **write_arguments(values))
+        session.catalog.refresh(force=True)
+        return counted(table.count_rows() - count)
+
+    def _query(self) -> str:
+        if self.source.text_at(0) == "(":
+            return f"SELECT * FROM {self.source.text}"  # noqa: S608
+        name = TableName.at(self.source, 0)
+        assert name is not None
+        columns = self.source.part(name.after + 1, len(self.source) - 1).text.strip()
+        return f"SELECT {columns or '*'} FROM {self.source.part(0, name.after).text}"  # noqa: S608
+
+    def _values(self, session: ChangeSession) -> dict[str, Any]:
+        """Return the values of the options."""
+        if self.options.tokens and self.options.text_at(0) != "(":
+            raise UnsupportedError(
+                "COPY to a Lance table", where=self.options.text.strip(), expected="(FORMAT lance, MODE …) or nothing"
+            )
+        values = Options.of(self.options, "COPY to a Lance table").values(session, _OPTIONS)
+        format_ = str(values.get("format", _FORMAT)).lower()
+        if format_ != _FORMAT:
+            raise InvalidInputError(
+                f"COPY to a path that ends in .lance with FORMAT {format_}",
+                where=literal(str(self.target.path)),
+                remedy="FORMAT lance, or a path with another ending",
+            )
+        return values
+
+    def _mode(self, values: Mapping[str, Any]) -> str:
+        mode = str(values.get("mode", "overwrite")).lower()
+        if mode not in _MODES:
+            raise unknown_value("MODE of COPY", mode, _MODES)
+        return _MODES[mode]
+
+
+def _has_rows(session: ChangeSession, query: str) -> bool:
+    return bool(session.relation(f"SELECT 1 FROM (\n{query}) LIMIT 1", {}).fetchall())  # noqa: S608

@@ -1,0 +1,188 @@
+"""CREATE TABLE, which ends in `write_dataset`.
+
+    CREATE [OR REPLACE] TABLE [IF NOT EXISTS] target
+        (column type [NOT NULL] [PRIMARY KEY], … [, PRIMARY KEY (column, …)]) [WITH (option = value, …)]
+        [(column, …)] [WITH (option = value, …)] AS query [WITH [NO] DATA]
+        LIKE table | (LIKE table)
+
+A target is a path that ends in `.lance`, or a name in a database of ours, such as lance.t or, after USE lance, t alone;
+the table then lies in the folder of that. Other names are of tables of DuckDB's own. Options are arguments of
+`write_dataset`. LIKE, which DuckDB itself has not, makes an empty table of the same columns, primary key included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.options import Options
+from lance_duck.duck.changes.result import ChangeResult, counted, nothing
+from lance_duck.duck.changes.rows.shadow import SHADOW
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments
+from lance_duck.duck.databases.database import LanceDatabase
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from lance_duck.write.relations import relation_reader
+from lance_duck.write_dataset import write_dataset
+
+_REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate", "as")
+_PRIMARY_KEY: Final = "lance-schema:unenforced-primary-key"
+_NOTHING: Final = "SELECT 1 WHERE false"
+
+
+@dataclass(frozen=True)
+class CreateStatement(TableStatement):
+    """A CREATE TABLE; clauses are empty where it has none.
+
+    Attributes:
+        replaces: OR REPLACE.
+        may_exist: IF NOT EXISTS.
+        columns: What stands in parentheses, with them.
+        options: WITH, and what stands in parentheses after it.
+        query: What follows AS.
+        has_data: Whether the rows of the query are written.
+        like: What follows LIKE.
+    """
+
+    replaces: bool
+    may_exist: bool
+    columns: Clauses
+    options: Clauses
+    query: Clauses
+    has_data: bool
+    like: Clauses
+
+    @classmethod
+    def read(cls, head: StatementHead) -> CreateStatement | None:
+        """Read the clauses; None if they are not those of a CREATE TABLE."""
+        body = head.body
+        place = 3 if body.says(1, "or", "replace") else 1
+        may_exist = body.says(place + 1, "if", "not", "exists")
+        target = TableName.at(body, place + (4 if may_exist else 1)) if body.word(place) == "table" else None
+        if target is None:
+            return None
+        after = target.after
+        if body.word(after) == "like" or (body.text_at(after) == "(" and body.word(after + 1) == "like"):
+            empty = body.part(len(body))
+            inside = body.part(after + 1) if body.word(after) == "like" else body.part(after + 2, body.closer(after))
+            return cls(target, place == 3, may_exist, empty, empty, empty, False, inside)
+        end = body.closer(after) + 1 if body.text_at(after) == "(" else after
+        columns, after = body.part(after, end), end
+        if body.word(after) == "with" and body.text_at(after + 1) == "(":
+            end = body.closer(after + 1) + 1
+        options = body.part(after, end)
+        query = body.part(end + 1) if body.word(end) == "as" else body.part(len(body))
+        if (end < len(body) and not query.tokens) or not (query.tokens or columns.tokens):
+            return None
+        query, has_data = _with_data(query)
+        return cls(target, place == 3, may_exist, columns, options, query, has_data, body.part(len(body)))
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the table is, or would be, a Lance table."""
+        return self.target.path is not None or session.database_of_new(self.target) is not None
+
+    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
+        """Return the database of the new table."""
+        database = session.database_of_new(self.target)
+        return () if database is None else (database,)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Create the table."""
+        query = self._query()
+        session.explain_query(query or _NOTHING, {})
+        uri, storage = session.place_of(self.target)
+        session.check_place(uri)
+        if self.may_exist and session.exists(uri, storage) is not None:
+            return counted(0) if query else nothing("Count", "BIGINT")
+        values = Options.of(self.options, "CREATE TABLE").values(session, WRITE_OPTIONS)
+        mode = "overwrite" if self.replaces else "create"
+        arguments: dict[str, Any] = {**write_arguments(values), "mode": mode, "storage_options": storage}
+        if not query:
+            rows = self._empty(session)
+        else:
+            rows = session.relation(query if self.has_data else f"SELECT * FROM (\n{query}) LIMIT 0", {})  # noqa: S608
+        try:
+            table = write_dataset(rows, uri, **arguments)
+        except AlreadyExistsError as error:
+            remedy = "OR REPLACE replaces it, IF NOT EXISTS leaves it as it is, INSERT adds rows"
+            raise AlreadyExistsError(f"table {self.target.name} exists", where=uri, remedy=remedy) from error
+        session.catalog.refresh(force=True)
+        return counted(table.count_rows()) if query else nothing("Count", "BIGINT")
+
+    def _query(self) -> str:
+        """Return SQL of the query with the names of columns that the statement gives them; empty if there is none.
+
+        Raises:
+            InvalidInputError: More than names stand there.
+        """
+        if not self.query.tokens or not self.columns.tokens:
+            return self.query.text
+        columns = self.columns.part(1, len(self.columns) - 1).split()
+        names = [column.tokens[0].name for column in columns if len(column) == 1]
+        if len(names) < len(columns) or None in names:
+            raise InvalidInputError(
+                "columns before AS",
+                where=self.target.name,
+                expected="names alone",
+                found=self.columns.text.strip(),
+                remedy="cast in the query",
+            )
+        listed = ", ".join(quoted(name) for name in names if name is not None)
+        return f"SELECT * FROM (\n{self.query.text}) AS {quoted(self.target.name)}({listed})"  # noqa: S608
+
+    def _empty(self, session: ChangeSession) -> pa.Table:
+        """Return a table without rows that has the columns, as DuckDB understands them."""
+        if self.like.tokens:
+            return self._alike(session)
+        words = {token.word for token in self.columns.tokens}
+        refused = next((word for word in _REFUSED if word in words), None)
+        if refused is not None:
+            raise UnsupportedError(f"{refused.upper()} in CREATE TABLE", where=self.target.name, remedy="leave it out")
+        try:
+            session.run(f"CREATE OR REPLACE TEMP TABLE {SHADOW} {self.columns.text}")
+            return _described(session, SHADOW)
+        except duckdb.Error as error:
+            message = str(error).partition("\n\nLINE ")[0]  # what follows is no text of the user's
+            raise type(error)(message.replace(SHADOW, self.target.name)) from error
+        finally:
+            with suppress(duckdb.Error):
+                session.run(f"DROP TABLE IF EXISTS temp.main.{SHADOW}")
+
+    def _alike(self, session: ChangeSession) -> pa.Table:
+        """Return a table without rows that has the columns of another."""
+        other = TableName.at(self.like, 0)
+        if other is None or other.after < len(self.like):
+            raise UnsupportedError("this form of LIKE", where=self.like.text.strip(), expected="the name of a table")
+        if session.is_ours(other):
+            return pa.Table.from_batches([], session.handle(other).current().schema)
+        return _described(session, self.like.text)
+
+
+def _described(session: ChangeSession, table: str) -> pa.Table:
+    """Return a table without rows that has the columns of a table of DuckDB's, nullable and keys as they are there."""
+    described = session.relation(f"DESCRIBE {table}", {}).fetchall()
+    rows = relation_reader(session.relation(f"SELECT * FROM {table} LIMIT 0", {}), 1)  # noqa: S608
+    fields = [
+        field.with_nullable(row[2] == "YES").with_metadata(
+            {**(field.metadata or {}), **({_PRIMARY_KEY: "true"} if row[3] == "PRI" else {})}
+        )
+        for field, row in zip(rows.schema, described, strict=True)
+    ]
+    return pa.Table.from_batches([], pa.schema(fields))
+
+
+def _with_data(query: Clauses) -> tuple[Clauses, bool]:
+    """Divide a query from WITH [NO] DATA at its end; return whether its rows are asked for."""
+    end = len(query)
+    if query.says(end - 3, "with", "no", "data"):
+        return query.part(0, end - 3), False
+    return (query.part(0, end - 2) if query.says(end - 2, "with", "data") else query), True

@@ -1,0 +1,107 @@
+"""DROP TABLE, which ends in `LanceDataset.drop`.
+
+    DROP TABLE [IF EXISTS] target, … [CASCADE | RESTRICT]
+
+Several tables are dropped one after the other, after all of them were found; DuckDB itself drops one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import duckdb
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.result import ChangeResult, nothing
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.databases.database import LanceDatabase
+from lance_duck.duck.statement.clauses import TableName
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.errors import NotFoundError, UnsupportedError
+
+_NOTHING: Final = "SELECT 1 WHERE false"
+
+
+@dataclass(frozen=True)
+class DropStatement(LanceStatement):
+    """A DROP TABLE.
+
+    Attributes:
+        targets: The tables.
+        may_miss: IF EXISTS.
+    """
+
+    targets: tuple[TableName, ...]
+    may_miss: bool
+
+    @classmethod
+    def read(cls, head: StatementHead) -> DropStatement | None:
+        """Read the clauses; None if they are not those of a DROP TABLE."""
+        body = head.body
+        if not body.says(0, "drop", "table"):
+            return None
+        may_miss = body.says(2, "if", "exists")
+        end = len(body) - (body.word(len(body) - 1) in ("cascade", "restrict"))  # nothing depends on a Lance table
+        parts = body.part(4 if may_miss else 2, end).split()
+        names = [(TableName.at(part, 0), len(part)) for part in parts]
+        targets = tuple(name for name, size in names if name is not None and name.after == size)
+        return cls(targets, may_miss) if targets and len(targets) == len(parts) else None
+
+    @property
+    def subject(self) -> str:
+        """The tables, for errors."""
+        return "table " + ", ".join(target.name for target in self.targets)
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether one of the tables is a Lance table."""
+        return any(session.is_ours(target) for target in self.targets)
+
+    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
+        """Return the databases of the tables, but of those that paths name."""
+        databases = (session.database(target) for target in self.targets)
+        return [database for database in databases if database is not None]
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Drop the tables with all their versions."""
+        session.explain_query(_NOTHING, {})
+        session.refuse_in_transaction("DROP TABLE")
+        for target in [target for target in self.targets if self._is_there(session, target)]:
+            handle, database = session.handle(target), session.database(target)
+            LanceDataset.drop(handle.uri, storage_options=dict(handle.storage_options or {}))
+            if database is not None:
+                database.remove(target.name)
+        session.catalog.refresh(force=True)
+        return nothing()
+
+    def _is_there(self, session: ChangeSession, target: TableName) -> bool:
+        """Return whether a table exists.
+
+        Raises:
+            NotFoundError: It does not, and has to.
+            UnsupportedError: It is a table of DuckDB's own.
+        """
+        if target.path is not None:
+            is_there = session.exists(target.path, session.catalog.options_for(target.path)) is not None
+        else:
+            is_there = session.is_ours(target)
+            if not is_there and self._is_of_duckdb(session, target):
+                raise UnsupportedError(
+                    "one DROP TABLE of Lance tables and of tables of DuckDB's own",
+                    where=target.name,
+                    remedy="a statement for each",
+                )
+        if not is_there and not self.may_miss:
+            raise NotFoundError("no such table", where=target.path or ".".join(target.parts))
+        return is_there
+
+    def _is_of_duckdb(self, session: ChangeSession, target: TableName) -> bool:
+        name = ".".join(map(quoted, target.parts))
+        try:
+            session.relation(f"SELECT * FROM {name} LIMIT 0", {})  # noqa: S608
+        except duckdb.CatalogException:
+            return False
+        return True

@@ -1,0 +1,168 @@
+"""Statements of DuckDB's that write files, where the path is that of a Lance table: nothing else is written there.
+
+COPY … TO e [(…)]                            e is a placeholder, an expression in parentheses, or a constant that
+                                             is not spelled plainly: its value decides; see `copy_to`
+EXPORT DATABASE [name TO] e [(…)]            refused
+ATTACH [DATABASE] [IF NOT EXISTS] e [AS …]   refused, unless it says TYPE lance
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.parameters import placeholders_of
+from lance_duck.duck.changes.result import ChangeResult
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import LanceStatement
+from lance_duck.duck.changes.tables.copy_to import CopyStatement
+from lance_duck.duck.statement.clauses import Clauses, TableName, stem
+from lance_duck.duck.statement.identifiers import literal
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.wire.paths import TABLE_SUFFIX
+
+
+@dataclass(frozen=True)
+class WrittenPath:
+    """The path of a file, as a statement says it.
+
+    Attributes:
+        sql: An expression.
+        after: Place of the token after it.
+    """
+
+    sql: str
+    after: int
+
+    @classmethod
+    def at(cls, clauses: Clauses, place: int) -> WrittenPath | None:
+        """Read what stands at a place; None if there is nothing."""
+        if place >= len(clauses):
+            return None
+        tokens, after = clauses.tokens, place + 1
+        first, is_quoted = tokens[place], clauses.sql.startswith("'", tokens[place].end)
+        if first.text == "(":
+            after = clauses.closer(place) + 1
+        elif first.text == "$" and place + 1 < len(clauses) and tokens[place + 1].start == first.end:
+            after = place + 2
+        elif first.name is not None and not is_quoted:  # x.lance without quotes is a path, too
+            name = TableName.at(clauses, place)
+            assert name is not None
+            return cls(literal(".".join(name.parts)), name.after)
+        end = tokens[after].start if after < len(tokens) else clauses.end
+        return cls(clauses.sql[first.start : end].strip(), after)
+
+    def value(self, session: ChangeSession) -> str | None:
+        """Return the path; None where it depends on values that are not known yet."""
+        if placeholders_of(self.sql) and session.parameters.used_by(self.sql) is None:
+            return None
+        if "?" in self.sql:
+            return None
+        value = session.relation(f"SELECT ({self.sql}\n)::VARCHAR", {}).fetchall()[0][0]
+        return "" if value is None else str(value)
+
+    def may_be_lance(self, session: ChangeSession) -> bool:
+        """Return whether the path is, or may turn out to be, that of a Lance table or of a file in one."""
+        value = self.value(session)
+        return value is None or is_in_table(value)
+
+
+def is_in_table(path: str) -> bool:
+    """Return whether a path is that of a Lance table, or leads into one."""
+    parts = path.replace("\\", "/").split("/")
+    return any(part.lower().endswith(TABLE_SUFFIX) and part.lower() != TABLE_SUFFIX for part in parts)
+
+
+@dataclass(frozen=True)
+class ComputedCopyStatement(LanceStatement):
+    """A COPY … TO a path that is no plain constant.
+
+    Attributes:
+        source: A query in parentheses, or a table, perhaps with columns.
+        path: Where the rows go.
+        options: What stands in parentheses at the end, with them; or nothing.
+    """
+
+    source: Clauses
+    path: WrittenPath
+    options: Clauses
+
+    @property
+    def subject(self) -> str:
+        """The path, for errors."""
+        return self.path.sql
+
+    @classmethod
+    def read(cls, head: StatementHead) -> ComputedCopyStatement | None:
+        """Read the clauses; None if they are not those of a COPY to such a path."""
+        body = head.body
+        to = body.find("to")
+        path = WrittenPath.at(body, to + 1) if to > 0 else None
+        if path is None or (body.text_at(to + 1).startswith("'") and TABLE_SUFFIX not in path.sql.lower()):
+            return None
+        after = path.after + (body.word(path.after) == "with")
+        return cls(body.part(1, to), path, body.part(after))
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the path is, or may turn out to be, that of a Lance table or of a file in one."""
+        return self.path.may_be_lance(session)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Write the rows."""
+        path = self.path.value(session)
+        if path is None:
+            raise InvalidInputError("COPY … TO a parameter without a value", where=self.path.sql)
+        if not path.lower().rstrip("/").endswith(TABLE_SUFFIX):
+            raise _refused("COPY to", path)
+        return CopyStatement(TableName((stem(path),), path, 0, 0), self.source, self.options).run(session)
+
+
+@dataclass(frozen=True)
+class ForeignFileStatement(LanceStatement):
+    """A statement of DuckDB's that would write at the path of a Lance table, or read it as something else.
+
+    Attributes:
+        what: Its words.
+        path: Where.
+    """
+
+    what: str
+    path: WrittenPath
+
+    @property
+    def subject(self) -> str:
+        """The path, for errors."""
+        return self.path.sql
+
+    @classmethod
+    def read(cls, head: StatementHead) -> ForeignFileStatement | None:
+        """Read the clauses; None if they are not those of such a statement."""
+        body = head.body
+        if body.says(0, "export", "database"):
+            to = body.find("to", stop=min(6, len(body)))
+            path = WrittenPath.at(body, 2 if to < 0 else to + 1)
+            return None if path is None else cls("EXPORT DATABASE to", path)
+        if body.word(0) != "attach":
+            return None
+        place = 3 if body.says(1, "or", "replace") else 1
+        place += body.word(place) == "database"
+        place += 3 if body.says(place, "if", "not", "exists") else 0
+        path = WrittenPath.at(body, place)
+        return None if path is None else cls("ATTACH without TYPE lance of", path)
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether the path is, or may turn out to be, that of a Lance table or of a file in one."""
+        return self.path.may_be_lance(session)
+
+    def run(self, session: ChangeSession) -> NoReturn:
+        """Raise UnsupportedError."""
+        raise _refused(self.what, self.path.value(session) or self.path.sql)
+
+
+def _refused(what: str, path: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what} the place of a Lance table",
+        where=literal(path),
+        remedy="another path, without an ending in .lance in it",
+    )

@@ -1,0 +1,170 @@
+"""Procedures of upkeep, which end in the verbs that OPTIMIZE, VACUUM and ALTER INDEX … OPTIMIZE end in.
+
+    CALL lance_compact(table, target_rows_per_fragment => n, …, dry_run => true)
+    CALL lance_cleanup(table, older_than => INTERVAL '7 days', retain => n, dry_run => true)
+    CALL lance_optimize_indexes(table, index => name, num_indices_to_merge => n, retrain => true)
+    CALL lance_compact_files(table) | lance_cleanup_old_versions(table, older_than_seconds, delete_unverified)
+    CALL lance_create_scalar_index(table, column, name)
+
+Those of the last two lines give one row with `Count`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.changes.procedure import TABLE, Procedure
+from lance_duck.duck.changes.result import ChangeResult, counted, operated
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.upkeep.operations import CLEANUP_ALIASES, Outcome, cleaned_up, compacted, indexes_optimized
+
+_COUNTS: Final = (
+    *("target_rows_per_fragment", "max_rows_per_group", "max_bytes_per_file", "num_threads", "batch_size"),
+    *("max_source_fragments", "max_source_rows", "max_source_bytes"),
+)
+_FLAGS: Final = ("materialize_deletions", "defer_index_remap", "remap_indices", "dry_run")
+
+
+class TableProcedure(Procedure):
+    """A procedure that is a change of one table of its own, and gives one row with `Count`."""
+
+    def change(self, dataset: LanceDataset, values: Mapping[str, Any]) -> None:
+        """Change the table.
+
+        Args:
+            dataset: The table; it moves to the new version.
+            values: The arguments that are given, without the table.
+        """
+        raise NotImplementedError
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Change the table."""
+        self.change(*self.given(session))
+        return counted(1)
+
+    def given(self, session: ChangeSession) -> tuple[LanceDataset, dict[str, Any]]:
+        """Return the table and the other arguments that are given.
+
+        Raises:
+            UnsupportedError: A transaction is open, or the table is not to be changed.
+        """
+        session.explain_words(f"{self.subject} would change the table. Nothing was written.")
+        session.refuse_in_transaction(self.subject)
+        values = self.values(session)
+        dataset = self.table(session, values).current()
+        return dataset, {name: value for name, value in values.items() if name != TABLE and value is not None}
+
+
+class UpkeepProcedure(TableProcedure):
+    """A procedure that gives the figures of an operation."""
+
+    def outcome(self, dataset: LanceDataset, values: Mapping[str, Any]) -> Outcome:
+        """Carry out the operation; arguments are those of `change`."""
+        raise NotImplementedError
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Carry out the operation."""
+        return operated([self.outcome(*self.given(session))])
+
+
+class CompactProcedure(UpkeepProcedure):
+    """Joins small fragments."""
+
+    name: ClassVar[str] = "compact"
+    parameters: ClassVar[Mapping[str, str]] = {
+        TABLE: "VARCHAR",
+        **dict.fromkeys(_COUNTS, "BIGINT"),
+        "materialize_deletions_threshold": "DOUBLE",
+        **dict.fromkeys(_FLAGS, "BOOLEAN"),
+    }
+    required: ClassVar[int] = 1
+
+    def outcome(self, dataset: LanceDataset, values: Mapping[str, Any]) -> Outcome:
+        """Compact the table."""
+        return compacted(dataset, values)
+
+
+class CleanupProcedure(UpkeepProcedure):
+    """Removes old versions."""
+
+    name: ClassVar[str] = "cleanup"
+    parameters: ClassVar[Mapping[str, str]] = {
+        TABLE: "VARCHAR",
+        "older_than": "INTERVAL",
+        "retain": "BIGINT",
+        "dry_run": "BOOLEAN",
+        "delete_unverified": "BOOLEAN",
+        "error_if_tagged_old_versions": "BOOLEAN",
+    }
+    required: ClassVar[int] = 1
+
+    def outcome(self, dataset: LanceDataset, values: Mapping[str, Any]) -> Outcome:
+        """Clean the table up."""
+        return cleaned_up(dataset, {CLEANUP_ALIASES.get(name, name): value for name, value in values.items()})
+
+
+class OptimizeIndexesProcedure(UpkeepProcedure):
+    """Brings indexes up to date."""
+
+    name: ClassVar[str] = "optimize_indexes"
+    parameters: ClassVar[Mapping[str, str]] = {
+        TABLE: "VARCHAR",
+        "index": "VARCHAR",
+        "num_indices_to_merge": "BIGINT",
+        "retrain": "BOOLEAN",
+    }
+    required: ClassVar[int] = 1
+
+    def outcome(self, dataset: LanceDataset, values: Mapping[str, Any]) -> Outcome:
+        """Bring the indexes up to date."""
+        options = dict(values)
+        names = [options.pop("index")] if "index" in options else None
+        return indexes_optimized(dataset, {**options, "index_names": names})
+
+
+class CompactFilesProcedure(TableProcedure):
+    """Joins small fragments, as the `lance` extension calls it."""
+
+    name: ClassVar[str] = "compact_files"
+    parameters: ClassVar[Mapping[str, str]] = {TABLE: "VARCHAR"}
+    required: ClassVar[int] = 1
+
+    def change(self, dataset: LanceDataset, values: Mapping[str, Any]) -> None:
+        """Compact the table."""
+        compacted(dataset, values)
+
+
+class CleanupOldVersionsProcedure(TableProcedure):
+    """Removes old versions, as the `lance` extension calls it."""
+
+    name: ClassVar[str] = "cleanup_old_versions"
+    parameters: ClassVar[Mapping[str, str]] = {
+        TABLE: "VARCHAR",
+        "older_than_seconds": "BIGINT",
+        "delete_unverified": "BOOLEAN",
+    }
+    required: ClassVar[int] = 3
+
+    def change(self, dataset: LanceDataset, values: Mapping[str, Any]) -> None:
+        """Clean the table up."""
+        cleaned_up(dataset, {CLEANUP_ALIASES.get(name, name): value for name, value in values.items()})
+
+
+class CreateScalarIndexProcedure(TableProcedure):
+    """Makes a B-tree over a column."""
+
+    name: ClassVar[str] = "create_scalar_index"
+    parameters: ClassVar[Mapping[str, str]] = {TABLE: "VARCHAR", "column": "VARCHAR", "name": "VARCHAR"}
+    required: ClassVar[int] = 3
+
+    def change(self, dataset: LanceDataset, values: Mapping[str, Any]) -> None:
+        """Make the index."""
+        dataset.create_scalar_index(values["column"], "BTREE", values.get("name"), replace=False)
+
+
+PROCEDURES: Final[tuple[type[Procedure], ...]] = (
+    *(CompactProcedure, CleanupProcedure, OptimizeIndexesProcedure),
+    *(CompactFilesProcedure, CleanupOldVersionsProcedure, CreateScalarIndexProcedure),
+)

@@ -1,0 +1,215 @@
+"""One database of Lance tables: a database of DuckDB's in memory that has a view for each table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import duckdb
+
+from lance_duck.arguments import is_unicode
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.binder import FUNCTION, Binder
+from lance_duck.duck.failures import own_error
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.tables.folder import Folder
+from lance_duck.duck.tables.handle import TableHandle, VersionChoice
+from lance_duck.duck.tables.table import DuckTable, select_all
+from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.forks import RLock
+from lance_duck.redact import shown
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+
+SCHEMA: Final = "main"
+"""The one schema of each database."""
+COMMENT: Final = "comment"
+"""Key of the metadata of tables and fields that has what people say of them."""
+
+
+@dataclass
+class LanceDatabase:
+    """Names of tables in one database, which all cursors of its instance share.
+
+    Attributes:
+        name: Of the database.
+        binder: Of its instance.
+        changed: Called when tables came or went.
+        given: Tables that the caller named.
+        folder: Where to look for more, or None.
+        choice: Which version of each table is read.
+        read_only: Why changes of its tables are refused; None: they are not.
+    """
+
+    name: str
+    binder: Binder
+    changed: Callable[[], None]
+    given: dict[str, TableHandle] = field(default_factory=dict)
+    folder: Folder | None = None
+    choice: VersionChoice = field(default_factory=VersionChoice)
+    read_only: str | None = None
+    _views: dict[str, tuple[TableHandle, Any]] = field(default_factory=dict)
+    _broken: dict[str, LanceDuckError] = field(default_factory=dict)
+    _stamp: object = None
+    _lock: RLock = field(default_factory=RLock)
+
+    def create(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make the database known to an instance, which has no other of its name, and a view for each table."""
+        connection.execute(f"ATTACH ':memory:' AS {quoted(self.name)} (READ_WRITE)")
+        self.refresh()
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of its tables."""
+        return list(self._views)
+
+    def find(self, name: str) -> TableHandle | None:
+        """Return the table of this name; names are matched as DuckDB does, without case."""
+        return next((view[0] for known, view in list(self._views.items()) if folded(known) == folded(name)), None)
+
+    def has(self, handle: TableHandle) -> bool:
+        """Return whether a table is one of its own."""
+        return any(view[0] is handle for view in list(self._views.values()))
+
+    def check_writable(self, where: str) -> None:
+        """Refuse changes where the tables are only read. Raises UnsupportedError."""
+        if self.read_only is not None:
+            raise UnsupportedError(
+                f"the database {self.name} is {self.read_only}", where=where, remedy="ATTACH the folder without that"
+            )
+
+    def broken(self, name: str) -> LanceDuckError | None:
+        """Return why a table that is there, or seems to be, cannot be opened; None for other tables."""
+        reason = next((reason for known, reason in self._broken.items() if folded(known) == folded(name)), None)
+        return self.folder.explain(name) if reason is None and self.folder is not None else reason
+
+    def show_comments(self, name: str) -> None:
+        """Have DuckDB show what the metadata of a table say about it and its columns."""
+        handle = self.find(name)
+        if handle is not None:
+            with self.binder.spare_cursor() as cursor:
+                _show_comments(cursor, self._qualified(name), handle.current(), anew=True)
+
+    def describe(self) -> str:
+        """Return where the tables come from and how many they are, in a few words."""
+        where = f" of {shown(self.folder.uri)}" if self.folder else ""
+        return f"{len(self._views)} tables{where}"
+
+    def add(self, name: str, handle: TableHandle) -> None:
+        """Give a table a name, in place of another that has it.
+
+        Raises:
+            LanceDuckError: The table cannot be opened.
+        """
+        with self._lock:
+            self._create_view(name, handle)
+            self.given[name] = handle
+
+    def remove(self, name: str) -> bool:
+        """Take the name of a table back that `add` or the caller gave it; False when there is none."""
+        with self._lock:
+            if name not in self.given:
+                return False
+            del self.given[name]
+            self._drop_view(name)
+            return True
+
+    def refresh(self, *, force: bool = False) -> bool:
+        """Look again which tables there are; True when some came or went.
+
+        Args:
+            force: Look even where nothing seems to have changed, and try again to open what could not be opened.
+        """
+        if self._stamp is not None and not force and (self.folder is None or self.folder.stamp() == self._stamp):
+            return False
+        with self._lock:
+            self._stamp = (self.folder.stamp() if self.folder else None) or "listed once"
+            wanted, missing = self._wanted()
+            gone = [name for name, (handle, _) in self._views.items() if wanted.get(name) != handle.uri]
+            for name in gone:
+                self._drop_view(name)
+            self._broken = {} if missing is None else dict.fromkeys([*gone, *self._broken], missing)
+            fresh = [name for name in wanted if name not in self._views]
+            for name in fresh:
+                self._open(name, wanted[name])
+            return bool(gone) or any(name in self._views for name in fresh)
+
+    def _open(self, name: str, uri: str) -> None:
+        options = self.folder.storage_options if self.folder else None
+        try:
+            self._create_view(name, self.given.get(name) or TableHandle(uri, self.choice, options))
+        except LanceDuckError as error:
+            if name in self.given:
+                raise
+            self._broken[name] = error
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:  # one table that DuckDB does not take is no reason to miss the others
+            if name in self.given:
+                raise
+            self._broken[name] = own_error(error) or UnsupportedError(
+                "DuckDB does not take it as a table", where=name, found=str(error).strip()
+            )
+
+    def _wanted(self) -> tuple[dict[str, str], LanceDuckError | None]:
+        """Return the present URI of each table, and why those of the folder are not there: it is gone."""
+        found: dict[str, str] = {}
+        missing = None
+        try:
+            found = self.folder.tables() if self.folder else {}
+        except NotFoundError as error:
+            missing = error
+        return found | {name: handle.uri for name, handle in self.given.items()}, missing
+
+    def _create_view(self, name: str, handle: TableHandle) -> None:
+        if not is_unicode(name):
+            raise InvalidInputError(
+                f"name {name!a} of a table, which SQL cannot spell", remedy='give {"name": path} with another name'
+            )
+        if not handle.current().schema.names:
+            raise UnsupportedError(
+                "a table without columns is none in SQL", where=handle.uri, remedy="LanceDataset.add_columns adds some"
+            )
+        before = self._views.get(name)
+        source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None
+        call = f"{FUNCTION}({literal(self._qualified(name))}, NULL, NULL, NULL, NULL)"
+        body = select_all(source.name) if source else f"FROM query({call})"
+        self._views[name] = (handle, source)
+        self.changed()
+        try:
+            with self.binder.spare_cursor() as cursor:
+                cursor.execute(f"CREATE OR REPLACE VIEW {self._qualified(name)} AS {body}")
+                _show_comments(cursor, self._qualified(name), handle.current())
+        except duckdb.Error:
+            self._views.pop(name)
+            if before is not None:
+                self._views[name] = before
+            self.changed()
+            raise
+
+    def _drop_view(self, name: str) -> None:
+        with self.binder.spare_cursor() as cursor:
+            cursor.execute(f"DROP VIEW IF EXISTS {self._qualified(name)}")
+        self._views.pop(name)
+        self.changed()
+
+    def _qualified(self, name: str) -> str:
+        return f"{quoted(self.name)}.{SCHEMA}.{quoted(name)}"
+
+
+def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset, *, anew: bool = False) -> None:
+    """Give a view and its columns the comments that a table and its columns have.
+
+    Args:
+        cursor: On the instance.
+        view: Its qualified name.
+        table: The table.
+        anew: There may be others, which are removed.
+    """
+    comments = {f"VIEW {view}": table.metadata.get(COMMENT)}
+    for column in table.schema:
+        comment = (column.metadata or {}).get(COMMENT.encode())
+        comments[f"COLUMN {view}.{quoted(column.name)}"] = None if comment is None else comment.decode()
+    for subject, text in comments.items():
+        if anew or text is not None:
+            cursor.execute(f"COMMENT ON {subject} IS {'NULL' if text is None else literal(text)}")

@@ -1,0 +1,110 @@
+"""What runs `LanceDataset.sql`: a connection on which one version of a table is the only one of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.connection import Connection, connect
+from lance_duck.duck.failures import own_errors
+from lance_duck.duck.statement.clauses import Clauses, statements_of
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.table import DuckTable
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
+from lance_duck.scan.sql_query import SqlRequest, set_engine
+
+_BATCH: Final = 8192
+_PLAN: Final = ["plan_type", "plan"]
+_COMBINED: Final = (("group", "by"), ("union",), ("intersect",), ("except",), ("into",))
+
+
+class NumberedTable(DuckTable):
+    """Rows of one version of a table, with their ids and addresses as last columns.
+
+    Args:
+        dataset: The version.
+        numbers: Names of these columns.
+    """
+
+    def __init__(self, dataset: LanceDataset, numbers: list[str]) -> None:
+        self._numbers = numbers
+        super().__init__(lambda: dataset, pinned=True, hidden=False)
+
+    def filtered_schema(self, dataset: LanceDataset) -> pa.Schema:
+        """See `DuckTable.filtered_schema`."""
+        return self._numbered(super().filtered_schema(dataset))
+
+    def _schema(self, dataset: LanceDataset) -> pa.Schema:
+        return self._numbered(super()._schema(dataset))
+
+    def _numbered(self, schema: pa.Schema) -> pa.Schema:
+        return pa.schema([*schema, *(pa.field(name, pa.uint64()) for name in self._numbers)], schema.metadata)
+
+
+def run_query(request: SqlRequest) -> pa.RecordBatchReader:
+    """Run a query of one version of a table.
+
+    Raises:
+        InvalidInputError: It is not one statement.
+        UnsupportedError: It changes a table.
+        duckdb.Error: DuckDB refuses it.
+    """
+    statements = statements_of(request.sql)
+    if len(statements) != 1:
+        raise InvalidInputError("a query is one statement", expected="one", found=f"{len(statements)} statements")
+    numbers = [name for name, wanted in ((ROW_ID, request.with_row_id), (ROW_ADDRESS, request.with_row_addr)) if wanted]
+    connection = connect({} if numbers else {request.table_name: request.dataset}, read_only=True)
+    try:
+        if numbers:
+            connection.register(request.table_name, NumberedTable(request.dataset, numbers))
+            relation = _numbered(connection, statements[0], numbers)
+        else:
+            relation = connection.sql(request.sql)
+        if relation is None:
+            raise InvalidInputError("a statement that gives no rows", expected="a query", found=request.sql)
+        reader = relation.to_arrow_reader(request.batch_size or _BATCH)
+    except BaseException:
+        connection.close()
+        raise
+    schema = reader.schema
+    if statements[0].word(0) == "explain":
+        schema = pa.schema([field.with_name(name) for field, name in zip(schema, _PLAN, strict=True)])
+    return pa.RecordBatchReader.from_batches(schema, _batches(reader, schema, connection))
+
+
+def _batches(reader: pa.RecordBatchReader, schema: pa.Schema, connection: Connection) -> Iterator[pa.RecordBatch]:
+    with connection, own_errors(), reader:
+        for batch in reader:
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _numbered(connection: Connection, statement: Clauses, numbers: list[str]) -> Any:
+    """Return the rows of a query with ids and addresses after its own columns, where each row is one of the table."""
+    relation = connection.sql(statement.text)
+    columns = [] if relation is None else relation.columns
+    wanted = [quoted(name) for name in numbers if name not in columns]
+    body = StatementHead.of(statement).body
+    place = body.find("from")
+    if not wanted or statement.word(0) == "explain" or place < 0 or not _selects_rows(body):
+        return relation
+    start = body.tokens[place].start
+    text = f"{statement.sql[statement.start : start]}, {', '.join(wanted)} {statement.sql[start : statement.end]}"
+    try:
+        return connection.sql(text)
+    except duckdb.BinderException:  # of an aggregate, or of another table
+        return relation
+
+
+def _selects_rows(body: Clauses) -> bool:
+    """Return whether a statement is a SELECT whose rows no other clause combines."""
+    is_plain = body.word(0) == "select" and body.word(1) != "distinct"
+    return is_plain and all(body.find(*words) < 0 for words in _COMBINED)
+
+
+set_engine(run_query)

@@ -1,0 +1,50 @@
+"""The functions of history and metadata, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.history.about import branches, info, tags, versions
+from lance_duck.duck.history.names import CHANGES
+from lance_duck.duck.history.source import HistoryRows
+from lance_duck.duck.history.storage import files, fragments
+from lance_duck.duck.history.table_changes import Bound, table_changes
+
+TABLES: Final[Mapping[str, Callable[[LanceDataset], pa.Table]]] = {
+    "versions": versions,
+    "tags": tags,
+    "branches": branches,
+    "fragments": fragments,
+    "files": files,
+    "info": info,
+}
+
+
+@dataclass(frozen=True)
+class HistoryCall:
+    """A call of one of the functions.
+
+    Attributes:
+        name: Of the function, without its prefix.
+        arguments: What is further asked for, as text: of `table_changes` the bounds, each as the text that it is and as
+            microseconds since the epoch, where it is a time.
+    """
+
+    name: str
+    arguments: Sequence[str | None]
+
+    def rows(self, dataset: LanceDataset) -> HistoryRows:
+        """Return the rows for a table at a version.
+
+        Raises:
+            LanceDuckError: They cannot be given.
+        """
+        if self.name != CHANGES:
+            return HistoryRows.of(TABLES[self.name](dataset))
+        start, start_time, end, end_time = self.arguments
+        return table_changes(dataset, Bound.of(start, start_time), Bound.of(end, end_time))

@@ -1,0 +1,20 @@
+"""The names of the functions of history and metadata, and which texts may call one."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+PREFIX: Final = "lance_"
+CHANGES: Final = "table_changes"
+NAMES: Final = frozenset(
+    {"versions", "tags", "branches", "fragments", "files", "info", CHANGES, "indexes", "indices", "config"}
+    | {"table_metadata", "schema_metadata", "column_metadata"}
+)
+_WORDS: Final = "|".join(sorted(NAMES))
+_CALL: Final = re.compile(rf'(?:\b{PREFIX}|\.\s*"?)(?:{_WORDS})\b', re.IGNORECASE)
+
+
+def may_be_called(text: str) -> bool:
+    """Return whether a text may call one of the functions, or speaks of one."""
+    return _CALL.search(text) is not None

@@ -1,0 +1,353 @@
+"""Rows that versions changed, as DuckLake's `table_changes` gives them.
+
+Columns are `snapshot_id`, `rowid` and `change_type`, then those that the table has in the last version asked for. In
+older versions these are found by the ids of their fields; where the schema was replaced, or the type of a column was
+changed, by their names. Before a replacement, a column that a version between lacks is found by its name and type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.history.conform import conformed, differing
+from lance_duck.duck.history.source import HistoryRows
+from lance_duck.errors import InvalidInputError, NotFoundError
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.predicate.tree import In
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.versions import load_all
+from lance_duck.verbs.versions.row_changes import ChangedRows, changed_rows
+from lance_duck.wire.paths import is_detached
+
+VERSION: Final = "snapshot_id"
+ROW_ID: Final = "rowid"
+CHANGE: Final = "change_type"
+_HEAD: Final = pa.schema({VERSION: pa.int64(), ROW_ID: pa.int64(), CHANGE: pa.string()})
+_ROWS_AT_ONCE: Final = 16_384
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+UInt64s = NDArray[np.uint64]
+Columns = Mapping[str, str]
+"""Names of the columns of a version, by the names that they have in the last version asked for."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The first or the last version that is asked for.
+
+    Attributes:
+        text: A number or the name of a tag; None: the newest.
+        time: A time, where the text is no number and no tag.
+    """
+
+    text: str | None
+    time: datetime | None
+
+    @classmethod
+    def of(cls, text: str | None, microseconds: str | None) -> Bound:
+        """Return a bound from its text, and its microseconds since the epoch if it is a time."""
+        return cls(text, None if microseconds is None else _EPOCH + timedelta(microseconds=int(microseconds)))
+
+    def version(self, snapshot: Snapshot, *, is_first: bool) -> int:
+        """Return the number of the version.
+
+        Args:
+            snapshot: The newest version of the branch.
+            is_first: A time means the first version that is not older, else the last one that is not younger.
+
+        Raises:
+            InvalidInputError: That is no number, tag or time.
+        """
+        text = "" if self.text is None else self.text.strip()
+        if self.text is None:
+            return snapshot.version
+        if text.removeprefix("-").isdecimal():
+            return int(text)
+        tag = snapshot.tags().get(text)
+        if tag is not None and tag.branch == snapshot.branch:
+            return tag.version
+        if self.time is None:
+            raise InvalidInputError(
+                f"no version {text!r}", where=snapshot.uri, expected="a number, a time or a tag of this branch"
+            )
+        times = [(manifest.version, manifest.timestamp) for manifest in load_all(snapshot.store)]
+        if is_first:
+            return next((version for version, time in times if time >= self.time), snapshot.version + 1)
+        return max((version for version, time in times if time <= self.time), default=0)
+
+
+def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> HistoryRows:
+    """Return the rows that versions changed; they are read when DuckDB scans them.
+
+    Args:
+        dataset: The newest version of a branch, or a transaction's own on top of one.
+        start: The first version whose changes are asked for; None: the first there is.
+        end: The last one.
+
+    Raises:
+        InvalidInputError: The bounds are none, or are the wrong way round.
+        NotFoundError: A version is not there, or the one before the first was cleaned up.
+    """
+    newest = dataset.handle.snapshot
+    newest = newest.base or newest  # what a transaction changed is in no version yet
+    numbers = newest.version_numbers()
+    first = numbers[0] if start.text is None else start.version(newest, is_first=True)
+    last = end.version(newest, is_first=False)
+    times = [bound.time for bound in (start, end) if bound.time is not None]
+    if first > last and (not times or times != sorted(times)):
+        raise InvalidInputError(
+            "the first version is newer than the last", where="table_changes", found=f"{start.text} and {end.text}"
+        )
+    for bound, number in ((start, first), (end, last)):
+        if bound.time is None and number not in numbers:
+            _check_there(newest, number)
+    span = range(first, last + 1)
+    _check_known(newest, span, set(numbers))
+    changes = _Changes(newest, span)
+    return HistoryRows(changes.schema, changes.batches)
+
+
+def _check_there(newest: Snapshot, number: int) -> None:
+    """Refuse a version that is none of the branch."""
+    newest.checkout(number)  # which says what there is
+    if is_detached(number):
+        raise InvalidInputError(
+            f"version {number} is detached",
+            where=newest.uri,
+            expected="a version of the branch",
+            remedy="lance_versions lists those there are",
+        )
+
+
+def _check_known(newest: Snapshot, span: range, numbers: set[int]) -> None:
+    """Refuse versions whose changes cannot be known, because the version before is not there."""
+    if not span:
+        return
+    needed = range(max(span[0] - 1, 1), span[-1] + 1)
+    missing = next((number for number in reversed(needed) if number not in numbers), None)
+    if missing is None:
+        return
+    oldest = newest.checkout(span[0]).transaction()
+    if missing == span[0] - 1 and oldest is not None and oldest.operation == "Clone":
+        if newest.branch is None:
+            return
+        raise InvalidInputError(
+            f"branch {newest.branch!r} begins with version {span[0]}",
+            where="table_changes",
+            expected=f"versions from {span[0] + 1} on",
+            remedy="versions up to there are those of the branch that it was made from",
+        )
+    raise NotFoundError(
+        f"no version {missing}, without which the changes of version {missing + 1} are not known",
+        where=newest.uri,
+        remedy="it was cleaned up; versions() lists those there are",
+    )
+
+
+class _Changes:
+    """The rows that a span of versions changed.
+
+    Attributes:
+        schema: The columns.
+    """
+
+    def __init__(self, newest: Snapshot, span: range) -> None:
+        self._newest = newest
+        self._span = span
+        last = newest.checkout(span[-1]) if span else newest
+        table = duckdb_arrow_schema(LanceDataset(last.uri, table=TableScan(last)).schema)
+        taken = {name.lower() for name in _HEAD.names}
+        self._names = {_free(field.name, taken): field.name for field in table}
+        fields = [field.with_name(name).with_nullable(True) for name, field in zip(self._names, table, strict=True)]
+        self.schema = pa.schema([*_HEAD, *fields])
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of the changed rows, version by version."""
+        columns = self._columns()
+        wanted = pa.schema([self.schema.field(name) for name in names])
+        for version in self._span:
+            newer = self._newest.checkout(version)
+            older = self._newest.checkout(version - 1) if version - 1 in columns else None
+            images = _Images(
+                version,
+                wanted,
+                None if older is None else _Side(older, self._renamed(columns[version - 1])),
+                _Side(newer, self._renamed(columns[version])),
+            )
+            for rows in changed_rows(older, newer):
+                yield from images.of(rows)
+
+    def _renamed(self, columns: Columns) -> Columns:
+        return {shown: columns[name] for shown, name in self._names.items() if name in columns}
+
+    def _columns(self) -> dict[int, Columns]:
+        """Return the columns of each version of the span and of the one before it."""
+        if not self._span:
+            return {}
+        last = later = self._newest.checkout(self._span[-1])
+        columns: dict[int, Columns] = {later.version: {name: name for name in later.schema.names}}
+        present = set(self._newest.version_numbers())
+        was_replaced = False
+        for version in reversed(self._span):
+            if version - 1 not in present:
+                break
+            earlier = self._newest.checkout(version - 1)
+            columns[version - 1] = _earlier_names(later, earlier, columns[version])
+            was_replaced |= _replaces_schema(later)
+            if was_replaced:
+                columns[version - 1] = _with_returned(columns[version - 1], last, earlier)
+            later = earlier
+        return columns
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken yet, in DuckDB's way, and take it."""
+    candidates = (name, *(f"{name}_{i}" for i in range(1, len(taken) + 2)))
+    free = next(candidate for candidate in candidates if candidate.lower() not in taken)
+    taken.add(free.lower())
+    return free
+
+
+def _earlier_names(later: Snapshot, earlier: Snapshot, columns: Columns) -> Columns:
+    """Return the names that columns have in the version before."""
+    before = {field.name: field for field in earlier.schema.fields}
+    by_id = {field.id: field.name for field in earlier.schema.fields}
+    after = {field.name: field for field in later.schema.fields}
+    replaces = _replaces_schema(later)
+    kept = {field.id for field in later.schema.fields}
+    names = {}
+    for shown, name in columns.items():
+        if not replaces and after[name].id in by_id:
+            names[shown] = by_id[after[name].id]
+        elif name in before and (replaces or before[name].id not in kept):
+            names[shown] = name
+    return names
+
+
+def _replaces_schema(snapshot: Snapshot) -> bool:
+    """Return whether a version has a schema that does not follow from that of the version before."""
+    transaction = snapshot.transaction()
+    return transaction is not None and transaction.operation in ("Overwrite", "Restore")
+
+
+def _with_returned(columns: Columns, last: Snapshot, earlier: Snapshot) -> Columns:
+    """Return the names of columns with those that some later version lacks, and the last one has as they were."""
+    before, after = earlier.schema.arrow, last.schema.arrow
+    read = set(columns.values())
+    returned = {
+        name: name
+        for name in after.names
+        if name not in columns and name not in read and name in before.names
+        if before.field(name).type == after.field(name).type
+    }
+    return {**columns, **returned}
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A version, and its columns."""
+
+    snapshot: Snapshot
+    columns: Columns
+
+    def rows(self, addresses: UInt64s, wanted: pa.Schema) -> list[pa.ChunkedArray]:
+        """Return the values of columns at some addresses, in the order of these; null for columns that are missing."""
+        table = TableScan(self.snapshot)
+        own = duckdb_arrow_schema(self.snapshot.schema.arrow)
+        read = [name for field in wanted if (name := self.columns.get(field.name)) is not None]
+        values: dict[str, pa.ChunkedArray] = {}
+        if read:
+            schema = pa.schema([*(own.field(name) for name in read), pa.field(ROW_ADDRESS, pa.uint64())])
+            rows = table.predicate_reader(schema, In((ROW_ADDRESS,), pa.array(np.sort(addresses)))).read_all()
+            order = np.argsort(rows.column(ROW_ADDRESS).to_numpy())
+            places = order[np.searchsorted(rows.column(ROW_ADDRESS).to_numpy()[order], addresses)]
+            rows = rows.take(pa.array(places))
+            values = {name: rows.column(name) for name in read}
+        where = f"{self.snapshot.uri}, version {self.snapshot.version}"
+        return [
+            pa.chunked_array([pa.nulls(len(addresses), field.type)])
+            if (name := self.columns.get(field.name)) is None
+            else conformed(values[name], field, where)
+            for field in wanted
+        ]
+
+
+@dataclass(frozen=True)
+class _Images:
+    """Makes rows of the result of rows that a version changed.
+
+    Attributes:
+        version: The version.
+        wanted: Columns of the result.
+        before, after: The version before, if there is one, and the version.
+    """
+
+    version: int
+    wanted: pa.Schema
+    before: _Side | None
+    after: _Side
+
+    def of(self, rows: ChangedRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the result, some at once."""
+        for start in range(0, len(rows.ids), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            before = None if rows.before is None else rows.before[part]
+            after = None if rows.after is None else rows.after[part]
+            yield from self._some(replace(rows, ids=rows.ids[part], before=before, after=after))
+
+    def _some(self, rows: ChangedRows) -> Iterator[pa.RecordBatch]:
+        if rows.before is not None and rows.after is not None:
+            rows = self._updated(rows)
+        if not len(rows.ids):
+            return
+        images = [(self.before, rows.before, "preimage"), (self.after, rows.after, "postimage")]
+        given = [(side, addresses, image) for side, addresses, image in images if side and addresses is not None]
+        tables = []
+        for side, addresses, image in given:
+            kind = f"update_{image}" if len(given) == 2 else "delete" if image == "preimage" else "insert"
+            tables.append(self._table(side, addresses, rows.ids, kind))
+        table = pa.concat_tables(tables)
+        if len(tables) == 2:  # an update: both images, row by row
+            table = table.take(pa.array(np.arange(len(table)).reshape(2, -1).T.ravel()))
+        yield from table.combine_chunks().to_batches()
+
+    def _updated(self, rows: ChangedRows) -> ChangedRows:
+        """Return the rows that were updated, of those that may have been."""
+        if rows.fields is None:
+            return rows
+        assert self.before is not None
+        assert rows.before is not None
+        assert rows.after is not None
+        fields = self.after.snapshot.schema.fields
+        tops = [top for top in fields if not rows.fields.isdisjoint(field.id for field in top.walk())]
+        earlier = {field.id: field.name for field in self.before.snapshot.schema.fields}
+        own = duckdb_arrow_schema(self.after.snapshot.schema.arrow)
+        schema = pa.schema([own.field(field.name) for field in tops if field.id in earlier])
+        old = replace(self.before, columns={f.name: earlier[f.id] for f in tops if f.id in earlier})
+        new = replace(self.after, columns={f.name: f.name for f in tops})
+        pairs = zip(old.rows(rows.before, schema), new.rows(rows.after, schema), strict=True)
+        changed = np.zeros(len(rows.ids), np.bool_)
+        for one, other in pairs:
+            changed |= differing(one, other)
+        return ChangedRows(rows.ids[changed], rows.before[changed], rows.after[changed])
+
+    def _table(self, side: _Side, addresses: UInt64s, ids: UInt64s, kind: str) -> pa.Table:
+        made = {
+            VERSION: pa.array(np.full(len(ids), self.version)),
+            ROW_ID: pa.array(ids.astype(np.int64)),
+            CHANGE: pa.repeat(kind, len(ids)),
+        }
+        read = pa.schema([field for field in self.wanted if field.name not in made])
+        values = dict(zip(read.names, side.rows(addresses, read), strict=True))
+        arrays = [made[name] if name in made else values[name] for name in self.wanted.names]
+        return pa.Table.from_arrays(arrays, schema=self.wanted)

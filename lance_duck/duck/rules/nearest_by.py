@@ -1,0 +1,224 @@
+"""Joins with the nearest rows: `JOIN t NEAREST k BY DISTANCE expression`. Pure.
+
+    SELECT … FROM queries q JOIN t NEAREST 5 BY DISTANCE array_distance(q.vec, t.vec) WHERE …
+
+The join gives the same when the table holds, for each vector of the other table, only rows that come first. Known to
+be so is a join with one table, or a plain query of one, by a measure of one of its columns and a column of a table
+before it. Conditions of WHERE hold after the join; those about the other table alone choose the vectors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import exp
+
+from lance_duck.duck.rules.join_chain import Chain, FromItem
+from lance_duck.duck.rules.lateral import LateralNearest
+from lance_duck.duck.rules.measures import Measure, measure_of
+from lance_duck.duck.rules.order_by_distance import Key, NearestSelect, as_key, without_table
+from lance_duck.duck.statement.deterministic_sql import (
+    Node,
+    is_plain_condition,
+    is_plain_table,
+    names_a_column,
+    sql_of,
+)
+from lance_duck.duck.statement.nearest_clause import MARK, NearestClause
+from lance_duck.duck.statement.text import LONGEST, Statement
+
+_QUERY: Final = frozenset({"expressions", "from_", "where"})
+_IMPLICIT: Final = (exp.Pivot, exp.Columns)
+
+
+@dataclass(frozen=True)
+class NearestBy:
+    """A join with the nearest rows of a table.
+
+    Attributes:
+        clause: Its clause.
+        search: What is searched for; the column and the vector are names.
+        is_guess: Neither name says its table: the vector is that of the other table only if that alone has it.
+        where: The condition of rows of the other table, with `$name` for its parameters; None for all.
+        where_keys: Those parameters, by their names.
+    """
+
+    clause: NearestClause
+    search: LateralNearest
+    is_guess: bool
+    where: str | None
+    where_keys: tuple[tuple[str, Key], ...]
+
+
+@dataclass(frozen=True)
+class NearestJoins:
+    """The joins with nearest rows of a statement.
+
+    Attributes:
+        joins: A clause may be read in two ways.
+    """
+
+    joins: tuple[NearestBy, ...]
+
+
+def find(statement: Statement) -> tuple[NearestJoins, ...]:
+    """Find the joins with nearest rows of a statement; nothing where there is none that is known."""
+    if len(statement.text) > LONGEST or not statement.nearest or statement.tree is None:
+        return ()
+    calls = [call for call in statement.tree.find_all(exp.Anonymous) if str(call.this).startswith(MARK)]
+    joins = [join for call in calls for join in _joins(call, statement)]
+    return (NearestJoins(tuple(joins)),) if joins else ()
+
+
+def _joins(call: exp.Anonymous, statement: Statement) -> Iterator[NearestBy]:
+    join, clause = call.parent, statement.nearest[int(str(call.this).removeprefix(MARK))]
+    if not isinstance(join, exp.Join) or join.args.get("on") is not call or len(call.expressions) != 1:
+        return
+    if names_a_column(join):
+        return
+    select = join.find_ancestor(exp.Select)
+    chain = None if select is None else Chain.of(select)
+    place = None if chain is None else next((i for i, item in enumerate(chain.sources) if item.join is join), None)
+    if chain is None or place is None:
+        return
+    reader = _JoinReader(statement, clause, chain, place)
+    for measure, other, is_guess in reader.measures(call.expressions[0]):
+        try:
+            found = reader.read(measure, other, is_guess=is_guess)
+        except (LookupError, ValueError):
+            continue
+        if found is not None:
+            yield found
+
+
+@dataclass(frozen=True)
+class _JoinReader:
+    """Reads one join."""
+
+    statement: Statement
+    clause: NearestClause
+    chain: Chain
+    place: int
+
+    def measures(self, node: Node) -> Iterator[tuple[Measure, FromItem, bool]]:
+        """Yield the ways to read an expression: a measure, the table of its vector, and whether that is a guess."""
+        own, before = self.chain.sources[self.place].alias, self.chain.sources[: self.place]
+        columns = list(node.find_all(exp.Column))
+        if len(columns) != 2 or any(column.args.get("db") for column in columns):
+            return
+        for vector in columns:
+            (column,) = (each for each in columns if each is not vector)
+            others = [item for item in before if vector.table.lower() in (item.alias, "")]
+            if column.table.lower() not in (own, "") or len(others) != 1 or not (vector.table or len(before) == 1):
+                continue
+            copy = node.copy()
+            at = columns.index(vector)
+            list(copy.find_all(exp.Column))[at].set("table", exp.to_identifier(others[0].alias))
+            measure = measure_of(copy, others[0].alias)
+            if measure is not None and measure.vector.name == vector.name:
+                yield measure, others[0], not vector.table
+
+    def read(self, measure: Measure, other: FromItem, *, is_guess: bool) -> NearestBy | None:
+        """Return the join; None where it is not known to be sound."""
+        clause, node = self.clause, other.node.copy()
+        table, condition = self._table(measure)
+        node.set("joins", None)  # those of a FROM that comes first
+        named = {cte.alias.lower() for cte in self.chain.select.root().find_all(exp.CTE)}
+        is_known = (
+            measure.similarity == clause.largest_first
+            and isinstance(measure.vector, exp.Column)
+            and table is not None
+            and is_plain_table(node)
+            and not any(part.args.get(name) for part in (table, node) for name in ("sample", "pivots"))
+            and not any(not part.db and part.name.lower() in named for part in (table, node))
+        )
+        if not is_known or table is None or condition is None:
+            return None
+        text, keys, names = condition
+        start, end = self.statement.place(table)
+        inner = NearestSelect(
+            start=start,
+            end=end,
+            alias=None if table.alias else table.name,
+            name=tuple(part.name for part in table.parts),
+            metric=measure.metric,
+            largest_first=clause.largest_first,
+            column=measure.column.name,
+            vector=measure.vector.name,
+            query_place=None,
+            vector_keys=(),
+            length=None,
+            bare=None,
+            where=text,
+            where_keys=keys,
+            where_columns=names,
+            limit=clause.k,
+            offset=0,
+            columns=self._columns(),
+            explained=self.statement.opening is not None and self.statement.opening.explained,
+        )
+        name = tuple(part.name for part in node.parts)
+        search = LateralNearest(inner, *self.statement.place(node), name, node.alias_or_name, bool(node.alias))
+        return NearestBy(clause, search, is_guess, *self._where(other))
+
+    def _table(self, measure: Measure) -> tuple[exp.Table | None, _Condition | None]:
+        """Return the table that is searched, and the condition that its rows fulfil."""
+        node = self.chain.sources[self.place].node
+        if is_plain_table(node):
+            return node, (None, (), frozenset())
+        select = node.this if isinstance(node, exp.Subquery) else None
+        if not isinstance(select, exp.Select) or node.args.get("joins") or node.args["alias"] is None:
+            return None, None
+        if node.alias_column_names or any(value and name not in _QUERY for name, value in select.args.items()):
+            return None, None
+        from_, where = select.args.get("from_"), select.args.get("where")
+        table: Node = None if from_ is None else from_.this
+        names = [each.name.lower() for each in select.expressions if isinstance(each, exp.Column)]
+        stars = [each for each in select.expressions if isinstance(each, exp.Star) and not any(each.args.values())]
+        if not is_plain_table(table) or table.args.get("joins") or len(names) + len(stars) != len(select.expressions):
+            return None, None
+        if not stars and names.count(measure.column.name.lower()) != 1:
+            return None, None
+        return table, (None, (), frozenset()) if where is None else _condition(where.this, table.alias_or_name.lower())
+
+    def _columns(self) -> frozenset[str] | None:
+        """Return all names that the statement may mean columns by, in lower case; None: perhaps all."""
+        root, aliases = self.chain.select.root(), {item.alias for item in self.chain.sources}
+        if root.find(*_IMPLICIT) is not None or any(
+            join.args.get("using") or join.method for join in root.find_all(exp.Join)
+        ):
+            return None
+        if any(not isinstance(star.parent, exp.Count) for star in root.find_all(exp.Star)):
+            return None
+        names = {part.name.lower() for column in root.find_all(exp.Column) for part in column.parts}
+        bare = {column.name.lower() for column in root.find_all(exp.Column) if not column.table}
+        return None if bare & aliases else frozenset(names)
+
+    def _where(self, other: FromItem) -> tuple[str | None, tuple[tuple[str, Key], ...]]:
+        """Return the condition of rows of the other table, where no other rows can be part of the result."""
+        plain = [part for part in self.chain.sure_of(other) if is_plain_condition(part, [other.alias])]
+        if not plain:
+            return None, ()
+        text = " AND ".join(f"({sql_of(part)})" for part in plain)
+        keys = re.findall(r"\$(\w+)", text)
+        if len(keys) != sum(1 for part in plain for _ in part.find_all(exp.Placeholder)):
+            return None, ()
+        return text, tuple((name, as_key(name)) for name in dict.fromkeys(keys))
+
+
+_Condition = tuple[str | None, tuple[Key, ...], frozenset[str]]
+
+
+def _condition(where: Node, alias: str) -> _Condition | None:
+    """Return the condition of a query with `?` for its parameters, these, and the columns that it names."""
+    bare = without_table(where, alias, ())
+    if bare is None or not is_plain_condition(bare, [""], lists=True):
+        return None
+    text = sql_of(bare)
+    keys = tuple(as_key(name) for name in re.findall(r"\$(\w+)", text))
+    if len(keys) != sum(1 for _ in bare.find_all(exp.Placeholder)):
+        return None
+    return re.sub(r"\$\w+", "?", text), keys, frozenset(column.name for column in bare.find_all(exp.Column))

@@ -1,0 +1,94 @@
+"""Joins with the nearest rows carried out: one search for all rows of the other table, and DuckDB sorts what it found.
+
+The join becomes a LATERAL one over the rows found for each vector: see `nearest_join`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_duck.duck.rules.nearest_by import NearestBy, NearestJoins
+from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.run.named_tables import NamedTable, named
+from lance_duck.duck.run.nearest_join import NearestSearch
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.errors import LanceDuckError
+
+Place = tuple[int, int]
+"""A part of the text."""
+
+
+def run(asked: NearestJoins, request: Request, database: Database) -> Rewriting | None:
+    """Put what searches found in the places of tables; None where DuckDB has to search by itself."""
+    if database.session.settings.nearest == "off":
+        return None
+    joins = _Joins(request, database)
+    for join in asked.joins:
+        inner = join.search.inner
+        if joins.is_free(join) and database.names.are_ours(inner.name, later=False):
+            try:
+                joins.search(join)
+            except (NotFoundHere, LanceDuckError):
+                continue
+    return joins.rewriting()
+
+
+class _Joins:
+    """The joins of one statement.
+
+    Args:
+        request: Its run.
+        database: Where it runs.
+    """
+
+    def __init__(self, request: Request, database: Database) -> None:
+        self._request = request
+        self._database = database
+        self._edits: list[Edit] = []
+        self._tables: list[NamedTable] = []
+        self._plans: list[str] = []
+        self._others: dict[Place, pa.Table] = {}
+
+    def is_free(self, join: NearestBy) -> bool:
+        """Return whether nothing stands yet in the place of a join, nor anything else in that of the other table."""
+        inner, other = join.search.inner, (join.search.start, join.search.end)
+        places = [(inner.start, inner.end), *([] if other in self._others else [other])]
+        return not any(edit.overlaps(*place) for edit in (*self._request.edits, *self._edits) for place in places)
+
+    def search(self, join: NearestBy) -> None:
+        """Search for one join.
+
+        Raises:
+            NotFoundHere: DuckDB has to do it.
+        """
+        clause, inner = join.clause, join.search.inner
+        search = NearestSearch(join.search, self._request, self._database, clause.is_exact, skips_null=True)
+        other = (join.search.start, join.search.end)
+        if join.is_guess and self._has(inner.name, str(inner.vector)):
+            raise NotFoundHere("the name is that of a column of the table itself")
+        given = self._request.given
+        queries = self._others.get(other)
+        if queries is None:
+            queries = search.queries(join.where, {name: given.value(key) for name, key in join.where_keys})
+        place, found, plan = search.place(queries)
+        if other not in self._others:
+            others = named(self._database.native, queries)
+            self._others[other] = queries
+            self._edits.append(search.others_in_place(others))
+            self._tables.append(others)
+        self._edits += [Edit(inner.start, inner.end, place), *clause.sorted_lateral()]
+        self._tables.append(found)
+        self._plans += [] if plan is None else [plan]
+
+    def rewriting(self) -> Rewriting | None:
+        """Return what became of the statement."""
+        if not self._edits:
+            return None
+        return Rewriting(tuple(self._edits), tuple(self._tables), plan="\n".join(self._plans) or None)
+
+    def _has(self, name: tuple[str, ...], column: str) -> bool:
+        """Return whether a table has a column of a name."""
+        handle = self._database.names.table(name, later=False)
+        names = () if handle is None else handle.current().schema.names
+        return any(each.lower() == column.lower() for each in names)

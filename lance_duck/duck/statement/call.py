@@ -1,0 +1,100 @@
+"""Arguments of a CALL, cut by DuckDB's own tokens.
+
+    CALL [database.][schema.]name([argument, …] [parameter => argument, …])
+
+A parameter may be followed by `:=` or `=` as well. Each argument stays text, which DuckDB evaluates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Call:
+    """A CALL of a procedure.
+
+    Attributes:
+        name: The parts of the (qualified) name of the procedure, as DuckDB folds them.
+        positional: The arguments without a name, in order.
+        named: The arguments with a name, by that name as DuckDB folds it.
+    """
+
+    name: tuple[str, ...]
+    positional: tuple[Clauses, ...]
+    named: Mapping[str, Clauses]
+
+    @classmethod
+    def of(cls, body: Clauses) -> Call | None:
+        """Read a statement from its CALL on; None if it is not one whole CALL.
+
+        Raises:
+            InvalidInputError: An argument has no value, one without a name follows one with a name, or a name is given
+                twice.
+        """
+        name = TableName.at(body, 1) if body.word(0) == "call" else None
+        if name is None or name.path is not None or body.text_at(name.after) != "(":
+            return None
+        close = body.closer(name.after)
+        if close != len(body) - 1 or body.text_at(close) != ")":
+            return None
+        where = f"CALL {'.'.join(name.parts)}"
+        positional: list[Clauses] = []
+        named: dict[str, Clauses] = {}
+        for argument in body.part(name.after + 1, close).split():
+            key, value = named_argument(argument)
+            if not value.tokens:
+                raise InvalidInputError("an argument without a value", where=where)
+            if key is None and named:
+                raise InvalidInputError("an argument without a name follows one with a name", where=where)
+            if key is not None and key in named:
+                raise InvalidInputError(f"argument {key!r} is given twice", where=where)
+            if key is None:
+                positional.append(value)
+            else:
+                named[key] = value
+        return cls(tuple(map(folded, name.parts)), tuple(positional), named)
+
+    def bound(self, parameters: Sequence[str], required: int = 0) -> dict[str, Clauses]:
+        """Return the arguments by the parameters of the procedure that they are for; those not given are left out.
+
+        Args:
+            parameters: Names of all parameters, in the order in which arguments without a name are for them.
+            required: How many of them, from the first on, have to be given.
+
+        Raises:
+            InvalidInputError: An argument is missing, is for no parameter, or is given twice.
+        """
+        where = f"CALL {'.'.join(self.name)}"
+        expected = ", ".join(parameters) or "no argument"
+        if len(self.positional) > len(parameters):
+            raise InvalidInputError(
+                "too many arguments", where=where, expected=expected, found=f"{len(self.positional)} of them"
+            )
+        arguments = dict(zip(parameters, self.positional, strict=False))
+        for name, argument in self.named.items():
+            if name not in parameters:
+                raise InvalidInputError(f"unknown argument {name!r}", where=where, expected=expected)
+            if name in arguments:
+                raise InvalidInputError(f"argument {name!r} is given twice", where=where)
+            arguments[name] = argument
+        missing = [name for name in parameters[:required] if name not in arguments]
+        if missing:
+            raise InvalidInputError(f"no argument {missing[0]!r}", where=where, expected=expected)
+        return {name: arguments[name] for name in parameters if name in arguments}
+
+
+def named_argument(argument: Clauses) -> tuple[str | None, Clauses]:
+    """Return the name of an argument (`name => value`, with `:=` or `=`), if it has one, and its value."""
+    name = argument.tokens[0].name if len(argument) > 2 else None
+    if name is None:
+        return None, argument
+    place = argument.tokens[1].start
+    spelled = argument.sql[place : place + 2]
+    is_named = spelled in ("=>", ":=") or (spelled[:1] == "=" and spelled != "==")
+    return (folded(name), argument.part(2)) if is_named else (None, argument)

@@ -1,0 +1,53 @@
+"""Named arguments as the `lance` extension of DuckDB spells them: `name = value`, which DuckDB reads as a comparison.
+
+FROM lance_scan('x.lance', version = 3)  →  FROM lance_scan('x.lance', version := 3)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.lists import LiftedText
+
+_CALL: Final = re.compile(r"\blance_\w+[\s\"]*\(", re.IGNORECASE)
+_NAMED: Final = re.compile(r"[,(]\s*\"?\w+\"?\s*=(?![=>])")
+_TABLE_FOLLOWS: Final = frozenset({"from", "join", ",", "(", "lateral"})
+
+
+def with_named_arguments(sql: str, functions: Collection[str]) -> str:
+    """Return a text in which named arguments of some table functions are spelled as DuckDB understands them.
+
+    Args:
+        sql: One statement or several.
+        functions: Names of the functions, in lower case.
+    """
+    if "=" not in sql or _CALL.search(sql) is None or _NAMED.search(sql) is None:
+        return sql
+    lifted = LiftedText.of(sql)
+    clauses = Clauses.of(lifted.text)
+    edits = [
+        Edit(place, place + 1, ":=")
+        for at, token in enumerate(clauses.tokens)
+        if token.name is not None and folded(token.name) in functions and _is_table(clauses, at)
+        for argument in clauses.part(at + 2, clauses.closer(at + 1)).split()
+        if (place := _equals_sign(argument)) is not None
+    ]
+    return lifted.restored(apply(lifted.text, edits)) if edits else sql
+
+
+def _is_table(clauses: Clauses, at: int) -> bool:
+    """Return whether the name at a place is called where a table may stand."""
+    return clauses.text_at(at + 1) == "(" and clauses.text_at(at - 1).lower() in _TABLE_FOLLOWS
+
+
+def _equals_sign(argument: Clauses) -> int | None:
+    """Return where in the text the `=` between the name and the value of an argument stands; None if it has no name."""
+    if len(argument) < 3 or argument.tokens[0].name is None or argument.text_at(1) != "=":
+        return None
+    place = argument.tokens[1].start
+    return None if argument.sql[place : place + 2] in ("==", "=>") else place

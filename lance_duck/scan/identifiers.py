@@ -1,0 +1,23 @@
+"""Spelling of names and texts in SQL: the one place that quotes them."""
+
+from __future__ import annotations
+
+
+def folded(name: str) -> str:
+    """Return the name in lower case as DuckDB folds it: ASCII letters only."""
+    return name.encode().lower().decode()
+
+
+def escaped(name: str) -> str:
+    """Return a name as it stands between the quotes of an SQL identifier."""
+    return name.replace('"', '""')
+
+
+def quoted(name: str) -> str:
+    """Return a name as an SQL identifier."""
+    return f'"{escaped(name)}"'
+
+
+def literal(text: str) -> str:
+    """Return a text as an SQL string."""
+    return "'" + text.replace("'", "''") + "'"

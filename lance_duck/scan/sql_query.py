@@ -1,0 +1,136 @@
+"""SQL on one version of a table from Python, by the names that pylance has for it: `LanceDataset.sql`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lance_duck.arguments import checked_calls, unknown_value
+from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
+
+_BLOB_HANDLING = ("all_binary", "blobs_descriptions", "all_descriptions")
+
+
+@dataclass(frozen=True)
+class SqlRequest:
+    """A query of one version of a table.
+
+    Attributes:
+        sql: The query.
+        dataset: The version, a `LanceDataset`.
+        table_name: What the query calls it.
+        with_row_id: Whether its rows have `_rowid`.
+        with_row_addr: Whether they have `_rowaddr`.
+        batch_size: Rows of a batch at most; None: as many as DuckDB gives.
+        batch_size_bytes: Bytes of a batch, about, at most.
+    """
+
+    sql: str
+    dataset: pads.Dataset
+    table_name: str = "dataset"
+    with_row_id: bool = False
+    with_row_addr: bool = False
+    batch_size: int | None = None
+    batch_size_bytes: int | None = None
+
+
+Engine = Callable[[SqlRequest], pa.RecordBatchReader]
+_ENGINES: list[Engine] = []
+
+
+def set_engine(engine: Engine) -> None:
+    """Name what runs queries: it lies above the rooms that know datasets."""
+    _ENGINES[:] = [engine]
+
+
+class SqlQuery:
+    """A query that can be run, any number of times; made by `SqlQueryBuilder.build`."""
+
+    def __init__(self, request: SqlRequest) -> None:
+        self._request = request
+
+    def to_batch_records(self) -> list[pa.RecordBatch]:
+        """Run the query and return its rows as a list of batches, none of which is empty.
+
+        Raises:
+            InvalidInputError: It is not one query.
+            UnsupportedError: It changes a table.
+            duckdb.Error: DuckDB refuses it.
+        """
+        return [batch for batch in self.to_stream_reader() if batch.num_rows]
+
+    def to_stream_reader(self) -> pa.RecordBatchReader:
+        """Run the query and return its rows as a stream; raises as `to_batch_records`."""
+        if not _ENGINES:
+            raise InternalError("nothing runs SQL", remedy="import lance_duck")
+        reader = _ENGINES[0](self._request)
+        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        limit = self._request.batch_size_bytes
+        for batch in reader:
+            rows = batch.num_rows
+            if limit is not None and batch.nbytes > limit:
+                rows = max(1, rows * limit // batch.nbytes)
+            for start in range(0, batch.num_rows, max(rows, 1)):
+                yield batch.slice(start, rows)
+
+
+@checked_calls
+class SqlQueryBuilder:
+    """Builds a query of the version that the dataset was on; returned by `LanceDataset.sql`."""
+
+    def __init__(self, request: SqlRequest) -> None:
+        self._request = request
+
+    def table_name(self, table_name: str) -> Self:
+        """Name the table otherwise than "dataset"."""
+        return self._with(table_name=table_name)
+
+    def with_row_id(self, with_row_id: bool = True) -> Self:
+        """Have `_rowid` as a column of the table, and as the last one of what a query without groups selects."""
+        return self._with(with_row_id=with_row_id)
+
+    def with_row_addr(self, with_row_addr: bool = True) -> Self:
+        """Have `_rowaddr` likewise, after `_rowid`."""
+        return self._with(with_row_addr=with_row_addr)
+
+    def blob_handling(self, blob_handling: Literal["all_binary", "blobs_descriptions", "all_descriptions"]) -> Self:
+        """Say how blobs are given: SQL has their bytes ("all_binary").
+
+        Raises:
+            UnsupportedError: One of the others.
+        """
+        if blob_handling not in _BLOB_HANDLING:
+            raise unknown_value("blob_handling", blob_handling, _BLOB_HANDLING)
+        if blob_handling != "all_binary":
+            raise UnsupportedError(
+                "descriptions of blobs in SQL", found=blob_handling, remedy="scanner(blob_handling=…) gives them"
+            )
+        return self
+
+    def batch_size(self, batch_size: int) -> Self:
+        """Limit the rows of a batch."""
+        return self._with(batch_size=_positive("batch_size", batch_size))
+
+    def batch_size_bytes(self, batch_size_bytes: int) -> Self:
+        """Limit the bytes of a batch, about."""
+        return self._with(batch_size_bytes=_positive("batch_size_bytes", batch_size_bytes))
+
+    def build(self) -> SqlQuery:
+        """Return the query, which has not run."""
+        return SqlQuery(self._request)
+
+    def _with(self, **changes: str | bool | int) -> Self:
+        self._request = replace(self._request, **changes)  # type: ignore[arg-type]
+        return self
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise InvalidInputError(name, expected="1 or more", found=value)
+    return value

@@ -1,0 +1,22 @@
+"""The bounds of what an open version keeps in memory: each with its unit and its reason.
+
+A bound changes speed and memory, never what is read. None was measured by itself; `benchmarks/open_table.py` and
+`benchmarks/many_fragments.py` measure what they give together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CACHED_FILES: Final = 256
+"""Data files whose metadata a version keeps: some kilobytes each, more with many columns or pages."""
+
+CACHED_SEQUENCES: Final = 1024
+"""Deletion vectors, and sequences of row ids and versions, that a version keeps, so many of each: one a fragment."""
+
+CACHED_DERIVED: Final = 64
+"""Other things that are derived from a version and kept with it, such as the parts of indexes."""
+
+SHARED_BYTES: Final = 6 << 30
+"""Bytes of open indexes and of what else versions of a table share: three vector indexes that keep all they may. Not
+measured."""

@@ -1,0 +1,226 @@
+"""Which rows a version changed: told by stable row ids where the table has them, and by row addresses where it has not.
+
+An address says nothing of a row that moved: there, an update is a row deleted and another one inserted. What was only
+written elsewhere, by a compaction, is no change; the transaction of the version tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import UnsupportedError
+from lance_duck.rows import VersionSequence
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.columns.files import live_rows
+from lance_duck.wire.fragment import TOMBSTONE, Fragment
+
+UInt64s = NDArray[np.uint64]
+_NO_ROWS: Final = np.empty(0, np.uint64)
+_UNKNOWN: Final = np.uint64(0)
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """Rows that were deleted, inserted or updated.
+
+    Attributes:
+        ids: Their stable ids; addresses, where the table has none.
+        before: Their addresses in the older version; None for rows that were inserted.
+        after: Their addresses in the newer version; None for rows that were deleted.
+        fields: Ids of fields: only those rows were updated in which one of these has another value. None: all were.
+    """
+
+    ids: UInt64s
+    before: UInt64s | None
+    after: UInt64s | None
+    fields: frozenset[int] | None = None
+
+
+def changed_rows(older: Snapshot | None, newer: Snapshot) -> Iterator[ChangedRows]:
+    """Yield the rows that a version changed: those deleted, then those updated, then those inserted.
+
+    Args:
+        older: The version before; None: there is none.
+        newer: The version.
+
+    Raises:
+        UnsupportedError: The rows have no stable ids, and nothing is kept of what the version changed.
+        NotFoundError: A file is gone.
+        CorruptError: A file is damaged.
+    """
+    transaction = newer.transaction()
+    operation = None if transaction is None or transaction.message is None else transaction.operation
+    if operation == "Rewrite":
+        return
+    if older is None or operation == "Overwrite":
+        yield from () if older is None else _whole(older, older.fragments, deleted=True)
+        yield from _whole(newer, newer.fragments, deleted=False)
+    elif older.has_stable_row_ids and newer.has_stable_row_ids:
+        yield from _changed_by_id(older, newer, operation)
+    else:
+        yield from _changed_by_address(older, newer, operation)
+
+
+def _whole(snapshot: Snapshot, fragments: Sequence[Fragment], *, deleted: bool) -> Iterator[ChangedRows]:
+    """Yield all rows of fragments, one fragment at a time."""
+    for fragment in fragments:
+        rows = _Rows.of(snapshot, [fragment])
+        if len(rows.ids):
+            yield ChangedRows(rows.ids, rows.addresses if deleted else None, None if deleted else rows.addresses)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of some fragments that are not deleted.
+
+    Attributes:
+        ids: Stable ids, or addresses.
+        created, updated: Versions that did so; 0 where that is not kept.
+    """
+
+    ids: UInt64s
+    addresses: UInt64s
+    created: UInt64s
+    updated: UInt64s
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, fragments: Sequence[Fragment]) -> _Rows:
+        parts: list[tuple[UInt64s, UInt64s, UInt64s, UInt64s]] = [(_NO_ROWS,) * 4]
+        for fragment in fragments:
+            live = live_rows(snapshot, fragment)
+            offsets = np.arange(snapshot.physical_rows(fragment)) if live is None else live
+            addresses = offsets.astype(np.uint64) | np.uint64(fragment.id << 32)
+            sequence = snapshot.row_ids(fragment)
+            created = _versions(snapshot.created_at(fragment), offsets)
+            updated = _versions(snapshot.last_updated_at(fragment), offsets)
+            parts.append((addresses if sequence is None else sequence.take(offsets), addresses, created, updated))
+        return cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _versions(sequence: VersionSequence | None, offsets: NDArray[np.int64]) -> UInt64s:
+    return np.full(len(offsets), _UNKNOWN) if sequence is None else sequence.take(offsets)
+
+
+def _changed_by_id(older: Snapshot, newer: Snapshot, operation: str | None) -> Iterator[ChangedRows]:
+    by_id = {fragment.id: fragment for fragment in newer.fragments}
+    same = {f.id for f in older.fragments if f.id in by_id and _is_same(f, by_id[f.id])}
+    old = [fragment for fragment in older.fragments if fragment.id not in same]
+    new = [fragment for fragment in newer.fragments if fragment.id not in same]
+    if not old or not new:
+        yield from _whole(older, old, deleted=True)
+        yield from _whole(newer, new, deleted=False)
+        return
+    before, after = _Rows.of(older, old), _Rows.of(newer, new)
+    _, at, now = np.intersect1d(before.ids, after.ids, assume_unique=True, return_indices=True)
+    if operation == "Restore":  # an overwrite may have given an id to another row
+        is_row = before.created[at] == after.created[now]
+        at, now = at[is_row], now[is_row]
+    gone, came = np.ones(len(before.ids), np.bool_), np.ones(len(after.ids), np.bool_)
+    gone[at] = came[now] = False
+    yield from _given(ChangedRows(before.ids[gone], before.addresses[gone], None))
+    yield from _updated_by_id(before, after, at, now, _replaced(older, newer), operation)
+    yield from _given(ChangedRows(after.ids[came], None, after.addresses[came]))
+
+
+def _updated_by_id(
+    before: _Rows,
+    after: _Rows,
+    at: NDArray[np.int64],
+    now: NDArray[np.int64],
+    replaced: dict[int, frozenset[int]],
+    operation: str | None,
+) -> Iterator[ChangedRows]:
+    """Yield the rows of both versions that were updated: by their row versions, or by other values in their place."""
+    first, then = before.updated[at], after.updated[now]
+    is_kept = (first != _UNKNOWN) & (then != _UNKNOWN)
+    is_updated = is_kept & (first != then)
+    if operation in ("Merge", "Project"):  # of columns; pylance may count that as an update of every row
+        is_updated[:] = False
+    old, new = before.addresses[at], after.addresses[now]
+    yield from _given(ChangedRows(before.ids[at][is_updated], old[is_updated], new[is_updated]))
+    if not replaced:
+        return
+    fragments = np.array(sorted(replaced), np.uint64)
+    in_place = ~is_updated & (old == new) & np.isin(new >> np.uint64(32), fragments)
+    fields = frozenset().union(*replaced.values())
+    yield from _given(ChangedRows(before.ids[at][in_place], old[in_place], new[in_place], fields))
+
+
+def _changed_by_address(older: Snapshot, newer: Snapshot, operation: str | None) -> Iterator[ChangedRows]:
+    by_id = {fragment.id: fragment for fragment in newer.fragments}
+    pairs = [(f, by_id[f.id]) for f in older.fragments if f.id in by_id and _holds_same_rows(f, by_id[f.id], operation)]
+    ids = {fragment.id for fragment, _ in pairs}
+    gone = [fragment for fragment in older.fragments if fragment.id not in ids]
+    came = [fragment for fragment in newer.fragments if fragment.id not in ids]
+    if operation is None and gone and came:
+        raise UnsupportedError(
+            f"what version {newer.version} changed is not known",
+            where=newer.uri,
+            found="rows without stable ids, in other fragments than before, and no transaction",
+            remedy="compare the versions by a key: FROM t AT (VERSION => …) EXCEPT FROM t AT (VERSION => …)",
+        )
+    changed = [(f, g) for f, g in pairs if not _is_same(f, g)]
+    before = [_Rows.of(older, [fragment]).addresses for fragment, _ in changed]
+    after = [_Rows.of(newer, [fragment]).addresses for _, fragment in changed]
+    for old, new in zip(before, after, strict=True):
+        lost = np.setdiff1d(old, new, assume_unique=True)
+        yield from _given(ChangedRows(lost, lost, None))
+    yield from _whole(older, gone, deleted=True)
+    replaced = _replaced(older, newer)
+    for (fragment, _), old, new in zip(changed, before, after, strict=True):
+        if fragment.id in replaced:
+            both = np.intersect1d(old, new, assume_unique=True)
+            yield from _given(ChangedRows(both, both, both, replaced[fragment.id]))
+    for old, new in zip(before, after, strict=True):
+        returned = np.setdiff1d(new, old, assume_unique=True)
+        yield from _given(ChangedRows(returned, None, returned))
+    yield from _whole(newer, came, deleted=False)
+
+
+def _given(rows: ChangedRows) -> Iterator[ChangedRows]:
+    if len(rows.ids):
+        yield rows
+
+
+def _is_same(before: Fragment, after: Fragment) -> bool:
+    """Return whether nothing of a fragment was changed."""
+    return (
+        before.files == after.files
+        and before.deletion_file == after.deletion_file
+        and before.row_ids == after.row_ids
+        and before.last_updated_at == after.last_updated_at
+    )
+
+
+def _holds_same_rows(before: Fragment, after: Fragment, operation: str | None) -> bool:
+    """Return whether two fragments of one id are about the same rows; after an overwrite, ids are given anew."""
+    if operation not in (None, "Restore"):
+        return True
+    paths = {(file.base_id, file.path) for file in before.files}
+    return not paths.isdisjoint((file.base_id, file.path) for file in after.files)
+
+
+def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
+    """Return, by fragment of both versions, the fields of both whose values lie in another file than before."""
+    by_id = {fragment.id: fragment for fragment in newer.fragments}
+    common = {field.id for field in older.schema.walk()} & {field.id for field in newer.schema.walk()}
+    replaced = {}
+    for fragment in older.fragments:
+        now = by_id.get(fragment.id)
+        if now is None or now.files == fragment.files:
+            continue
+        before, after = _places(fragment), _places(now)
+        fields = {field for field in common & after.keys() if field in before and before[field] != after[field]}
+        if fields:
+            replaced[fragment.id] = frozenset(fields)
+    return replaced
+
+
+def _places(fragment: Fragment) -> dict[int, tuple[int | None, str]]:
+    """Return the file of each field."""
+    return {field: (file.base_id, file.path) for file in fragment.files for field in file.fields if field != TOMBSTONE}

@@ -1,0 +1,11 @@
+-- lance_branches: one row for each branch of a Lance table: main, then the others by name.
+--
+--   table_name   folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
+--   database     database that has the table, where the name does not say
+--
+-- Columns: branch, parent_branch, parent_version, latest_version, created_at.
+-- Example: FROM lance_branches('data/trips.lance')
+CREATE OR REPLACE TEMP MACRO lance_branches(table_name, database := NULL) AS TABLE
+    FROM query(__lance_history(
+        'branches', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, NULL::VARCHAR], NULL
+    ));

@@ -1,0 +1,23 @@
+-- lance_table_changes: the rows that versions of a Lance table changed.
+--
+--   table_name   folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
+--   first_version   version number, tag or time of the first version whose changes are asked for; NULL: the oldest
+--   last_version    likewise of the last one; NULL: the newest
+--   branch       name of a branch; without it main, or the branch that the table is opened on
+--   database     database that has the table, where the name does not say
+--
+-- Both versions are included. A time means the first version that is not older, and the last one that is not younger.
+-- Columns: snapshot_id (the version), rowid, change_type ('insert', 'delete', 'update_preimage', 'update_postimage'), then
+-- those that the table has in the last version. In a table without stable row ids an updated row is deleted and inserted,
+-- and rowid is the address of the row.
+-- Example: FROM lance_table_changes('data/trips.lance', 3, 5)
+CREATE OR REPLACE TEMP MACRO lance_table_changes(
+    table_name, first_version, last_version := NULL, branch := NULL, database := NULL
+) AS TABLE
+    FROM query(__lance_history(
+        'table_changes', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, branch::VARCHAR],
+        [
+            first_version::VARCHAR, epoch_us(TRY_CAST(first_version::VARCHAR AS TIMESTAMPTZ))::VARCHAR,
+            last_version::VARCHAR, epoch_us(TRY_CAST(last_version::VARCHAR AS TIMESTAMPTZ))::VARCHAR
+        ]
+    ));

@@ -1,0 +1,11 @@
+-- lance_tags: one row for each tag of a Lance table, by name.
+--
+--   table_name   folder or URI of the table; on a connection made by lance_duck.connect also the name of a table
+--   database     database that has the table, where the name does not say
+--
+-- Columns: tag, version, branch, created_at, updated_at.
+-- Example: FROM lance_tags('data/trips.lance')
+CREATE OR REPLACE TEMP MACRO lance_tags(table_name, database := NULL) AS TABLE
+    FROM query(__lance_history(
+        'tags', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, NULL::VARCHAR], NULL
+    ));

@@ -1,0 +1,175 @@
+INSERT INTO t VALUES (9, 1, 'n', 1.5, [1], {'x': 1, 'y': 'z'}, '2020-01-01')
+INSERT INTO t VALUES (9, 1, 'n', 1.5, [1], {'x': 1, 'y': 'z'}, '2020-01-01'), (10, NULL, NULL, NULL, NULL, NULL, NULL)
+INSERT INTO t VALUES (9)
+INSERT INTO t VALUES (9, 1, 'n', 1.5, [1], {'x': 1, 'y': 'z'}, '2020-01-01', 8)
+INSERT INTO t (id) VALUES (9)
+INSERT INTO t (id, a) VALUES (9, 1), (10)
+INSERT INTO t (a) VALUES (1)
+INSERT INTO t (id, id) VALUES (1, 2)
+INSERT INTO t (ID, "A") VALUES (9, 2)
+INSERT INTO t (nope) VALUES (1)
+INSERT INTO t () VALUES ()
+INSERT INTO t (id) VALUES ()
+INSERT INTO t (id, a) VALUES (9, DEFAULT)
+INSERT INTO t (id, a) VALUES (DEFAULT, 2)
+INSERT INTO t (id, a) VALUES (9, 1 + DEFAULT)
+INSERT INTO t DEFAULT VALUES
+INSERT INTO t (id) DEFAULT VALUES
+INSERT INTO t (id, a) SELECT 9, DEFAULT
+INSERT INTO t (id, a) VALUES (9, (SELECT max(b) FROM u))
+INSERT INTO t (id, a) VALUES ((SELECT max(id) + 1 FROM t), 1)
+INSERT INTO t (id, a) VALUES (9, max(1))
+INSERT INTO t (id, a) VALUES (9, row_number() OVER ())
+INSERT INTO t (id, a) VALUES (unnest([8, 9]), 1)
+INSERT INTO t (id, a) SELECT unnest([8, 9]), 1
+INSERT INTO t (id, a) VALUES (9, *)
+INSERT INTO t (id, a) VALUES (9, a)
+INSERT INTO t (id, a) VALUES (9, '1'), (10, 2)
+INSERT INTO t (id, a) VALUES (9, 1.5), (10, 2)
+INSERT INTO t (id, a) VALUES (9, 'x'), (10, 2)
+INSERT INTO t (id, s) VALUES (9, 1), (10, 'x'), (11, DATE '2020-01-01')
+INSERT INTO t (id, s) SELECT * FROM (VALUES (9, 1), (10, 2))
+INSERT INTO t (id, s) VALUES (9, [1, 2])
+INSERT INTO t (id, l) VALUES (9, [])
+INSERT INTO t (id, l) VALUES (9, [1.5]), (10, '[2]')
+INSERT INTO t (id, l) VALUES (9, 1)
+INSERT INTO t (id, st) VALUES (9, ROW(1, 'a')), (10, {'y': 'b', 'x': 2}), (11, NULL)
+INSERT INTO t (id, st) VALUES (9, {'x': 2})
+INSERT INTO t (id, st) VALUES (9, {'z': 2})
+INSERT INTO t (id, ts) VALUES (9, 'now')
+INSERT INTO t (id) VALUES ($1)
+INSERT INTO t (id, a) VALUES (?, ?)
+INSERT INTO t BY NAME VALUES (1, 2)
+INSERT INTO t BY NAME SELECT 9 AS id
+INSERT INTO t BY NAME SELECT 1 AS a, 9 AS ID
+INSERT INTO t BY NAME SELECT 9 AS id, 1 AS nope
+INSERT INTO t BY NAME SELECT 9 AS id, 10 AS id
+INSERT INTO t BY NAME (SELECT 9 AS id)
+INSERT INTO t BY NAME FROM u
+INSERT INTO t BY NAME FROM (SELECT id FROM u)
+INSERT INTO t BY POSITION SELECT * FROM t
+INSERT INTO t (id) BY NAME SELECT 9 AS id
+INSERT INTO t (id, a) BY POSITION VALUES (9, 1)
+INSERT INTO t SELECT * FROM t
+INSERT INTO t FROM t
+INSERT INTO t TABLE t
+INSERT INTO t (FROM t)
+INSERT INTO t (TABLE t)
+INSERT INTO t (SELECT * FROM t)
+INSERT INTO t ((SELECT * FROM t))
+INSERT INTO t (VALUES (9, 1, 'n', 1.5, [1], NULL, NULL))
+INSERT INTO t (id) (VALUES (9))
+INSERT INTO t (id) (SELECT 9)
+INSERT INTO t (id) SELECT id FROM u
+INSERT INTO t (id, a) FROM u SELECT id, b
+INSERT INTO t (id, a) SELECT id, b FROM u ORDER BY b DESC LIMIT 2
+INSERT INTO t (id, a) SELECT id, b FROM u ORDER BY b DESC LIMIT 1 OFFSET 1
+INSERT INTO t (id, a) SELECT id, b FROM u UNION SELECT id, a FROM t
+INSERT INTO t (id, a) (SELECT id, b FROM u) UNION ALL (SELECT id, a FROM t)
+INSERT INTO t (id, a) SELECT id, b FROM u EXCEPT SELECT 1, 100
+INSERT INTO t (id, a) SELECT id, b FROM u UNION ALL BY NAME SELECT 5 AS b, 6 AS id
+INSERT INTO t (id, a) VALUES (9, 1) UNION ALL VALUES (10, 2)
+INSERT INTO t (id, a) VALUES (9, 1), (10, 2) ORDER BY 1 DESC LIMIT 1
+INSERT INTO t (id, a) VALUES (9, 1), (10, 2) LIMIT 1
+INSERT INTO t (id, a) SELECT id, sum(b) FROM u GROUP BY id HAVING sum(b) > 200
+INSERT INTO t (id, a) SELECT id, sum(b) FROM u GROUP BY ALL
+INSERT INTO t (id, a) SELECT id, b FROM u QUALIFY row_number() OVER (PARTITION BY id ORDER BY b) = 1
+INSERT INTO t (id, a) SELECT DISTINCT ON (id) id, b FROM u ORDER BY id, b DESC
+INSERT INTO t (id, a) SELECT t.id, u.b FROM t JOIN u ON t.id = u.id
+INSERT INTO t (id, a) SELECT k.id, k.values FROM k JOIN u ON k.conflict = u.id
+INSERT INTO t (id, a) SELECT k.id, 1 FROM k JOIN u ON conflict = b
+INSERT INTO t (id, a) SELECT k.id, 1 FROM k JOIN u ON conflict
+INSERT INTO t (id, a) SELECT k.id, 1 FROM k JOIN u ON conflict < b RETURNING id
+INSERT INTO t (id, a) SELECT k.id, conflict FROM k WHERE conflict = 1
+INSERT INTO t (id, a) SELECT returning.id, 1 FROM k AS "returning"
+INSERT INTO t (id, a) SELECT "returning", "from" FROM k
+INSERT INTO t (id, a) SELECT k."returning", k.values FROM k
+INSERT INTO t (id, a) SELECT id, k.returning FROM k
+INSERT INTO t (id, a) WITH q AS (SELECT 9 AS x) SELECT x, x FROM q
+WITH q AS (SELECT 9 AS x) INSERT INTO t (id, a) SELECT x, x FROM q
+WITH q AS (SELECT 9 AS x) INSERT INTO t (id, a) VALUES ((SELECT x FROM q), 1)
+WITH q AS (SELECT 9 AS x) INSERT INTO t (id, a) WITH r AS (SELECT 10 AS y) SELECT x, y FROM q, r
+WITH t AS (SELECT 9 AS x) INSERT INTO t (id) SELECT x FROM t
+WITH u AS (SELECT 9 AS x) INSERT INTO t (id) SELECT x FROM u
+INSERT INTO t (id) SELECT 9 WHERE false
+INSERT INTO t (id) SELECT 9 FROM nope
+INSERT INTO t SELECT 9
+INSERT INTO t SELECT 9, 1, 'n', 1.5, [1], NULL, NULL, 1
+INSERT INTO t (id, a) SELECT 9
+INSERT INTO t (id, a) SELECT 9, 'x'
+INSERT INTO t (id, a) SELECT 9, '7'
+INSERT INTO t (id, a) SELECT 9, 2.5
+INSERT INTO t (id, a) SELECT 9, 3000000000
+INSERT INTO t (id, s) SELECT 9, s FROM u
+INSERT INTO t (id, s) SELECT 9, to_json(t) FROM t
+INSERT INTO t (id, s) SELECT id, to_json(u) FROM u
+INSERT INTO t AS z (id) VALUES (9)
+INSERT INTO t AS z (id) VALUES (9) RETURNING z.id
+INSERT INTO t AS z (id) VALUES (9) RETURNING t.id
+INSERT INTO t AS z SELECT * FROM t AS z
+INSERT INTO t z (id) VALUES (9)
+INSERT INTO t z VALUES (9)
+INSERT INTO main.t (id) VALUES (9)
+INSERT INTO t.main (id) VALUES (9)
+INSERT t (id) VALUES (9)
+INSERT INTO TABLE t (id) VALUES (9)
+INSERT OVERWRITE t VALUES (9)
+INSERT INTO nope VALUES (9)
+INSERT INTO t (id, a) SUMMARIZE u
+INSERT INTO t (id, s) SELECT 9, column_name FROM (DESCRIBE u) LIMIT 1
+INSERT INTO t (s, id) SELECT column_name, 5 FROM (SUMMARIZE u)
+INSERT INTO t (id, a) PIVOT u ON s USING max(b)
+INSERT INTO t (id, a) SELECT id, b FROM u TABLESAMPLE 100%
+INSERT INTO t (id, a) SELECT * FROM (SELECT id, b FROM u) AS q(x, y)
+INSERT INTO t (id, a) SELECT COLUMNS('id|b') FROM u
+INSERT INTO t (id, a) SELECT * EXCLUDE (s) FROM u
+INSERT INTO t (id, a) SELECT nextval('seq'), nextval('seq') FROM u
+INSERT INTO t (id) VALUES (nextval('seq')), (nextval('seq'))
+INSERT INTO t (id) SELECT 9 AS "returning"
+INSERT INTO t (id) SELECT CASE WHEN true THEN 9 END
+INSERT INTO t (id) SELECT 9 RETURNING *
+INSERT INTO t (id) SELECT 9 RETURNING id, a, s AS t
+INSERT INTO t (id) VALUES (9), (10) RETURNING id * 2 AS x
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING t
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING to_json(t)
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING t.*, id
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING * EXCLUDE (l)
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING COLUMNS('id|s')
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING count(*)
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING rowid
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING (SELECT max(id) FROM u)
+INSERT INTO t (id, s) VALUES (9, 'a') RETURNING (SELECT max(id) FROM t)
+INSERT INTO t (id) SELECT id FROM u RETURNING u.id
+INSERT INTO t (id) VALUES (9) RETURNING lower('A'), random() < 2, l, st, d, ts
+INSERT INTO t DEFAULT VALUES RETURNING *
+INSERT INTO k DEFAULT VALUES RETURNING *
+INSERT INTO k VALUES (2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)
+INSERT INTO k (conflict) VALUES (3)
+INSERT INTO k (id, values) VALUES (3, 4) RETURNING values
+INSERT INTO k (id, "returning", "where", set) VALUES (3, 4, 5, 6)
+INSERT INTO k (id, set) SELECT 3, set FROM k
+INSERT INTO k (id, name) VALUES (3, 4)
+INSERT INTO k (name) VALUES (3)
+INSERT INTO k (values) VALUES (3)
+INSERT INTO k (replace) SELECT ignore FROM k
+INSERT INTO k (by) VALUES (3)
+INSERT INTO k (id) SELECT conflict FROM k WHERE conflict = 1 RETURNING conflict
+INSERT INTO k (id, conflict) SELECT 4, conflict FROM k JOIN u ON conflict = u.id
+INSERT INTO k BY NAME SELECT 4 AS conflict, 5 AS "returning", 6 AS set
+INSERT INTO y (id, iv) VALUES (9, INTERVAL 24 HOUR)
+INSERT INTO y (id, iv) VALUES (9, INTERVAL 90 SECOND), (10, NULL) RETURNING id, iv
+INSERT INTO y (id, iv) SELECT 9, INTERVAL 5 MINUTE
+INSERT INTO y SELECT * FROM y
+INSERT INTO y FROM y RETURNING id, iv, dec, arr, ls
+INSERT INTO y (id, arr) VALUES (9, [1, 2, 3])
+INSERT INTO y (id, arr) VALUES (9, [1, 2])
+INSERT INTO y (id, dec) VALUES (9, 1.239), (10, '1.5'), (11, 7)
+INSERT INTO y (id, u8) VALUES (9, 300)
+INSERT INTO y (id, bl, b, dt, tm, tz) VALUES (9, '\xAA', 'yes', '2020-01-01', '01:00:00', '2020-01-01 00:00:00+02')
+INSERT INTO y (id, ls) VALUES (9, [{'p': 1, 'q': ['a', NULL]}, NULL])
+INSERT INTO y BY NAME SELECT 9 AS id, [{'p': 1, 'q': ['a', NULL]}] AS ls RETURNING ls
+INSERT OR REPLACE INTO t (id) VALUES (9)
+INSERT OR IGNORE INTO t (id) VALUES (9)
+INSERT OR ABORT INTO t (id) VALUES (9)
+INSERT INTO t (id) VALUES (1) ON CONFLICT DO NOTHING
+INSERT INTO t (id) VALUES (1) ON CONFLICT (a) DO UPDATE SET nope = 1

@@ -1,0 +1,53 @@
+-- ALTER TABLE: columns.
+
+CREATE TABLE lance.t AS FROM (VALUES (1, 'a'), (2, 'b')) v(id, name);
+--> 2
+
+ALTER TABLE lance.t ADD COLUMN price DOUBLE;
+
+ALTER TABLE lance.t ADD COLUMN kind VARCHAR DEFAULT 'new';
+
+ALTER TABLE lance.t ADD COLUMN IF NOT EXISTS kind INTEGER;
+
+FROM t ORDER BY id;
+--> 1 | a | NULL | new
+--> 2 | b | NULL | new
+
+ALTER TABLE lance.t RENAME COLUMN name TO title;
+
+ALTER TABLE lance.t RENAME kind TO sort;
+
+ALTER TABLE lance.t ALTER COLUMN id TYPE BIGINT;
+
+ALTER TABLE lance.t DROP COLUMN price;
+
+ALTER TABLE lance.t DROP COLUMN IF EXISTS price;
+
+ALTER TABLE lance.t ALTER COLUMN title SET NOT NULL;
+
+SELECT column_name, column_type FROM (DESCRIBE t) ORDER BY column_name;
+--> id | BIGINT
+--> sort | VARCHAR
+--> title | VARCHAR
+
+INSERT INTO t VALUES (3, NULL, 'x');
+--! title
+
+ALTER TABLE lance.t ALTER COLUMN title DROP NOT NULL;
+
+INSERT INTO t VALUES (3, NULL, 'x');
+--> 1
+
+ALTER TABLE lance.t ALTER COLUMN title SET NOT NULL;
+--! title
+
+ALTER TABLE lance.t DROP COLUMN nope;
+--! nope
+
+ALTER TABLE lance.t ADD COLUMN id INTEGER;
+--! id
+
+FROM t ORDER BY id;
+--> 1 | a | new
+--> 2 | b | new
+--> 3 | NULL | x

@@ -1,0 +1,250 @@
+"""JOIN … NEAREST k BY is one search for all rows, and gives what DuckDB gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.duck.run import nearest_by
+from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.nearest_clause import nearest_clauses
+from lance_duck.duck.statement.tokens import tokens_of
+
+DIM = 3
+KNOWS_NEAREST = not duckdb.__version__.startswith("1.")
+L2 = "array_distance(q.v, t.vec)"
+
+
+def _table(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(rows, DIM)).astype(np.float32)
+    return pa.table(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "label": pa.array(rng.integers(0, 3, rows), pa.int32()),
+            "vec": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ld.Connection, duckdb.DuckDBPyConnection]]:
+    """`t` of 500 rows with an index over most of them, `small` of 4, and `q`, a table of DuckDB with 12 queries."""
+    folder = tmp_path_factory.mktemp("nearest")
+    rows, queries, few = _table(500, 1), _table(12, 2), _table(4, 3)
+    dataset = ld.write_dataset(rows[:400], folder / "t.lance", max_rows_per_file=150)
+    dataset.create_index("vec", "IVF_FLAT", num_partitions=4)
+    dataset.insert(rows[400:])
+    ld.write_dataset(queries, folder / "lq.lance")
+    ld.write_dataset(few, folder / "small.lance")
+    with ld.connect(folder, config={"lance_nprobes": 1000}) as ours, duckdb.connect() as theirs:
+        theirs.execute("CREATE TABLE t AS FROM rows")
+        theirs.execute("CREATE TABLE lq AS FROM queries")
+        theirs.execute("CREATE TABLE small AS FROM few")
+        for each in (ours, theirs):
+            each.execute("CREATE TABLE q AS SELECT id AS n, label AS l, vec AS v FROM queries")
+            each.execute("CREATE TABLE holes AS SELECT * FROM q UNION ALL SELECT 999, 0, NULL")
+            each.execute("CREATE TABLE odd AS SELECT * FROM q UNION ALL SELECT 999, 0, ['nan'::FLOAT, 0, 0]::FLOAT[3]")
+            each.execute("CREATE TABLE names AS SELECT range AS k, 'name ' || range AS name FROM range(3)")
+        yield ours, theirs
+
+
+@pytest.fixture
+def joined(carried_out: Callable[[Callable[..., Any]], list[bool]]) -> list[bool]:
+    return carried_out(nearest_by.run)
+
+
+def expected(theirs: duckdb.DuckDBPyConnection, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+    """Return what DuckDB gives for tables of its own; DuckDB 1 is asked by LATERAL."""
+    clauses = () if KNOWS_NEAREST else nearest_clauses(sql, tokens_of(sql))
+    text = apply(sql, [edit for clause in clauses for edit in clause.as_lateral()])
+    return theirs.execute(text, parameters).fetchall()
+
+
+STATEMENTS = [
+    f"SELECT n, id FROM q JOIN t NEAREST 3 BY DISTANCE {L2} ORDER BY ALL",
+    f"SELECT n, id, {L2} FROM q INNER JOIN t APPROX NEAREST BY DISTANCE {L2} ORDER BY ALL",
+    "SELECT * FROM q LEFT JOIN t a EXACT NEAREST 2 BY SIMILARITY array_cosine_similarity(a.vec, v) ORDER BY ALL",
+    "SELECT n, id FROM q LEFT OUTER JOIN t NEAREST 4 BY SIMILARITY -array_distance(v, vec) WHERE l = 1 ORDER BY ALL",
+    f"SELECT n, id FROM q JOIN t NEAREST 4 BY DISTANCE {L2} WHERE q.n < 5 AND t.label = 1 ORDER BY ALL",
+    f"SELECT n, id FROM holes q LEFT JOIN t NEAREST 2 BY DISTANCE {L2} ORDER BY ALL",
+    f"SELECT n, id FROM holes q JOIN t NEAREST 2 BY DISTANCE {L2} ORDER BY ALL",
+    "SELECT lq.id, b.id FROM lq JOIN t AS b NEAREST 2 BY SIMILARITY array_inner_product(lq.vec, b.vec) ORDER BY ALL",
+    "SELECT a.id, b.id FROM t a JOIN t b NEAREST 2 BY DISTANCE array_distance(a.vec, b.vec) "
+    "WHERE a.id < 9 ORDER BY ALL",
+    "SELECT n, t.id FROM q JOIN (SELECT * FROM t WHERE label = 1 AND id > 50) t "
+    f"NEAREST 2 BY DISTANCE {L2} ORDER BY ALL",
+    f"SELECT n, t.* FROM q JOIN (SELECT vec, id FROM t) t NEAREST 2 BY DISTANCE {L2} ORDER BY ALL",
+    f"SELECT n, name FROM q JOIN t NEAREST 2 BY DISTANCE {L2} JOIN names ON names.k = t.label ORDER BY ALL",
+    f"SELECT n, name FROM names JOIN q ON k = q.l JOIN t NEAREST 2 BY DISTANCE {L2} WHERE k = 1 ORDER BY ALL",
+    f"SELECT n, t.id, u.id FROM q JOIN t NEAREST 2 BY DISTANCE {L2} "
+    "LEFT JOIN t u EXACT NEAREST BY SIMILARITY array_cosine_similarity(q.v, u.vec) ORDER BY ALL",
+    f"WITH r AS (SELECT n, id FROM q JOIN t NEAREST 2 BY DISTANCE {L2}) "
+    "SELECT l, r.* FROM q JOIN r USING (n) ORDER BY ALL",
+    f"SELECT k, (SELECT sum(id) FROM q JOIN t NEAREST 2 BY DISTANCE {L2} WHERE l = k) AS s FROM names ORDER BY ALL",
+    f"SELECT label, count(*) FROM q JOIN t NEAREST 5 BY DISTANCE {L2} GROUP BY ALL ORDER BY ALL",
+    f"FROM q JOIN t NEAREST BY DISTANCE {L2} SELECT n, id ORDER BY ALL",
+    f"SELECT n, id FROM q JOIN t NEAREST BY DISTANCE {L2} UNION ALL SELECT 1, 2 ORDER BY ALL",
+]
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize("mode", ["auto", "exact", "off"])
+def test_results_are_those_of_duckdb(pair: tuple[Any, Any], joined: list[bool], sql: str, mode: str) -> None:
+    ours, theirs = pair
+    ours.execute(f"SET lance_nearest = {mode}")
+    try:
+        found = ours.execute(sql)
+        assert found.fetchall() == expected(theirs, sql)
+        assert joined == [mode != "off"]
+        assert [column[0] for column in found.description] == [column[0] for column in theirs.description]
+        assert ours.sql(sql).fetchall() == expected(theirs, sql)
+    finally:
+        ours.execute("RESET lance_nearest")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT n, id FROM odd q JOIN t NEAREST 2 BY DISTANCE {L2} WHERE n < 999 OR true ORDER BY n, id",
+        "SELECT n, id FROM q JOIN small NEAREST 9 BY DISTANCE array_distance(q.v, small.vec) ORDER BY ALL",
+        f"SELECT n, id FROM q JOIN t NEAREST 2 BY DISTANCE {L2} + t.id ORDER BY ALL",
+        f"SELECT k, (SELECT sum(id) FROM q JOIN t NEAREST 2 BY DISTANCE {L2} WHERE l = k) FROM names ORDER BY ALL",
+        "SELECT n, id FROM q JOIN t NEAREST 2 BY DISTANCE n - id WHERE t.id > 0 ORDER BY ALL",
+        f"SELECT n, id FROM (SELECT * FROM q WHERE l = 1) q JOIN t NEAREST 2 BY DISTANCE {L2} ORDER BY ALL",
+        f"SELECT n, count(*) FROM q JOIN t NEAREST 600 BY DISTANCE {L2} GROUP BY n ORDER BY n",
+        f"SELECT n, t.id, u.id FROM q JOIN t NEAREST BY DISTANCE {L2} "
+        "JOIN t u NEAREST 2 BY DISTANCE array_distance(t.vec, u.vec) ORDER BY ALL",
+    ],
+)
+def test_what_a_search_does_not_find_duckdb_does(pair: tuple[Any, Any], sql: str) -> None:
+    ours, theirs = pair
+    if "odd" in sql:  # any rows will do for NaN
+        sql = sql.replace("SELECT n, id", "SELECT n, id * (n < 999)::INT").replace("ORDER BY n, id", "ORDER BY ALL")
+    assert ours.execute(sql).fetchall() == expected(theirs, sql)
+    if KNOWS_NEAREST:
+        assert ours.execute(sql).description == theirs.execute(sql).description
+
+
+def test_equal_distances_give_as_many_rows_as_asked(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    vectors = pa.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], None] * 5, pa.list_(pa.float32(), 2))
+    ld.write_dataset(pa.table({"id": range(25), "v": vectors}), tmp_path / "t.lance")
+    con = connect(tmp_path)
+    con.execute("CREATE TABLE q AS SELECT [0, 0]::FLOAT[2] AS v")
+    sql = "SELECT array_distance(q.v, t.v) AS d FROM q JOIN t NEAREST 8 BY DISTANCE array_distance(q.v, t.v) ORDER BY d"
+    assert con.execute(sql).fetchall() == [(0.0,)] * 5 + [(1.0,)] * 3
+    sql = "SELECT count(*), count(DISTINCT id) FROM q JOIN t NEAREST 25 BY DISTANCE array_distance(q.v, t.v)"
+    assert con.execute(sql).fetchall() == [(20, 20)]
+
+
+def test_parameters_stand_wherever_values_may(pair: tuple[Any, Any], joined: list[bool]) -> None:
+    ours, theirs = pair
+    sql = (
+        "SELECT ?, n, t.id FROM q JOIN (SELECT * FROM t WHERE label = ?) t NEAREST 3 BY DISTANCE "
+        f"{L2} WHERE q.n < ? AND t.id > ? ORDER BY ALL"
+    )
+    values = ["x", 1, 6, 20]
+    assert ours.execute(sql, values).fetchall() == expected(theirs, sql, values)
+    named = sql.replace("?", "{}").format("$a", "$b", "$c", "$d")
+    by_name = dict(zip("abcd", values, strict=True))
+    assert ours.execute(named, by_name).fetchall() == expected(theirs, named, by_name)
+    assert joined == [True, True]
+
+
+def test_explain_says_how(pair: tuple[Any, Any]) -> None:
+    ours, _ = pair
+    sql = f"EXPLAIN SELECT n, id FROM q JOIN t NEAREST 3 BY DISTANCE {L2} WHERE q.n < 5"
+    text = ours.execute(sql).fetchall()[-1][1]
+    assert "to 5 queries, metric l2" in text
+    assert "VectorIndexQuery" in text
+    text = ours.execute(sql.replace("NEAREST", "EXACT NEAREST")).fetchall()[-1][1]
+    assert "not by an index" in text
+
+
+def test_paths_versions_and_new_tables(pair: tuple[Any, Any], tmp_path: Path) -> None:
+    ours, theirs = pair
+    ld.write_dataset(_table(40, 4), tmp_path / "x.lance")
+    sql = (
+        f"SELECT n, x.id FROM q JOIN '{tmp_path}/x.lance' NEAREST 2 BY DISTANCE array_distance(q.v, x.vec) ORDER BY ALL"
+    )
+    theirs.register("x", _table(40, 4))
+    plain = "SELECT n, x.id FROM q JOIN x NEAREST 2 BY DISTANCE array_distance(q.v, x.vec) ORDER BY ALL"
+    assert ours.execute(sql).fetchall() == expected(theirs, plain)
+    sql = f"SELECT n, t.id FROM q JOIN t AT (VERSION => 1) NEAREST 2 BY DISTANCE {L2} ORDER BY ALL"
+    plain = f"SELECT n, t.id FROM q JOIN (SELECT * FROM t WHERE id < 400) t NEAREST 2 BY DISTANCE {L2} ORDER BY ALL"
+    assert ours.execute(sql).fetchall() == expected(theirs, plain)
+    ours.execute(f"CREATE TEMP TABLE made AS SELECT n, t.id FROM q JOIN t NEAREST 2 BY DISTANCE {L2}")
+    assert ours.execute("SELECT count(*) FROM made").fetchall() == [(24,)]
+    ours.execute("DROP TABLE made")
+
+
+def test_a_transaction_reads_its_own_changes(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    rows = _table(30, 5)
+    ld.write_dataset(rows, tmp_path / "t.lance")
+    con = connect(tmp_path)
+    con.execute("CREATE TABLE q AS SELECT id AS n, vec AS v FROM rows WHERE id < 5")
+    sql = f"SELECT n, id FROM q JOIN t NEAREST BY DISTANCE {L2} ORDER BY ALL"
+    assert con.execute(sql).fetchall() == [(i, i) for i in range(5)]
+    con.execute("BEGIN")
+    con.execute("DELETE FROM t WHERE id = 2")
+    found = con.execute(sql).fetchall()
+    con.execute("ROLLBACK")
+    assert [n for n, _ in found] == list(range(5))
+    assert (2, 2) not in found
+    assert con.execute(sql).fetchall() == [(i, i) for i in range(5)]
+
+
+@pytest.mark.parametrize("kind", ["RIGHT", "FULL", "SEMI", "CROSS"])
+def test_other_joins_are_refused_as_duckdb_does(pair: tuple[Any, Any], kind: str) -> None:
+    with pytest.raises(duckdb.ParserException):
+        pair[0].execute(f"SELECT * FROM q {kind} JOIN t NEAREST 2 BY DISTANCE {L2}")
+
+
+MEASURES = {
+    "DISTANCE": [
+        "array_distance({a}, {b})",
+        "array_cosine_distance({b}, {a})",
+        "array_negative_inner_product({a}, {b})",
+    ],
+    "SIMILARITY": ["-array_distance({b}, {a})", "array_cosine_similarity({a}, {b})", "array_inner_product({a}, {b})"],
+}
+
+
+def _random_statement(rng: np.random.Generator) -> str:
+    def choose(*texts: str) -> str:
+        return texts[int(rng.integers(len(texts)))]
+
+    def clause(vector: str, column: str) -> str:
+        by = choose("DISTANCE", "SIMILARITY")
+        measure = choose(*MEASURES[by]).format(a=vector, b=column)
+        return f"{choose('', 'APPROX ', 'EXACT ')}NEAREST {choose('', '1', '2', '7')} BY {by} {measure}"
+
+    other = choose("q", "holes AS q", "q AS q")
+    table = choose(
+        "t", "t a", "t AS a", "(SELECT * FROM t WHERE label <> 1) a", "(SELECT id, vec FROM t WHERE id < 90) AS a"
+    )
+    alias = "t" if table == "t" else "a"
+    sql = f"FROM {other} {choose('', 'LEFT ')}JOIN {table} {clause(choose('q.v', 'v'), choose(alias + '.vec', 'vec'))}"
+    if rng.random() < 0.4:
+        sql += f" {choose('', 'LEFT ')}JOIN t u {clause('q.v', 'u.vec')}"
+    if rng.random() < 0.3:
+        sql += " JOIN names ON names.k = q.l"
+    if rng.random() < 0.6:
+        sql += f" WHERE {choose('q.n < 7', f'{alias}.id > 40', 'q.l = 1 AND q.n <> 3', 'n IN (1, 2, 999)')}"
+    select = choose("*", "q.n, " + alias + ".id", "count(*)", f"{alias}.*, q.n")
+    return choose(f"SELECT {select} {sql} ORDER BY ALL", f"WITH r AS (SELECT {select} {sql}) FROM r ORDER BY ALL")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_statements_give_what_duckdb_gives(pair: tuple[Any, Any], joined: list[bool], seed: int) -> None:
+    ours, theirs = pair
+    sql = _random_statement(np.random.default_rng(seed))
+    assert ours.execute(sql).fetchall() == expected(theirs, sql), sql
+    assert joined, sql

@@ -1,0 +1,401 @@
+"""`table_changes` gives what a plain comparison of each version with the one before gives."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
+
+Row = tuple[Any, ...]
+Rows = Callable[..., list[Row]]
+CHANGES = "SELECT * EXCLUDE rowid FROM lance_table_changes"
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "t.lance"
+
+
+class Changer:
+    """Makes random changes of a table of `id`, `a` and `s`, whose ids are unique."""
+
+    def __init__(self, seed: int, path: Path, con: ld.Connection) -> None:
+        self.random = random.Random(seed)
+        self.path = path
+        self.con = con
+        self.next_id = 100
+
+    def change(self) -> None:
+        kinds = [self.insert] * 3 + [self.delete] * 2 + [self.update] * 3 + [self.merge] * 2
+        kinds += [
+            self.compact,
+            self.overwrite,
+            self.restore,
+            self.index,
+            self.by_pylance,
+            self.by_pylance,
+            self.in_place,
+        ]
+        self.random.choice(kinds)()
+
+    def ids(self, count: int) -> range:
+        self.next_id += count
+        return range(self.next_id - count, self.next_id)
+
+    def condition(self) -> str:
+        n = self.random.randrange(2, 5)
+        return self.random.choice([f"id % {n} = 0", f"a % {n} = 1", f"id > {self.random.randrange(120)}", "s = 'x'"])
+
+    def insert(self) -> None:
+        values = ", ".join(f"({i}, {i % 7}, 'i')" for i in self.ids(self.random.randrange(1, 5)))
+        self.con.execute(f"INSERT INTO t VALUES {values}")
+
+    def delete(self) -> None:
+        self.con.execute(f"DELETE FROM t WHERE {self.condition()} AND id % 3 = {self.random.randrange(3)}")
+
+    def update(self) -> None:
+        self.con.execute(f"UPDATE t SET a = a + 1, s = s || 'u' WHERE {self.condition()}")
+
+    def merge(self) -> None:
+        new = ", ".join(f"({i}, -1, 'm')" for i in self.ids(2))
+        self.con.execute(f"""
+            MERGE INTO t
+            USING (SELECT id, a + 10, 'x' FROM t WHERE {self.condition()} UNION ALL VALUES {new}) q(id, a, s) USING (id)
+            WHEN MATCHED AND q.id % 5 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET a = q.a
+            WHEN NOT MATCHED THEN INSERT VALUES (q.id, q.a, q.s)""")
+
+    def compact(self) -> None:
+        ld.dataset(self.path).optimize.compact_files()
+
+    def overwrite(self) -> None:
+        ids = [*self.ids(3), 1, 2]
+        ld.write_dataset(pa.table({"id": ids, "a": [0] * 5, "s": ["o"] * 5}), self.path, mode="overwrite")
+
+    def restore(self) -> None:
+        version = self.random.randrange(1, ld.dataset(self.path).version + 1)
+        self.con.execute("CALL lance_restore('t', ?)", [version])
+
+    def index(self) -> None:
+        ld.dataset(self.path).create_scalar_index("id", "BTREE", replace=True)
+
+    def in_place(self) -> None:
+        """Write one column of some fragment anew where it is."""
+        table = lance.dataset(self.path)
+        fragments = table.get_fragments()
+        if not fragments:
+            return
+        fragment = self.random.choice(fragments)
+        ids = fragment.to_table(["id"]).column("id")
+        if len(ids) == 0:
+            return
+        kept = ids.slice(0, (len(ids) + 1) // 2)
+        values = pa.table({"id": kept, "s": [f"p{self.random.randrange(9)}"] * len(kept)})
+        updated, fields = fragment.update_columns(values, "id", "id")
+        operation = lance.LanceOperation.Update(updated_fragments=[updated], fields_modified=fields)
+        lance.LanceDataset.commit(self.path, operation, read_version=table.version)
+
+    def by_pylance(self) -> None:
+        table = lance.dataset(self.path)
+        match self.random.randrange(3):
+            case 0:
+                table.update({"a": "a + 100"}, where=self.condition())
+            case 1:
+                table.delete(self.condition() + " AND id % 2 = 1")
+            case _:
+                source = pa.table({"id": [*self.ids(1), 1, 2, 101], "a": [50] * 4, "s": ["pm"] * 4})
+                table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(source)
+
+
+def difference(before: list[Row], after: list[Row], operation: str, *, stable: bool) -> Counter[Row]:
+    """Return what changed from one version to the next, by the key of its rows."""
+    old, new = {row[0]: row for row in before}, {row[0]: row for row in after}
+    changes: Counter[Row] = Counter()
+    if operation == "Overwrite":
+        changes.update(("delete", *row) for row in before)
+        changes.update(("insert", *row) for row in after)
+        return changes
+    changes.update(("delete", *old[key]) for key in old.keys() - new.keys())
+    changes.update(("insert", *new[key]) for key in new.keys() - old.keys())
+    for key in old.keys() & new.keys():
+        if old[key] != new[key]:
+            changes["update_preimage" if stable else "delete", *old[key]] += 1
+            changes["update_postimage" if stable else "insert", *new[key]] += 1
+    return changes
+
+
+def cancelled(changes: Counter[Row]) -> Counter[Row]:
+    """Return the changes without rows that are deleted and inserted as they were, by any name of these changes."""
+    net: Counter[Row] = Counter()
+    for (kind, *row), count in changes.items():
+        net[tuple(row)] += count if kind in ("insert", "update_postimage") else -count
+    return Counter({row: count for row, count in net.items() if count})
+
+
+def moved(changes: Counter[Row]) -> Counter[Row]:
+    """Return the changes with updates as rows that are deleted and inserted."""
+    names = {"update_preimage": "delete", "update_postimage": "insert"}
+    result: Counter[Row] = Counter()
+    for (kind, *row), count in changes.items():
+        result[names.get(kind, kind), *row] += count
+    return result
+
+
+@pytest.mark.parametrize("stable", [True, False], ids=["stable ids", "addresses"])
+@pytest.mark.parametrize("seed", range(6))
+def test_random_changes_are_what_a_comparison_by_key_finds(
+    seed: int, stable: bool, path: Path, connect: Callable[..., ld.Connection], rows: Rows
+) -> None:
+    start = pa.table({"id": range(12), "a": [i % 4 for i in range(12)], "s": list("xyzxyzxyzxyz")})
+    ld.write_dataset(start, path, enable_stable_row_ids=stable, max_rows_per_file=5)
+    con = connect(path.parent)
+    changer = Changer(seed, path, con)
+    for _ in range(14):
+        changer.change()
+    versions = rows(con, "SELECT version, operation FROM lance_versions('t') ORDER BY 1")
+    every = rows(con, f"{CHANGES}('t', 1, NULL)")
+    before: list[Row] = []
+    for version, operation in versions:
+        after = rows(con, f"FROM t AT (VERSION => {version})")
+        found = Counter(row[1:] for row in every if row[0] == version)
+        expected = difference(before, after, operation, stable=stable)
+        assert cancelled(found) == cancelled(expected), (version, operation)
+        if not stable:  # only a column that is written in place is an update here
+            found = moved(found)
+        if stable or operation != "Restore":  # without ids, rows that come back are not told from others
+            assert not expected - found, (version, operation)
+            # An update that leaves the values of a row as they were is an update all the same.
+            assert not cancelled(found - expected), (version, operation)
+            assert operation == "Update" or found == expected, (version, operation)
+        assert rows(con, f"{CHANGES}('t', {version}, {version})") == [row for row in every if row[0] == version]
+        before = after
+
+
+@pytest.fixture
+def con(path: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
+    """A table with stable row ids: 1 insert, 2 update, 3 delete, 4 insert."""
+    ld.write_dataset(pa.table({"id": [1, 2], "s": ["a", "b"]}), path, enable_stable_row_ids=True)
+    con = connect(path.parent)
+    con.execute("UPDATE t SET s = 'B' WHERE id = 2")
+    con.execute("DELETE FROM t WHERE id = 1")
+    con.execute("INSERT INTO t VALUES (3, 'c')")
+    return con
+
+
+FIRST = [(1, 0, "insert", 1, "a"), (1, 1, "insert", 2, "b")]
+UPDATE = [(2, 1, "update_preimage", 2, "b"), (2, 1, "update_postimage", 2, "B")]
+DELETE = [(3, 0, "delete", 1, "a")]
+INSERT = [(4, 2, "insert", 3, "c")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("1", [*FIRST, *UPDATE, *DELETE, *INSERT]),
+        ("NULL, 2", [*FIRST, *UPDATE]),
+        ("3, NULL", [*DELETE, *INSERT]),
+        ("2, 3", [*UPDATE, *DELETE]),
+        ("4, 4", INSERT),
+        ("'two', 'two'", UPDATE),
+        ("first_version := 3, last_version := 3", DELETE),
+        ("now() - INTERVAL 1 WEEK, now()", [*FIRST, *UPDATE, *DELETE, *INSERT]),
+        ("'2001-01-01', TIMESTAMP '2001-01-02'", []),
+        ("1, DATE '2001-01-01'", []),
+        ("now() + INTERVAL 1 DAY, 4", []),
+    ],
+)
+def test_bounds_are_versions_tags_or_times_and_both_included(
+    con: ld.Connection, rows: Rows, arguments: str, expected: list[Row]
+) -> None:
+    con.execute("CALL lance_create_tag('t', 'two', version => 2)")
+    assert rows(con, f"FROM lance_table_changes('t', {arguments})") == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ("3, 2", InvalidInputError, "the first version is newer than the last: found 3 and 2"),
+        ("3, 9", NotFoundError, "no version 9: expected one of 1 to 4"),
+        ("0, 2", NotFoundError, "no version 0: expected one of 1 to 4"),
+        ("9, now()", NotFoundError, "no version 9"),
+        ("'nope', 3", InvalidInputError, "no version 'nope': expected a number, a time or a tag"),
+        ("now(), now() - INTERVAL 1 DAY", InvalidInputError, "the first version is newer than the last"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused(con: ld.Connection, arguments: str, kind: Any, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        con.execute(f"FROM lance_table_changes('t', {arguments})")
+
+
+def test_changes_compose_as_a_relation(con: ld.Connection, rows: Rows) -> None:
+    sql = "SELECT count(*) FROM lance.table_changes('t', 1) WHERE change_type = 'insert' AND id > ?"
+    assert rows(con, sql, [1]) == [(2,)]
+    sql = """
+        SELECT c.id, t.s FROM lance_table_changes('t', ?, ?) AS c JOIN t USING (id)
+        WHERE c.change_type LIKE 'update_post%'"""
+    assert rows(con, sql, [2, 4]) == [(2, "B")]
+    assert rows(con, "SELECT count(*) FROM lance_table_changes('t', 1)") == [(6,)]
+    con.execute("CREATE VIEW v AS SELECT s FROM lance_table_changes('t', 4)")
+    con.execute("INSERT INTO t VALUES (4, 'd')")
+    assert rows(con, "FROM v") == [("c",), ("d",)]
+
+
+def test_changes_are_known_on_a_plain_connection(
+    con: ld.Connection, plain: duckdb.DuckDBPyConnection, rows: Rows
+) -> None:
+    assert rows(plain, "FROM lance_table_changes('t.lance', 2, 3)") == [*UPDATE, *DELETE]
+
+
+def test_compactions_indexes_and_settings_are_no_changes(con: ld.Connection, path: Path, rows: Rows) -> None:
+    table = ld.dataset(path)
+    table.optimize.compact_files()
+    table.create_scalar_index("id", "BTREE")
+    table.update_config({"a": "b"})
+    assert rows(con, "SELECT DISTINCT operation FROM lance_versions('t') WHERE version > 4 ORDER BY 1") == [
+        ("CreateIndex",), ("ReserveFragments",), ("Rewrite",), ("UpdateConfig",)
+    ]  # fmt: skip
+    assert rows(con, "FROM lance_table_changes('t', 5)") == []
+
+
+def test_columns_are_those_of_the_last_version(con: ld.Connection, rows: Rows) -> None:
+    con.execute("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 7")
+    con.execute("ALTER TABLE t RENAME COLUMN s TO text")
+    con.execute("ALTER TABLE t ALTER id TYPE INTEGER")
+    con.execute("UPDATE t SET n = 8 WHERE id = 3")
+    assert rows(con, "SELECT snapshot_id, rowid, change_type, text, n, id FROM lance_table_changes('t', 4)") == [
+        (4, 2, "insert", "c", None, 3),
+        (8, 2, "update_preimage", "c", 7, 3),
+        (8, 2, "update_postimage", "c", 8, 3),
+    ]
+    con.execute("ALTER TABLE t DROP COLUMN text")
+    assert rows(con, "SELECT * EXCLUDE rowid FROM lance_table_changes('t', 2, 3)") == [
+        (2, "update_preimage", 2, "b"), (2, "update_postimage", 2, "B"), (3, "delete", 1, "a")
+    ]  # fmt: skip
+    assert con.execute("FROM lance_table_changes('t', 9)").fetchall() == []
+
+
+def test_an_overwrite_matches_columns_by_their_names(con: ld.Connection, path: Path, rows: Rows) -> None:
+    ld.write_dataset(pa.table({"s": ["z"], "more": [1.5], "id": [9]}), path, mode="overwrite")
+    assert rows(con, "SELECT change_type, s, more, id FROM lance_table_changes('t', 5)") == [
+        ("delete", "B", None, 2), ("delete", "c", None, 3), ("insert", "z", 1.5, 9)
+    ]  # fmt: skip
+
+
+def test_columns_that_bear_our_names_get_others(path: Path, connect: Callable[..., ld.Connection]) -> None:
+    ld.write_dataset(pa.table({"rowid": ["x"], "Snapshot_ID": [5]}), path)
+    found = connect(path.parent).execute("FROM lance_table_changes('t', 1)")
+    assert [column[0] for column in found.description] == [
+        "snapshot_id", "rowid", "change_type", "rowid_1", "Snapshot_ID_1"
+    ]  # fmt: skip
+    assert found.fetchall() == [(1, 0, "insert", "x", 5)]
+
+
+def test_values_of_all_kinds_come_as_the_table_gives_them(path: Path, connect: Callable[..., ld.Connection]) -> None:
+    table = pa.table(
+        {
+            "v": pa.array([[1.0, 2.0], None], pa.list_(pa.float32(), 2)),
+            "h": pa.array([1.5, None], pa.float16()),
+            "l": pa.array([[1, None], []]),
+            "st": pa.array([{"x": 1, "y": "a"}, None]),
+            "d": pa.array(["p", "q"]).dictionary_encode(),
+            "ts": pa.array([1, None], pa.timestamp("us")),
+            "b": pa.array([b"1", None]),
+        }
+    )
+    ld.write_dataset(table, path)
+    con = connect(path.parent)
+    found = con.execute("SELECT * EXCLUDE (snapshot_id, rowid, change_type) FROM lance_table_changes('t', 1)")
+    changed, types = found.fetchall(), [column[1] for column in found.description]
+    whole = con.execute("FROM t")
+    assert changed == whole.fetchall()
+    assert types == [column[1] for column in whole.description]
+
+
+def test_a_column_written_in_place_is_an_update_of_rows_with_other_values(
+    con: ld.Connection, path: Path, rows: Rows
+) -> None:
+    table = lance.dataset(path)
+    fragment = next(f for f in table.get_fragments() if 3 in f.to_table(["id"]).column("id").to_pylist())
+    updated, fields = fragment.update_columns(pa.table({"id": [3], "s": ["C"]}), "id", "id")
+    operation = lance.LanceOperation.Update(updated_fragments=[updated], fields_modified=fields)
+    lance.LanceDataset.commit(path, operation, read_version=table.version)
+    assert rows(con, "FROM lance_table_changes('t', 5)") == [
+        (5, 2, "update_preimage", 3, "c"), (5, 2, "update_postimage", 3, "C")
+    ]  # fmt: skip
+
+
+def test_versions_that_were_cleaned_up_are_refused(con: ld.Connection, path: Path) -> None:
+    ld.dataset(path).cleanup_old_versions(older_than=timedelta(0))
+    with pytest.raises(NotFoundError, match="no version 3, without which the changes of version 4 are not known"):
+        con.execute("FROM lance_table_changes('t', 4)")
+
+
+def test_changes_of_a_branch_are_those_after_its_beginning(con: ld.Connection, rows: Rows) -> None:
+    con.execute("CALL lance_create_branch('t', 'dev', version => 2)")
+    dev = ld.dataset("t.lance", version=("dev", None))
+    dev.insert(pa.table({"id": [9], "s": ["z"]}))
+    assert rows(con, "SELECT * EXCLUDE rowid FROM lance_table_changes('t', 3, branch := 'dev')") == [
+        (3, "insert", 9, "z")
+    ]
+    with pytest.raises(InvalidInputError, match="branch 'dev' begins with version 2"):
+        con.execute("FROM lance_table_changes('t', 2, branch := 'dev')")
+
+
+def test_moves_without_ids_and_without_a_transaction_are_refused(
+    path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ld.write_dataset(pa.table({"id": [1, 2, 3]}), path, max_rows_per_file=2)
+    ld.dataset(path).optimize.compact_files()
+    con = connect(path.parent)
+    last = ld.dataset(path).version
+    monkeypatch.setattr("lance_duck.snapshot.snapshot.Snapshot.transaction", lambda _: None)
+    with pytest.raises(UnsupportedError, match=f"what version {last} changed is not known"):
+        con.execute(f"FROM lance_table_changes('t', {last})").fetchall()
+
+
+def test_a_column_that_returns_has_its_values_of_before(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    con = connect(tmp_path)
+    con.execute("CREATE TABLE lance.r AS SELECT 1 id, 'a' s")
+    con.execute("CREATE OR REPLACE TABLE lance.r AS SELECT 'x' z")
+    con.execute("CALL lance_restore('r', 1)")
+    assert con.execute(f"{CHANGES}('r', 1, 3)").fetchall() == [
+        (1, "insert", 1, "a"),
+        (2, "delete", 1, "a"),
+        (2, "insert", None, None),
+        (3, "delete", None, None),
+        (3, "insert", 1, "a"),
+    ]
+
+
+def test_a_column_of_the_same_name_that_was_added_anew_is_another(
+    tmp_path: Path, connect: Callable[..., ld.Connection]
+) -> None:
+    con = connect(tmp_path)
+    con.execute("CREATE TABLE lance.r AS SELECT 1 id, 'a' s")
+    con.execute("ALTER TABLE r DROP COLUMN s")
+    con.execute("ALTER TABLE r ADD COLUMN s VARCHAR")
+    assert con.execute(f"{CHANGES}('r', 1)").fetchall() == [(1, "insert", 1, None)]
+    con.execute("CALL lance_restore('r', 1)")
+    assert con.execute(f"{CHANGES}('r', 1, 1)").fetchall() == [(1, "insert", 1, "a")]
+    assert con.execute(f"{CHANGES}('r', 1)").fetchall()[0] == (1, "insert", 1, "a")
+
+
+def test_the_changes_of_a_detached_version_are_refused(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    dataset = ld.write_dataset({"id": [1]}, tmp_path / "r.lance")
+    operation = ld.LanceOperation.Append([])
+    detached = ld.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version, detached=True)
+    con = connect({"d": detached})
+    with pytest.raises(InvalidInputError, match="is detached"):
+        con.execute("FROM lance_table_changes('d', 1)")
+    assert con.execute("SELECT version, latest_version FROM lance_info('d')").fetchall() == [(None, 1)]

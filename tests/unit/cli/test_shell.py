@@ -1,0 +1,129 @@
+"""The shell for SQL, with keys out of a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+import lance_duck as ld
+from lance_duck.cli.show import Form
+from lance_duck.cli.sql.history import file_history
+from lance_duck.cli.sql.results import Results
+from lance_duck.cli.sql.runner import StatementRunner
+from lance_duck.cli.sql.shell import Shell
+
+ENTER, CTRL_C, CTRL_D = "\r", "\x03", "\x04"
+
+Typed = Callable[..., tuple[list[str], list[str]]]
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Iterator[StatementRunner]:
+    ld.write_dataset({"id": [1, 2, 3], "name": ["a", "b", "c"]}, tmp_path / "t.lance")
+    with ld.connect(tmp_path) as connection:
+        yield StatementRunner(connection, Results(Form.csv))
+
+
+@pytest.fixture
+def typed(runner: StatementRunner, capsys: pytest.CaptureFixture[str]) -> Typed:
+    """Type keys into a shell; returns the lines that it writes after its greeting, and those on stderr."""
+
+    def type_keys(*keys: str) -> tuple[list[str], list[str]]:
+        with create_pipe_input() as pipe:
+            pipe.send_text("".join(keys))
+            Shell(runner, input=pipe, output=DummyOutput(), history=InMemoryHistory()).run()
+        written = capsys.readouterr()
+        return written.out.splitlines()[1:], written.err.splitlines()
+
+    return type_keys
+
+
+def test_a_statement_runs_at_its_semicolon(typed: Typed) -> None:
+    assert typed("SELECT count(*)", ENTER, "AS n", ENTER, "FROM t;", ENTER, CTRL_D) == (["n", "3"], [])
+
+
+def test_several_statements_of_one_line_run_in_order(typed: Typed) -> None:
+    done = typed("INSERT INTO t VALUES (4, 'd'); SELECT max(id) AS m FROM t;", ENTER, ".quit", ENTER)
+    assert done == (["Count", "1", "", "m", "4"], [])
+
+
+def test_an_error_is_shown_and_the_shell_goes_on(typed: Typed) -> None:
+    written, wrong = typed("SELECT", ENTER, "  nope", ENTER, "FROM t;", ENTER, "SELECT 1 AS a;", ENTER, CTRL_D)
+    assert written == ["a", "1"]
+    assert wrong[0].startswith("lance-duck: Binder Error")
+    assert "LINE 2:   nope" in wrong
+
+
+def test_ctrl_c_gives_up_what_is_typed(typed: Typed) -> None:
+    assert typed("SELECT 1 AS", CTRL_C, "SELECT 2 AS b;", ENTER, CTRL_D) == (["b", "2"], ["lance-duck: interrupted"])
+
+
+def test_tables_and_their_columns_are_listed(typed: Typed) -> None:
+    assert typed(".tables", ENTER, ".schema t", ENTER, CTRL_D)[0] == [
+        *("database,schema,name,column_names", 'lance,main,t,"[""id"", ""name""]"', ""),
+        *("column_name,column_type,null,key,default,extra", "id,BIGINT,YES,,,", "name,VARCHAR,YES,,,"),
+    ]
+
+
+def test_a_file_is_read(typed: Typed, tmp_path: Path) -> None:
+    file = tmp_path / "a file.sql"
+    file.write_text("SELECT 1 AS a;\nSELECT nope;\nSELECT 2 AS b;")
+    written, wrong = typed(f".read '{file}'", ENTER, ".read nowhere.sql", ENTER, CTRL_D)
+    assert written == ["a", "1"]
+    assert wrong[0].startswith(f"lance-duck: {file}:2: ")
+    assert wrong[-1] == "lance-duck: nowhere.sql: no such file of SQL"
+
+
+def test_the_form_of_results_changes(typed: Typed) -> None:
+    done = typed(".mode json", ENTER, "SELECT 1 AS a;", ENTER, ".mode", ENTER, CTRL_D)
+    assert done == (["mode: json", '{"a": 1}', "mode: json"], [])
+
+
+def test_the_timer_names_the_time_of_a_statement(typed: Typed) -> None:
+    _, told = typed(".timer on", ENTER, "SELECT 1;", ENTER, ".timer off", ENTER, "SELECT 2;", ENTER, CTRL_D)
+    (line,) = told
+    assert line.startswith("Run time: ")
+
+
+def test_help_lists_the_commands(typed: Typed) -> None:
+    assert [line.split()[0] for line in typed(".help", ENTER, CTRL_D)[0]] == [
+        *(".help", ".tables", ".schema", ".read", ".mode", ".timer", ".quit", ".exit")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (".tabels", "did you mean '.tables'?"),
+        (".read", "expected .read FILE"),
+        (".help me", "expected .help"),
+        (".mode xml", "expected 'table' or 'csv' or 'json'"),
+        (".timer", "expected .timer on|off"),
+        (".read 'a", "No closing quotation"),
+    ],
+)
+def test_wrong_commands_are_explained(typed: Typed, command: str, told: str) -> None:
+    written, (wrong,) = typed(command, ENTER, CTRL_D)
+    assert written == []
+    assert told in wrong
+
+
+def test_a_transaction_lasts_over_several_statements(typed: Typed, runner: StatementRunner) -> None:
+    typed("BEGIN;", ENTER, "DELETE FROM t;", ENTER, CTRL_D)
+    assert runner.connection.in_transaction
+    runner.leave()
+    assert runner.connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+
+
+def test_history_is_kept_in_a_file_for_its_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "history.sql"
+    history = file_history(path)
+    history.append_string("SELECT 1;\nSELECT 2;")
+    history.append_string("CREATE SECRET s (TYPE s3, KEY_ID 'abc')")
+    assert list(file_history(path).load_history_strings()) == ["SELECT 1;\nSELECT 2;"]
+    assert path.stat().st_mode & 0o077 == 0

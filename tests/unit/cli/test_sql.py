@@ -1,0 +1,211 @@
+"""`lance-duck sql`: statements of arguments, files and pipes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from support.command_line import objects, run
+
+import lance_duck as ld
+from lance_duck.cli.sql.interrupt import interruptible
+from lance_duck.errors import InvalidInputError
+
+ENDLESS = "SELECT sum(a.range * b.range % 7) FROM range(100000000) a, range(100000) b"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """A folder with `t.lance`: ids 1, 2 and 3 in its one version."""
+    ld.write_dataset({"id": [1, 2, 3]}, tmp_path / "data" / "t.lance")
+    return str(tmp_path / "data")
+
+
+def ids(folder: str) -> list[int]:
+    return sorted(ld.dataset(f"{folder}/t.lance").to_table()["id"].to_pylist())
+
+
+def script(tmp_path: Path, name: str, text: str) -> str:
+    (tmp_path / name).write_text(text)
+    return str(tmp_path / name)
+
+
+def test_several_statements_of_an_argument_run_in_order(folder: str) -> None:
+    done = run("sql", folder, "INSERT INTO t VALUES (4); SELECT max(id) AS m FROM t; DELETE FROM t WHERE id < 3")
+    assert done.stdout == "Count\n1\n\nm\n4\n\nCount\n2\n"
+    assert ids(folder) == [3, 4]
+
+
+def test_json_has_one_object_a_line_for_all_results(folder: str) -> None:
+    assert objects("sql", folder, "UPDATE t SET id = id + 1 RETURNING id; SELECT 1 AS a, 2 AS a") == [
+        *({"id": 2}, {"id": 3}, {"id": 4}),
+        {"a": 1, "a_1": 2},
+    ]
+
+
+def test_statements_without_rows_write_nothing(folder: str) -> None:
+    assert run("sql", folder, "BEGIN; SET threads = 2; CREATE TEMP TABLE x (a INT); ROLLBACK").stdout == ""
+
+
+def test_a_query_without_rows_writes_its_header(folder: str) -> None:
+    assert run("sql", folder, 'SELECT 1 AS "Count" WHERE false').stdout == "Count\n"
+
+
+def test_files_run_before_the_argument(folder: str, tmp_path: Path) -> None:
+    first = script(tmp_path, "a.sql", "-- makes a table\nCREATE TABLE lance.u AS SELECT 7 AS x;\n")
+    second = script(tmp_path, "b.sql", "INSERT INTO u\nVALUES (8);")
+    done = run("sql", folder, "-f", first, "--file", second, "FROM u ORDER BY x", "--json")
+    assert done.stdout.splitlines()[-2:] == ['{"x": 7}', '{"x": 8}']
+
+
+def test_a_pipe_is_a_script(folder: str) -> None:
+    assert run("sql", folder, stdin="DELETE FROM t WHERE id = 1;\nSELECT count(*) AS n FROM t").stdout == (
+        "Count\n1\n\nn\n2\n"
+    )
+    assert run("sql", folder, stdin="").stdout == ""
+
+
+def test_a_script_stops_at_its_first_error_with_file_and_line(folder: str, tmp_path: Path) -> None:
+    file = script(tmp_path, "a.sql", "DELETE FROM t WHERE id = 1;\n\nSELECT\n  nope\nFROM t;\nDELETE FROM t;\n")
+    failed = run("sql", folder, "-f", file)
+    assert (failed.exit_code, failed.stdout) == (1, "Count\n1\n")
+    assert failed.stderr.startswith(f'lance-duck: {file}:4: Binder Error: Referenced column "nope" not found')
+    assert "\nLINE 4:   nope\n" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert ids(folder) == [2, 3]
+
+
+def test_errors_of_lance_tables_name_file_and_line(folder: str) -> None:
+    failed = run(
+        "sql",
+        folder,
+        stdin="SELECT 1;\nMERGE INTO t USING (VALUES (1), (1)) s(id) USING (id)\nWHEN MATCHED THEN DELETE",
+    )
+    assert failed.stderr.startswith("lance-duck: <stdin>:2: ")
+    assert failed.exit_code == 1
+
+
+def test_keep_going_runs_what_follows_an_error(folder: str, tmp_path: Path) -> None:
+    file = script(tmp_path, "a.sql", "FROM nope;\nDELETE FROM t WHERE id = 1;\n")
+    failed = run("sql", folder, "-f", file, "FROM nope2", "--keep-going")
+    assert (failed.exit_code, failed.stdout) == (1, "Count\n1\n")
+    assert [line.partition(" Error")[0] for line in failed.stderr.splitlines() if "Error" in line] == [
+        f"lance-duck: {file}:1: Catalog",
+        "lance-duck: Catalog",
+    ]
+
+
+def test_after_an_error_no_other_file_runs(folder: str, tmp_path: Path) -> None:
+    files = [script(tmp_path, "a.sql", "FROM nope"), script(tmp_path, "b.sql", "DELETE FROM t")]
+    assert run("sql", folder, "-f", files[0], "-f", files[1]).exit_code == 1
+    assert ids(folder) == [1, 2, 3]
+
+
+def test_a_transaction_makes_one_version(folder: str) -> None:
+    run("sql", folder, "BEGIN; DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (9); COMMIT")
+    assert (ids(folder), ld.dataset(f"{folder}/t.lance").version) == ([2, 3, 9], 2)
+
+
+def test_a_transaction_that_is_left_open_is_rolled_back_and_named(folder: str) -> None:
+    done = run("sql", folder, "BEGIN; DELETE FROM t")
+    assert done.stderr == "lance-duck: the transaction that was open is rolled back: COMMIT was never said\n"
+    assert ids(folder) == [1, 2, 3]
+
+
+def test_read_only_refuses_changes(folder: str) -> None:
+    refused = run("sql", folder, "DELETE FROM t", "--read-only")
+    assert (refused.exit_code, ids(folder)) == (1, [1, 2, 3])
+    assert "the connection is read-only" in refused.stderr
+
+
+def test_a_chosen_version_can_only_be_read(folder: str) -> None:
+    table = f"{folder}/t.lance"
+    run("sql", folder, "DELETE FROM t WHERE id = 1")
+    assert objects("sql", table, "SELECT count(*) AS n FROM t", "--version", "1") == [{"n": 3}]
+    assert run("sql", table, "DELETE FROM t", "--version", "1").exit_code == 1
+    assert ids(folder) == [2, 3]
+
+
+def test_several_tables_are_known_at_once(folder: str, tmp_path: Path) -> None:
+    ld.write_dataset({"id": [3], "name": ["c"]}, tmp_path / "names.lance")
+    places = [f"{folder}/t.lance", str(tmp_path / "names.lance")]
+    assert objects("sql", *places, "FROM t JOIN names USING (id)") == [{"id": 3, "name": "c"}]
+    with pytest.raises(InvalidInputError, match="expected one folder, or tables"):
+        run("sql", folder, str(tmp_path / "names.lance"), "SELECT 1")
+    with pytest.raises(InvalidInputError, match="two tables of one name"):
+        run("sql", f"{folder}/t.lance", f"{folder}/t.lance", "SELECT 1")
+
+
+def test_without_a_place_sql_names_tables_by_path(folder: str) -> None:
+    assert objects("sql", f"SELECT count(*) AS n FROM '{folder}/t.lance'") == [{"n": 3}]
+
+
+def test_a_connection_says_whether_it_is_in_a_transaction(folder: str) -> None:
+    with ld.connect(folder) as connection:
+        states = [connection.in_transaction]
+        for statement in ("BEGIN", "DELETE FROM t", "COMMIT", "BEGIN", "ROLLBACK"):
+            connection.execute(statement)
+            states.append(connection.in_transaction)
+    assert states == [False, True, True, False, True, False]
+
+
+@pytest.fixture
+def _sigint() -> Iterator[None]:
+    """Ctrl-C as in a foreground process, also where a shell started the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_sigint")
+@pytest.mark.parametrize("read", ["execute", "sql"])
+def test_ctrl_c_interrupts_what_duckdb_computes(folder: str, read: str) -> None:
+    with ld.connect(folder) as connection:
+        pressed = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        pressed.start()
+        with pytest.raises(BaseException, match=r"nterrupt|^$") as ended, interruptible(connection) as interruption:
+            getattr(connection, read)(ENDLESS).fetchall()
+        pressed.join()
+        assert interruption.happened
+        # DuckDB 1 raises a RuntimeError of Python's where it notices the signal itself.
+        assert isinstance(ended.value, KeyboardInterrupt | RuntimeError | duckdb.InterruptException)
+        assert connection.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+
+
+BEGUN = """
+import signal
+import sys
+import lance_duck
+from lance_duck_command import main
+
+sql = lance_duck.Connection.sql
+
+def told(self, *args, **options):
+    print("begun", file=sys.stderr, flush=True)
+    return sql(self, *args, **options)
+
+lance_duck.Connection.sql = told
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+
+
+def test_ctrl_c_ends_a_script_at_once(folder: str) -> None:
+    command = [sys.executable, "-c", BEGUN, "sql", folder, ENDLESS]
+    environment = os.environ | {"LANCE_DUCK_QUIET": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as running:
+        try:
+            assert running.stderr is not None
+            assert running.stderr.readline() == b"begun\n"
+            running.send_signal(signal.SIGINT)
+            assert running.wait(timeout=60) == 130
+            assert b"Traceback" not in running.stderr.read()
+        finally:
+            running.kill()

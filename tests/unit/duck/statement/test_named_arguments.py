@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.duck.statement.named_arguments import with_named_arguments
+
+FUNCTIONS = frozenset({"lance_scan", "lance_vector_search"})
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("FROM lance_scan('t', version = 3)", "FROM lance_scan('t', version := 3)"),
+        ("FROM LANCE_SCAN('t', \"version\"=3)", "FROM LANCE_SCAN('t', \"version\":=3)"),
+        ("FROM a, lance_scan('t', tag = 'é = 1')", "FROM a, lance_scan('t', tag := 'é = 1')"),
+        (
+            "SELECT 1 FROM lance_vector_search('t', 'v', [0.5, 1]::FLOAT[], k = 2, filter = 'a = 1') WHERE (k = 2)",
+            "SELECT 1 FROM lance_vector_search('t', 'v', [0.5, 1]::FLOAT[], k := 2, filter := 'a = 1') WHERE (k = 2)",
+        ),
+        (
+            "FROM lance_scan('t', version = (SELECT max(n) FROM x WHERE f(n, m = 2)))",
+            "FROM lance_scan('t', version := (SELECT max(n) FROM x WHERE f(n, m = 2)))",
+        ),
+        (
+            "FROM (FROM lance_scan('t', version = 1)) JOIN lance_scan('t', tag = ?) USING (id)",
+            "FROM (FROM lance_scan('t', version := 1)) JOIN lance_scan('t', tag := ?) USING (id)",
+        ),
+    ],
+)
+def test_an_equals_sign_after_the_name_of_an_argument_names_it(sql: str, expected: str) -> None:
+    assert with_named_arguments(sql, FUNCTIONS) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM lance_scan('t', version := 3)",
+        "FROM lance_scan('t', version => 3)",
+        "FROM lance_scan('t', version == 3)",
+        "FROM lance_other('t', version = 3)",
+        "SELECT 'FROM lance_scan(t, version = 3)'",
+        "SELECT 1 -- FROM lance_scan('t', version = 3)",
+        "SELECT lance_scan(1, x = 3)",
+        "FROM lance_scan('t', 1 = 3)",
+        "FROM lance_scan('t', version = ",
+        "SELECT a = b FROM t",
+    ],
+)
+def test_all_other_texts_stay_as_they_are(sql: str) -> None:
+    assert with_named_arguments(sql, FUNCTIONS) == sql
