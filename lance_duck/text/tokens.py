@@ -1,0 +1,32 @@
+"""The terms of texts, as an analyser gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """What an analyser keeps of some texts.
+
+    Attributes:
+        terms: Distinct terms in order of their first occurrence, large_binary (UTF-8), without nulls.
+        term_ids: Place in `terms` of each token, text by text, in order; uint32.
+        positions: Position of each token in its text, uint32; tokens that a filter removed leave gaps. In a text that is
+            a list, positions run on over its elements.
+        bounds: Where the tokens of each text begin, and where the last text's end: int64, one more than texts.
+    """
+
+    terms: pa.LargeBinaryArray
+    term_ids: NDArray[np.uint32]
+    positions: NDArray[np.uint32]
+    bounds: NDArray[np.int64]
+
+    @property
+    def num_texts(self) -> int:
+        """Texts that were analysed, null ones among them."""
+        return len(self.bounds) - 1
