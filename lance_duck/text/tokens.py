@@ -16,8 +16,8 @@ class Tokens:
     Attributes:
         terms: Distinct terms in order of their first occurrence, large_binary (UTF-8), without nulls.
         term_ids: Place in `terms` of each token, text by text, in order; uint32.
-        positions: Position of each token in its text, uint32; tokens that a filter removed leave gaps. In a text that is
-            a list, positions run on over its elements.
+        positions: Position of each token in its text, uint32; tokens that a filter removed leave gaps. In a text that
+            is a list, positions run on over its elements.
         bounds: Where the tokens of each text begin, and where the last text's end: int64, one more than texts.
     """
 
