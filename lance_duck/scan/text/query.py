@@ -1,0 +1,430 @@
+"""The query tree of a full-text search, by pylance's names (`lance.query`)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from enum import Enum, StrEnum
+from typing import Any, Final
+
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.scan.text.query_checks import check_analyzer, check_text, column_names, member, number, weights, whole
+
+MOST_WEIGHT: Final = 1 << 20
+"""The greatest weight of a field in a `CombinedFieldsQuery`, as in pylance."""
+
+MOST_NESTED: Final = 128
+"""Queries in one another, at most: far more than anyone writes, and far less than the stack holds."""
+
+
+class FullTextQueryType(Enum):
+    """What a query is."""
+
+    MATCH = "match"
+    MATCH_PHRASE = "match_phrase"
+    BOOST = "boost"
+    MULTI_MATCH = "multi_match"
+    COMBINED_FIELDS = "combined_fields"
+    BOOLEAN = "boolean"
+    PREFIX = "prefix"
+
+
+class FullTextOperator(Enum):
+    """Whether all words of a query have to be there, or one of them."""
+
+    AND = "AND"
+    OR = "OR"
+
+
+class DocumentGranularity(StrEnum):
+    """What one document is: a row, or an element of its list."""
+
+    ROW = "row"
+    LIST_ELEMENT = "list_element"
+
+
+class Occur(Enum):
+    """How a query counts in a `BooleanQuery`."""
+
+    SHOULD = "SHOULD"
+    MUST = "MUST"
+    MUST_NOT = "MUST_NOT"
+
+
+class FullTextQuery(ABC):
+    """A query: `&` of two matches rows that both match, `|` rows that either does; scores add up."""
+
+    @abstractmethod
+    def query_type(self) -> FullTextQueryType:
+        """Return what the query is."""
+
+    @property
+    @abstractmethod
+    def columns_searched(self) -> tuple[str, ...]:
+        """Columns that it names, each once, in order."""
+
+    @property
+    def depth(self) -> int:
+        """Queries in one another: 1 for a query of words."""
+        return 1
+
+    def __and__(self, other: FullTextQuery) -> BooleanQuery:
+        return BooleanQuery([(Occur.MUST, self), (Occur.MUST, other)])
+
+    def __or__(self, other: FullTextQuery) -> BooleanQuery:
+        return BooleanQuery([(Occur.SHOULD, self), (Occur.SHOULD, other)])
+
+
+@dataclass(frozen=True)
+class MatchQuery(FullTextQuery):
+    """Rows that have words of a text, or words near to them.
+
+    Attributes:
+        query: The words; the analyser of the column makes terms of them. A word that comes twice counts twice.
+        column: Where to search.
+        boost: Scores are multiplied by it; 0 or more.
+        fuzziness: Edits of a character (insert, delete, replace) up to which a word of a row is a word of the query.
+            None: by its length in bytes, none up to 2, one up to 5, else two.
+        max_expansions: Words that all words of a fuzzy query together may stand for, in order of their bytes.
+        operator: AND: all words have to be there.
+        prefix_length: Characters at the beginning of a word that fuzziness leaves alone.
+        document_granularity: What a document is; None: a row.
+        analyzer: Parameters of the analyser, by the names that `create_scalar_index` has for them, where they are to be
+            other than those of the index. None: those of the index; without an index the defaults.
+
+    Raises:
+        InvalidInputError: A number out of its range.
+        WrongTypeError: A value of another type.
+    """
+
+    query: str
+    column: str
+    _: KW_ONLY
+    boost: float = 1.0
+    fuzziness: int | None = 0
+    max_expansions: int = 50
+    operator: FullTextOperator = FullTextOperator.OR
+    prefix_length: int = 0
+    document_granularity: DocumentGranularity | None = None
+    analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        _check_words(self)
+        _set(self, "boost", number("boost", self.boost))
+        if self.fuzziness is not None:
+            _set(self, "fuzziness", whole("fuzziness", self.fuzziness))
+        _set(self, "max_expansions", whole("max_expansions", self.max_expansions))
+        _set(self, "operator", member(FullTextOperator, "operator", self.operator))
+        _set(self, "prefix_length", whole("prefix_length", self.prefix_length))
+
+    def query_type(self) -> FullTextQueryType:
+        """Return MATCH."""
+        return FullTextQueryType.MATCH
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+
+@dataclass(frozen=True)
+class PrefixQuery(FullTextQuery):
+    """Rows that have words that begin as the words of a text do: `PrefixQuery("duc", "body")` is `duc*`.
+
+    pylance has no such query. The words are not stemmed, but compared with what the analyser of the column makes of the
+    words of a row; a row also matches by the whole word, as it does for `MatchQuery`.
+
+    Attributes:
+        query: Beginnings of words.
+        column: Where to search.
+        boost: Scores are multiplied by it; 0 or more.
+        max_expansions: Words that all beginnings together may stand for, in order of their bytes; None: all.
+        operator: AND: each beginning has to be there.
+        document_granularity: See `MatchQuery`.
+        analyzer: See `MatchQuery`.
+
+    Raises:
+        InvalidInputError, WrongTypeError: See `MatchQuery`.
+    """
+
+    query: str
+    column: str
+    _: KW_ONLY
+    boost: float = 1.0
+    max_expansions: int | None = None
+    operator: FullTextOperator = FullTextOperator.OR
+    document_granularity: DocumentGranularity | None = None
+    analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        _check_words(self)
+        _set(self, "boost", number("boost", self.boost))
+        if self.max_expansions is not None:
+            _set(self, "max_expansions", whole("max_expansions", self.max_expansions))
+        _set(self, "operator", member(FullTextOperator, "operator", self.operator))
+
+    def query_type(self) -> FullTextQueryType:
+        """Return PREFIX."""
+        return FullTextQueryType.PREFIX
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+
+@dataclass(frozen=True)
+class PhraseQuery(FullTextQuery):
+    """Rows that have the words of a text in their order.
+
+    Attributes:
+        query: The words. Where the analyser leaves words out, as many others have to be in their place.
+        column: Where to search.
+        slop: Words that may stand between two words of the query besides those that stand there in the query.
+        document_granularity: See `MatchQuery`.
+        analyzer: See `MatchQuery`.
+
+    Raises:
+        InvalidInputError, WrongTypeError: See `MatchQuery`.
+    """
+
+    query: str
+    column: str
+    _: KW_ONLY
+    slop: int = 0
+    document_granularity: DocumentGranularity | None = None
+    analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        _check_words(self)
+        _set(self, "slop", whole("slop", self.slop))
+
+    def query_type(self) -> FullTextQueryType:
+        """Return MATCH_PHRASE."""
+        return FullTextQueryType.MATCH_PHRASE
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+
+@dataclass(frozen=True)
+class BoostQuery(FullTextQuery):
+    """Rows of one query; those that another query matches, too, lose a part of its score, and may be below 0 then.
+
+    Attributes:
+        positive: The rows.
+        negative: What is not wanted so much.
+        negative_boost: Its score is multiplied by this, and taken away.
+
+    Raises:
+        InvalidInputError, WrongTypeError: See `MatchQuery`.
+    """
+
+    positive: FullTextQuery
+    negative: FullTextQuery
+    _: KW_ONLY
+    negative_boost: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_query("positive", self.positive)
+        _check_query("negative", self.negative)
+        _set(self, "negative_boost", number("negative_boost", self.negative_boost, least=-math.inf))
+        _check_depth(self)
+
+    def query_type(self) -> FullTextQueryType:
+        """Return BOOST."""
+        return FullTextQueryType.BOOST
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        """Columns of both."""
+        return tuple(dict.fromkeys((*self.positive.columns_searched, *self.negative.columns_searched)))
+
+    @property
+    def depth(self) -> int:
+        """One more than the deeper one."""
+        return 1 + max(self.positive.depth, self.negative.depth)
+
+
+@dataclass(frozen=True)
+class MultiMatchQuery(FullTextQuery):
+    """Rows that have words of a text in one of several columns; the score is that of the best column.
+
+    Attributes:
+        query: See `MatchQuery`.
+        columns: Where to search; each column has statistics of its own.
+        boosts: A factor for the scores of each column; None: 1 each.
+        operator: AND: all words have to be in the same column.
+        analyzer: See `MatchQuery`.
+
+    Raises:
+        InvalidInputError, WrongTypeError: See `MatchQuery`.
+    """
+
+    query: str
+    columns: Sequence[str]
+    _: KW_ONLY
+    boosts: Sequence[float] | None = None
+    operator: FullTextOperator = FullTextOperator.OR
+    analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        where = type(self).__name__
+        check_text("query", self.query, where)
+        check_analyzer(self.analyzer, where)
+        columns = column_names(self.columns, where)
+        _set(self, "columns", columns)
+        _set(self, "operator", member(FullTextOperator, "operator", self.operator))
+        if self.boosts is not None:
+            _set(self, "boosts", weights(self.boosts, columns, where))
+
+    def query_type(self) -> FullTextQueryType:
+        """Return MULTI_MATCH."""
+        return FullTextQueryType.MULTI_MATCH
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(dict.fromkeys(self.columns))
+
+    @property
+    def match_queries(self) -> tuple[MatchQuery, ...]:
+        """A query for each column."""
+        boosts = self.boosts or [1.0] * len(self.columns)
+        return tuple(
+            MatchQuery(self.query, column, boost=boost, operator=self.operator, analyzer=self.analyzer)
+            for column, boost in zip(self.columns, boosts, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class CombinedFieldsQuery(FullTextQuery):
+    """Rows that have words of a text in several columns, as if these were one (BM25F).
+
+    Attributes:
+        query: See `MatchQuery`.
+        columns: Where to search, each once; all have the same analyser.
+        boosts: How much a word of each column counts, from 1 to `MOST_WEIGHT`; None: 1 each.
+        operator: AND: each word has to be in one of the columns.
+        analyzer: See `MatchQuery`.
+
+    Raises:
+        InvalidInputError, WrongTypeError: See `MatchQuery`.
+    """
+
+    query: str
+    columns: Sequence[str]
+    _: KW_ONLY
+    boosts: Sequence[float] | None = None
+    operator: FullTextOperator = FullTextOperator.OR
+    analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        where = type(self).__name__
+        check_text("query", self.query, where)
+        check_analyzer(self.analyzer, where)
+        columns = column_names(self.columns, where)
+        for place, column in enumerate(columns):
+            if column in columns[:place]:
+                raise InvalidInputError("columns must be unique", where=where, found=f"{column!r} twice")
+        _set(self, "columns", columns)
+        _set(self, "operator", member(FullTextOperator, "operator", self.operator))
+        if self.boosts is not None:
+            numbers = weights(self.boosts, columns, where)
+            for column, weight in zip(columns, numbers, strict=True):
+                if not 1 <= weight <= MOST_WEIGHT:
+                    raise InvalidInputError(
+                        f"boost for column {column!r}",
+                        where=where,
+                        expected=f"a finite value in [1, {MOST_WEIGHT}]",
+                        found=weight,
+                    )
+            _set(self, "boosts", numbers)
+
+    def query_type(self) -> FullTextQueryType:
+        """Return COMBINED_FIELDS."""
+        return FullTextQueryType.COMBINED_FIELDS
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(self.columns)
+
+
+@dataclass(frozen=True)
+class BooleanQuery(FullTextQuery):
+    """Rows of all MUST queries and of no MUST_NOT query; without a MUST query, of at least one SHOULD query.
+
+    Attributes:
+        queries: Pairs of `Occur` and query. Scores of MUST and SHOULD queries that match add up.
+
+    Raises:
+        InvalidInputError: No query is MUST or SHOULD.
+        WrongTypeError: A value of another type.
+    """
+
+    queries: Sequence[tuple[Occur, FullTextQuery]]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.queries, str | bytes) or not isinstance(self.queries, Iterable):
+            raise WrongTypeError("queries", where="BooleanQuery", expected="pairs (Occur, query)", found=self.queries)
+        pairs = []
+        for pair in self.queries:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise WrongTypeError("queries", where="BooleanQuery", expected="pairs (Occur, query)", found=repr(pair))
+            _check_query("queries", pair[1])
+            pairs.append((member(Occur, "occur", pair[0]), pair[1]))
+        _set(self, "queries", tuple(pairs))
+        if all(occur is Occur.MUST_NOT for occur, _ in pairs):
+            raise InvalidInputError(
+                "boolean query must have at least one should/must query",
+                where="BooleanQuery",
+                found=f"{len(pairs)} of MUST_NOT" if pairs else "no query",
+            )
+        _check_depth(self)
+
+    def query_type(self) -> FullTextQueryType:
+        """Return BOOLEAN."""
+        return FullTextQueryType.BOOLEAN
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        """Columns of all queries."""
+        return tuple(dict.fromkeys(name for _, query in self.queries for name in query.columns_searched))
+
+    @property
+    def depth(self) -> int:
+        """One more than the deepest one."""
+        return 1 + max(query.depth for _, query in self.queries)
+
+    def of(self, occur: Occur) -> Iterator[FullTextQuery]:
+        """Yield the queries that count so."""
+        return (query for each, query in self.queries if each is occur)
+
+
+def _set(query: FullTextQuery, name: str, value: object) -> None:
+    object.__setattr__(query, name, value)
+
+
+def _check_words(query: MatchQuery | PrefixQuery | PhraseQuery) -> None:
+    where = type(query).__name__
+    for name in ("query", "column"):
+        check_text(name, getattr(query, name), where)
+    if query.document_granularity is not None:
+        granularity = member(DocumentGranularity, "document_granularity", query.document_granularity)
+        _set(query, "document_granularity", granularity)
+    check_analyzer(query.analyzer, where)
+
+
+def _check_query(name: str, value: object) -> None:
+    if not isinstance(value, FullTextQuery):
+        raise WrongTypeError(name, expected="a full-text query", found=type(value).__name__)
+
+
+def _check_depth(query: FullTextQuery) -> None:
+    if query.depth > MOST_NESTED:
+        raise InvalidInputError("queries in one another", expected=f"at most {MOST_NESTED}", found=query.depth)

@@ -1,0 +1,116 @@
+"""Checks of the arguments of queries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, TypeVar
+
+from lance_duck.arguments import is_unicode, unknown_value
+from lance_duck.errors import InvalidInputError, WrongTypeError
+
+_E = TypeVar("_E", bound=Enum)
+
+_U32: Final = (1 << 32) - 1
+_LARGEST: Final = 3.4028234663852886e38  # of float32, in which scores are computed
+
+
+def check_text(name: str, value: object, where: str) -> None:
+    """Refuse what is no text.
+
+    Raises:
+        InvalidInputError, WrongTypeError: It is none.
+    """
+    if not isinstance(value, str):
+        raise WrongTypeError(name, where=where, expected="a string", found=type(value).__name__)
+    if not is_unicode(value):
+        raise InvalidInputError(name, where=where, expected="text", found="half of a character")
+
+
+def check_analyzer(analyzer: object, where: str) -> None:
+    """Refuse what cannot be parameters of an analyser.
+
+    Raises:
+        WrongTypeError: It is no dict.
+    """
+    if analyzer is not None and not isinstance(analyzer, Mapping):
+        raise WrongTypeError("analyzer", where=where, expected="a dict of parameters", found=type(analyzer).__name__)
+
+
+def column_names(columns: object, where: str) -> tuple[str, ...]:
+    """Return the columns of a query of several columns, at least one.
+
+    Raises:
+        InvalidInputError, WrongTypeError: They are no list of names, or none.
+    """
+    if isinstance(columns, str | bytes) or not isinstance(columns, Iterable):
+        raise WrongTypeError("columns", where=where, expected="a list of names", found=repr(columns))
+    names = tuple(columns)
+    for name in names:
+        check_text("columns", name, where)
+    if not names:
+        raise InvalidInputError(f"Cannot create {where} with no columns")
+    return names
+
+
+def weights(boosts: object, columns: Sequence[str], where: str) -> tuple[float, ...]:
+    """Return the boosts of columns, one for each, finite and 0 or more.
+
+    Raises:
+        InvalidInputError, WrongTypeError: They are no such numbers, or not as many.
+    """
+    if isinstance(boosts, str | bytes) or not isinstance(boosts, Iterable):
+        raise WrongTypeError("boosts", where=where, expected="a list of numbers", found=repr(boosts))
+    numbers = tuple(number("boosts", boost) for boost in boosts)
+    if len(numbers) != len(columns):
+        text = "The number of boosts must match the number of columns"
+        raise InvalidInputError(text, where=where, expected=len(columns), found=len(numbers))
+    return numbers
+
+
+def number(name: str, value: Any, least: float = 0.0) -> float:
+    """Return a number that float32 holds, `least` or more.
+
+    Raises:
+        InvalidInputError, WrongTypeError: It is none.
+    """
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise WrongTypeError(name, expected="a number", found=repr(value))
+    number = float(value)
+    if not math.isfinite(number) or number < least or abs(number) > _LARGEST:
+        expected = "a finite number" if least < 0 else "a finite number, 0 or more"
+        raise InvalidInputError(name, expected=expected, found=value)
+    return number
+
+
+def whole(name: str, value: Any) -> int:
+    """Return a whole number of 32 bits, 0 or more.
+
+    Raises:
+        InvalidInputError, WrongTypeError: It is none.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise WrongTypeError(name, expected="a whole number", found=repr(value))
+    if not 0 <= value.__index__() <= _U32:
+        raise InvalidInputError(name, expected=f"a whole number from 0 to {_U32}", found=value)
+    return int(value.__index__())
+
+
+def member(kind: type[_E], name: str, value: object) -> _E:
+    """Return a member of an enumeration, which may also be given by its value, in any case.
+
+    Raises:
+        InvalidInputError, WrongTypeError: There is no such member.
+    """
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, str):
+        named = next((each for each in kind if each.value.lower() == value.lower()), None)
+        if named is not None:
+            return named
+        raise unknown_value(name, value, [each.value for each in kind])
+    value = getattr(value, "value", value)
+    if isinstance(value, str):
+        return member(kind, name, value)
+    raise WrongTypeError(name, expected=kind.__name__, found=repr(value))
