@@ -1,0 +1,121 @@
+"""Partitions of segments put together as one: documents under new names, without those that are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.arrow.join import joined
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.invert import distinct_terms
+from lance_duck.kernels import status
+from lance_duck.kernels.postings import sort
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LivingPart:
+    """A partition whose documents are taken over.
+
+    Attributes:
+        contents: Of the partition.
+        row_ids: New row id of each document.
+        lives: Whether each document is one of the result; its row id counts only then.
+    """
+
+    contents: PartitionContents
+    row_ids: NDArray[np.uint64]
+    lives: NDArray[np.bool_]
+
+
+def whole(contents: PartitionContents) -> LivingPart:
+    """Return a partition that is taken over as it is."""
+    row_ids = contents.documents.row_ids
+    return LivingPart(contents, row_ids, np.ones(len(row_ids), np.bool_))
+
+
+def merged(parts: Sequence[LivingPart]) -> PartitionContents:
+    """Return the contents of some partitions as those of one.
+
+    Documents come part by part, in the order that they have there; terms in order of their first occurrence, without
+    those that no document has any more.
+
+    Args:
+        parts: All with positions, or none; together fewer than 2**32 - 1 living documents.
+
+    Raises:
+        InvalidInputError: Some have positions, others do not; or documents are rows here, and list elements there.
+        CorruptError: Postings do not fit together.
+    """
+    with_positions = _check_alike(parts)
+    documents = _documents(parts)
+    names = _names(parts)
+    terms, numbers = distinct_terms([part.contents.terms for part in parts])
+    counts = np.zeros((2, len(terms)), np.int64)
+    for part, own, new in zip(parts, numbers, names, strict=True):
+        status.check(sort.count_living(*_postings(part), new, own, counts), "posting", "list")
+    bounds = np.append(0, np.cumsum(counts[0]))
+    document_ids, frequencies = np.empty(bounds[-1], np.uint32), np.empty(bounds[-1], np.uint32)
+    ends = bounds[:-1].copy()
+    for part, own, new in zip(parts, numbers, names, strict=True):
+        outcome = sort.fill_living(*_postings(part), new, own, ends, document_ids, frequencies)
+        status.check(outcome, "posting", "list")
+    positions = _positions(parts, numbers, names, counts[1]) if with_positions else None
+    stays = counts[0] > 0
+    if not stays.all():
+        terms, bounds = terms.take(np.flatnonzero(stays)), np.append(bounds[:-1][stays], bounds[-1])
+    return PartitionContents(documents, terms, bounds, document_ids, frequencies, positions)
+
+
+def _check_alike(parts: Sequence[LivingPart]) -> bool:
+    """Return whether parts have positions."""
+    with_positions = {part.contents.positions is not None for part in parts}
+    depths = {len(part.contents.documents.elements) for part in parts}
+    if len(with_positions) > 1 or len(depths) > 1:
+        raise InvalidInputError("partitions with and without positions, or of rows and of list elements, as one")
+    return with_positions == {True}
+
+
+def _documents(parts: Sequence[LivingPart]) -> Documents:
+    row_ids = joined((part.row_ids[part.lives] for part in parts), np.uint64)
+    lengths = joined((part.contents.documents.num_tokens[part.lives] for part in parts), np.uint32)
+    elements = (part.contents.documents.elements for part in parts)
+    levels = zip(*elements, strict=True)
+    lives = [part.lives for part in parts]
+    return Documents(row_ids, lengths, tuple(_living(level, lives) for level in levels))
+
+
+def _living(level: Sequence[NDArray[np.uint32]], lives: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint32]:
+    return joined((places[living] for places, living in zip(level, lives, strict=True)), np.uint32)
+
+
+def _names(parts: Sequence[LivingPart]) -> list[Int64s]:
+    """Return the new ids of the documents of each part, -1 for those that are gone."""
+    first = 0
+    names = []
+    for part in parts:
+        new = np.where(part.lives, first - 1 + np.cumsum(part.lives, dtype=np.int64), -1)
+        first += int(np.count_nonzero(part.lives))
+        names.append(new)
+    return names
+
+
+def _postings(part: LivingPart) -> tuple[Int64s, NDArray[np.uint32], NDArray[np.uint32]]:
+    return part.contents.bounds, part.contents.document_ids, part.contents.frequencies
+
+
+def _positions(
+    parts: Sequence[LivingPart], numbers: Sequence[Int64s], names: Sequence[Int64s], tokens: Int64s
+) -> NDArray[np.uint32]:
+    bounds = np.append(0, np.cumsum(tokens))
+    ends, positions = bounds[:-1].copy(), np.empty(bounds[-1], np.uint32)
+    for part, own, new in zip(parts, numbers, names, strict=True):
+        assert part.contents.positions is not None
+        outcome = sort.fill_living_positions(*_postings(part), new, own, part.contents.positions, ends, positions)
+        status.check(outcome, "position", "list")
+    return positions

@@ -1,0 +1,340 @@
+"""Kernels that sort postings by term, counting first: tokens of documents, and postings of other partitions.
+
+Terms have numbers of their own in each batch of tokens, and in each partition; `numbers` has what each is in the
+result. Every kernel counts or fills for one batch or partition; the next one goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel
+
+UInt32s = NDArray[np.uint32]
+Int64s = NDArray[np.int64]
+
+NO_DOCUMENT = 0xFFFFFFFF
+"""What `last` begins with: no document has this id."""
+
+
+@kernel
+def count_tokens(
+    term_ids: UInt32s, numbers: Int64s, bounds: Int64s, first: int, last: UInt32s, postings: Int64s, tokens: Int64s
+) -> int:
+    """Count postings and tokens of each term.
+
+    Args:
+        term_ids: Term of each token, document by document.
+        numbers: Of each term of the batch, its number in the result.
+        bounds: Where the tokens of each document begin, and where the last one's end.
+        first: Id of the first document; the last one's is below `NO_DOCUMENT`.
+        last: Document of each term that was counted last, of all terms of the result; written.
+        postings: Documents of each term; added to.
+        tokens: Tokens of each term; added to.
+
+    Returns:
+        A status.
+    """
+    count = len(last)
+    if len(postings) != count or len(tokens) != count:
+        return status.TOO_SHORT
+    for i in range(len(bounds) - 1):
+        if bounds[i] < 0 or bounds[i] > bounds[i + 1] or bounds[i + 1] > len(term_ids):
+            return status.BAD_OFFSETS | (i << 8)
+        document = np.uint32(first + i)
+        for j in range(bounds[i], bounds[i + 1]):
+            if np.int64(term_ids[j]) >= len(numbers):
+                return status.BAD_CODE | (j << 8)
+            term = numbers[np.int64(term_ids[j])]
+            if term < 0 or term >= count:
+                return status.BAD_CODE | (j << 8)
+            tokens[term] += 1
+            if last[term] != document:
+                last[term] = document
+                postings[term] += 1
+    return status.OK
+
+
+def count_tokens_reference(
+    term_ids: UInt32s, numbers: Int64s, bounds: Int64s, first: int, last: UInt32s, postings: Int64s, tokens: Int64s
+) -> int:
+    """Compute the plain reference, in Python."""
+    terms = numbers[term_ids]
+    tokens += np.bincount(terms, minlength=len(tokens))
+    documents = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) + first
+    pairs = np.unique(np.stack([terms, documents]), axis=1)
+    postings += np.bincount(pairs[0], minlength=len(postings))
+    last[pairs[0]] = pairs[1]
+    return status.OK
+
+
+@kernel
+def fill_tokens(
+    term_ids: UInt32s,
+    numbers: Int64s,
+    bounds: Int64s,
+    first: int,
+    last: UInt32s,
+    ends: Int64s,
+    document_ids: UInt32s,
+    frequencies: UInt32s,
+) -> int:
+    """Write the postings of each term behind those that it has.
+
+    Args:
+        term_ids: As for `count_tokens`, which has found nothing wrong with them.
+        numbers: Likewise.
+        bounds: Likewise.
+        first: Likewise.
+        last: Document of each term that was written last; written.
+        ends: Where the next posting of each term goes; written.
+        document_ids: Of all postings; written.
+        frequencies: Of all postings; written.
+
+    Returns:
+        A status.
+    """
+    for i in range(len(bounds) - 1):
+        document = np.uint32(first + i)
+        for j in range(bounds[i], bounds[i + 1]):
+            term = numbers[np.int64(term_ids[j])]
+            place = ends[term]
+            if last[term] == document:
+                frequencies[place - 1] += np.uint32(1)
+                continue
+            if place < 0 or place >= len(document_ids):
+                return status.TOO_SHORT | (j << 8)
+            last[term] = document
+            document_ids[place] = document
+            frequencies[place] = 1
+            ends[term] = place + 1
+    return status.OK
+
+
+def fill_tokens_reference(
+    term_ids: UInt32s,
+    numbers: Int64s,
+    bounds: Int64s,
+    first: int,
+    last: UInt32s,
+    ends: Int64s,
+    document_ids: UInt32s,
+    frequencies: UInt32s,
+) -> int:
+    """Compute the plain reference, in Python."""
+    for i in range(len(bounds) - 1):
+        terms, counts = np.unique(numbers[term_ids[bounds[i] : bounds[i + 1]]], return_counts=True)
+        document_ids[ends[terms]] = last[terms] = first + i
+        frequencies[ends[terms]] = counts
+        ends[terms] += 1
+    return status.OK
+
+
+@kernel
+def fill_positions(term_ids: UInt32s, numbers: Int64s, positions: UInt32s, ends: Int64s, out: UInt32s) -> int:
+    """Write the positions of each term behind those that it has.
+
+    Args:
+        term_ids: As for `count_tokens`, which has found nothing wrong with them.
+        numbers: Likewise.
+        positions: Position of each token.
+        ends: Where the next position of each term goes; written.
+        out: Positions of all postings; written.
+
+    Returns:
+        A status.
+    """
+    for j in range(len(term_ids)):
+        term = numbers[np.int64(term_ids[j])]
+        place = ends[term]
+        if place < 0 or place >= len(out):
+            return status.TOO_SHORT | (j << 8)
+        out[place] = positions[j]
+        ends[term] = place + 1
+    return status.OK
+
+
+def fill_positions_reference(term_ids: UInt32s, numbers: Int64s, positions: UInt32s, ends: Int64s, out: UInt32s) -> int:
+    """Compute the plain reference, in Python."""
+    for term, position in zip(numbers[term_ids].tolist(), positions.tolist(), strict=True):
+        out[ends[term]] = position
+        ends[term] += 1
+    return status.OK
+
+
+@kernel
+def count_living(
+    bounds: Int64s, document_ids: UInt32s, frequencies: UInt32s, names: Int64s, numbers: Int64s, counts: Int64s
+) -> int:
+    """Count the postings of a partition that stay, and their tokens.
+
+    Args:
+        bounds: Where the postings of each term begin, and where the last one's end.
+        document_ids: Of each posting.
+        frequencies: Of each posting.
+        names: New id of each document; negative: it is gone.
+        numbers: Of each term, its number in the result.
+        counts: (2, terms of the result) postings and tokens of each; added to.
+
+    Returns:
+        A status.
+    """
+    if len(numbers) < len(bounds) - 1 or len(frequencies) != len(document_ids):
+        return status.TOO_SHORT
+    for i in range(len(bounds) - 1):
+        if bounds[i] < 0 or bounds[i] > bounds[i + 1] or bounds[i + 1] > len(document_ids):
+            return status.BAD_OFFSETS | (i << 8)
+        term = numbers[i]
+        if term < 0 or term >= counts.shape[1]:
+            return status.BAD_CODE | (i << 8)
+        postings = np.int64(0)
+        tokens = np.int64(0)
+        for j in range(bounds[i], bounds[i + 1]):
+            if np.int64(document_ids[j]) >= len(names):
+                return status.BAD_CODE | (j << 8)
+            if names[np.int64(document_ids[j])] >= 0:
+                postings += 1
+                tokens += np.int64(frequencies[j])
+        counts[0, term] += postings
+        counts[1, term] += tokens
+    return status.OK
+
+
+def count_living_reference(
+    bounds: Int64s, document_ids: UInt32s, frequencies: UInt32s, names: Int64s, numbers: Int64s, counts: Int64s
+) -> int:
+    """Compute the plain reference, in Python."""
+    lives = names[document_ids] >= 0
+    for i, term in enumerate(numbers.tolist()):
+        run = slice(bounds[i], bounds[i + 1])
+        counts[0, term] += np.count_nonzero(lives[run])
+        counts[1, term] += frequencies[run][lives[run]].sum()
+    return status.OK
+
+
+@kernel
+def fill_living(
+    bounds: Int64s,
+    document_ids: UInt32s,
+    frequencies: UInt32s,
+    names: Int64s,
+    numbers: Int64s,
+    ends: Int64s,
+    new_documents: UInt32s,
+    new_frequencies: UInt32s,
+) -> int:
+    """Write the postings of a partition that stay, each term's behind those that it has.
+
+    Args:
+        bounds: As for `count_living`, which has found nothing wrong with them.
+        document_ids: Likewise.
+        frequencies: Likewise.
+        names: Likewise.
+        numbers: Likewise.
+        ends: Where the next posting of each term goes; written.
+        new_documents: New ids of the documents of all postings; written.
+        new_frequencies: Of all postings; written.
+
+    Returns:
+        A status.
+    """
+    for i in range(len(bounds) - 1):
+        place = ends[numbers[i]]
+        for j in range(bounds[i], bounds[i + 1]):
+            name = names[np.int64(document_ids[j])]
+            if name < 0:
+                continue
+            if place < 0 or place >= len(new_documents):
+                return status.TOO_SHORT | (i << 8)
+            new_documents[place] = name
+            new_frequencies[place] = frequencies[j]
+            place += 1
+        ends[numbers[i]] = place
+    return status.OK
+
+
+def fill_living_reference(
+    bounds: Int64s,
+    document_ids: UInt32s,
+    frequencies: UInt32s,
+    names: Int64s,
+    numbers: Int64s,
+    ends: Int64s,
+    new_documents: UInt32s,
+    new_frequencies: UInt32s,
+) -> int:
+    """Compute the plain reference, in Python."""
+    for i, term in enumerate(numbers.tolist()):
+        run = slice(bounds[i], bounds[i + 1])
+        living = names[document_ids[run]] >= 0
+        end = ends[term] + np.count_nonzero(living)
+        new_documents[ends[term] : end] = names[document_ids[run][living]]
+        new_frequencies[ends[term] : end] = frequencies[run][living]
+        ends[term] = end
+    return status.OK
+
+
+@kernel
+def fill_living_positions(
+    bounds: Int64s,
+    document_ids: UInt32s,
+    frequencies: UInt32s,
+    names: Int64s,
+    numbers: Int64s,
+    positions: UInt32s,
+    ends: Int64s,
+    out: UInt32s,
+) -> int:
+    """Write the positions of the postings of a partition that stay, each term's behind those that it has.
+
+    Args:
+        bounds: As for `count_living`, which has found nothing wrong with them.
+        document_ids: Likewise.
+        frequencies: Likewise.
+        names: Likewise.
+        numbers: Likewise.
+        positions: Of each posting in turn, `frequencies` of them.
+        ends: Where the next position of each term goes; written.
+        out: Positions of all postings; written.
+
+    Returns:
+        A status.
+    """
+    at = np.int64(0)
+    for i in range(len(bounds) - 1):
+        place = ends[numbers[i]]
+        for j in range(bounds[i], bounds[i + 1]):
+            count = np.int64(frequencies[j])
+            if at + count > len(positions):
+                return status.TOO_SHORT | (i << 8)
+            if names[np.int64(document_ids[j])] >= 0:
+                if place < 0 or place + count > len(out):
+                    return status.TOO_SHORT | (i << 8)
+                for k in range(count):
+                    out[place + k] = positions[at + k]
+                place += count
+            at += count
+        ends[numbers[i]] = place
+    return status.OK if at == len(positions) else status.TRAILING
+
+
+def fill_living_positions_reference(
+    bounds: Int64s,
+    document_ids: UInt32s,
+    frequencies: UInt32s,
+    names: Int64s,
+    numbers: Int64s,
+    positions: UInt32s,
+    ends: Int64s,
+    out: UInt32s,
+) -> int:
+    """Compute the plain reference, in Python."""
+    pieces = np.split(positions, np.cumsum(frequencies)[:-1])
+    for i, term in enumerate(numbers.tolist()):
+        for j in range(bounds[i], bounds[i + 1]):
+            if names[document_ids[j]] >= 0:
+                out[ends[term] : ends[term] + len(pieces[j])] = pieces[j]
+                ends[term] += len(pieces[j])
+    return status.OK
