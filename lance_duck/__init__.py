@@ -32,6 +32,8 @@ from lance_duck.recall import RecallReport, recall_report
 from lance_duck.scan.options import ColumnOrdering
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.store import ExternalManifestStore, register_manifest_store
+from lance_duck.text.tokenize import tokenize
+from lance_duck.text.tokens import FtsToken
 from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
 from lance_duck.verbs.public.bases import DatasetBasePath
 from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
@@ -60,6 +62,7 @@ __all__ = [
     "ExternalManifestStore",
     "FormatError",
     "FragmentMetadata",
+    "FtsToken",
     "IncompatibleError",
     "IndexExistsError",
     "IndexNotFoundError",
@@ -91,6 +94,7 @@ __all__ = [
     "recall_report",
     "register",
     "register_manifest_store",
+    "tokenize",
     "warm_up",
     "write_dataset",
 ]

@@ -28,6 +28,7 @@ HOMES: dict[str, set[str]] = {
     "duckdb": {"duck", "scan"},
     "obstore": {"store"},
     "pyroaring": {"rows"},
+    "Stemmer": {"text"},
     "sqlglot": {"duck"},
     "tenacity": {"retry"},
     "faiss": {"index"},

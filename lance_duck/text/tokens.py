@@ -30,3 +30,16 @@ class Tokens:
     def num_texts(self) -> int:
         """Texts that were analysed, null ones among them."""
         return len(self.bounds) - 1
+
+
+@dataclass(frozen=True)
+class FtsToken:
+    """One token of a text.
+
+    Attributes:
+        text: Its term.
+        position: Which token of its text it is; tokens that a filter removed leave gaps.
+    """
+
+    text: str
+    position: int

@@ -1,0 +1,211 @@
+"""Kernels that cut tokens: runs of characters that belong to words, and n-grams.
+
+Both go on where they stopped. `state` is int64, (4,): the text, the byte in it that is next, tokens, distinct words.
+UTF-8 that is damaged is cut somewhere, inside of its text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.tokens.words import FULL, LONG, Slots, word_number
+
+DONE = 0
+TOKENS_FULL = 1
+"""There are more tokens than places in `ids`."""
+WORDS_FULL = 2
+"""There are more distinct words than places in `starts`."""
+BAD_OFFSETS = 3
+"""Offsets do not ascend, or leave the data."""
+
+CODE_POINTS = 0x110000
+
+
+@subroutine
+def _size_at(data: Bytes, at: Any, stop: Any) -> Any:
+    """Return how many bytes the character at a place has, at most up to the end of the text."""
+    lead = data[at]
+    size = 1
+    if lead >= 0xF0:
+        size = 4
+    elif lead >= 0xE0:
+        size = 3
+    elif lead >= 0xC0:
+        size = 2
+    return np.int64(min(size, stop - at))
+
+
+@subroutine
+def _code_point(data: Bytes, at: Any, size: Any) -> Any:
+    """Return the code point of `size` bytes; those of damaged UTF-8 may be any below CODE_POINTS."""
+    lead = np.int64(data[at])
+    if size == 1:
+        return lead
+    code = lead & (0x7F >> size)
+    for i in range(1, size):
+        code = (code << 6) | (np.int64(data[at + i]) & 0x3F)
+    return code if code < CODE_POINTS else np.int64(0)
+
+
+@kernel
+def cut_words(
+    data: Bytes,
+    offsets: NDArray[np.int64],
+    members: Bytes,
+    limit: int,
+    slots: Slots,
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    ids: NDArray[np.uint32],
+    bounds: NDArray[np.int64],
+    state: NDArray[np.int64],
+) -> int:
+    """Cut the longest runs of characters that belong to words.
+
+    Args:
+        data: UTF-8 of all texts.
+        offsets: Where each text begins, one more than texts.
+        members: CODE_POINTS, 1 for a character that belongs to words.
+        limit: A token of so many bytes or more is LONG.
+        slots: See `word_number`.
+        starts: Where each distinct word is first, written.
+        sizes: Its bytes, written.
+        ids: Number of each token's word, or LONG, written.
+        bounds: Tokens before each text, one more than texts, written from the second one on.
+        state: See above, written.
+
+    Returns:
+        DONE, TOKENS_FULL, WORDS_FULL or BAD_OFFSETS.
+    """
+    text, at, count, words = state[0], state[1], state[2], state[3]
+    resumed = at >= 0
+    while text < len(offsets) - 1:
+        if not resumed:
+            at = offsets[text]
+        stop = offsets[text + 1]
+        if offsets[text] < 0 or at < offsets[text] or at > stop or stop > len(data):
+            return BAD_OFFSETS
+        resumed = False
+        while True:
+            begin, at = _next_run(data, at, stop, members)
+            if begin == stop:
+                break
+            full = DONE
+            number = np.int64(LONG)
+            if count == len(ids):
+                full = TOKENS_FULL
+            elif at - begin < limit:
+                number = word_number(data, begin, at - begin, slots, starts, sizes, words)
+                full = WORDS_FULL if number == FULL else DONE
+            if full != DONE:
+                state[0], state[1], state[2], state[3] = text, begin, count, words
+                return full
+            words += np.int64(number == words)
+            ids[count] = number
+            count += 1
+        text += 1
+        bounds[text] = count
+    state[0], state[1], state[2], state[3] = text, -1, count, words
+    return DONE
+
+
+@subroutine
+def _next_run(data: Bytes, at: Any, stop: Any, members: Bytes) -> Any:
+    """Return begin and end of the next run; both are `stop` where there is none."""
+    inside = False
+    begin = stop
+    while at < stop:
+        code = np.int64(data[at])
+        size = np.int64(1)
+        if code >= 0x80:
+            size = _size_at(data, at, stop)
+            code = _code_point(data, at, size)
+        if (members[code] != 0) != inside:
+            if inside:
+                return begin, at
+            inside = True
+            begin = at
+        at += size
+    return begin, at
+
+
+@kernel
+def cut_ngrams(
+    data: Bytes,
+    offsets: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    limit: int,
+    slots: Slots,
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    ids: NDArray[np.uint32],
+    bounds: NDArray[np.int64],
+    state: NDArray[np.int64],
+) -> int:
+    """Cut all runs of some lengths, by their begin, then by their length; those that are too long are left out.
+
+    Args:
+        data: UTF-8 of all texts.
+        offsets: Where each text begins, one more than texts.
+        lengths: The fewest and the most characters, at least 1; whether only those at the begin of a text count.
+        limit: A token has fewer bytes.
+        slots: See `word_number`.
+        starts: Where each distinct word is first, written.
+        sizes: Its bytes, written.
+        ids: Number of each token's word, written.
+        bounds: Tokens before each text, one more than texts, written from the second one on.
+        state: See above, written.
+
+    Returns:
+        DONE, TOKENS_FULL, WORDS_FULL or BAD_OFFSETS.
+    """
+    fewest, most, only_first = lengths[0], lengths[1], lengths[2] != 0
+    text, at, count, words = state[0], state[1], state[2], state[3]
+    resumed = at >= 0
+    while text < len(offsets) - 1:
+        if not resumed:
+            at = offsets[text]
+        stop = offsets[text + 1]
+        if offsets[text] < 0 or at < offsets[text] or at > stop or stop > len(data):
+            return BAD_OFFSETS
+        resumed = False
+        end = at
+        length = 0
+        while length < fewest and end < stop:
+            end += _size_at(data, end, stop)
+            length += 1
+        while length == fewest:
+            before = count
+            last, wide = end, fewest
+            full = DONE
+            while last - at < limit:
+                if count == len(ids):
+                    full = TOKENS_FULL
+                    break
+                number = word_number(data, at, last - at, slots, starts, sizes, words)
+                if number == FULL:
+                    full = WORDS_FULL
+                    break
+                words += np.int64(number == words)
+                ids[count] = number
+                count += 1
+                if wide == most or last == stop:
+                    break
+                last += _size_at(data, last, stop)
+                wide += 1
+            if full != DONE:
+                state[0], state[1], state[2], state[3] = text, at, before, words
+                return full
+            if only_first or end == stop:
+                break
+            at += _size_at(data, at, stop)
+            end += _size_at(data, end, stop)
+        text += 1
+        bounds[text] = count
+    state[0], state[1], state[2], state[3] = text, -1, count, words
+    return DONE

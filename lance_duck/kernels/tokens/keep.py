@@ -1,0 +1,73 @@
+"""Kernel that replaces words by the terms that became of them, and leaves out tokens whose word became none."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.tokens.words import LONG
+
+DROPPED = LONG
+
+
+@kernel
+def keep_tokens(
+    ids: NDArray[np.uint32],
+    bounds: NDArray[np.int64],
+    terms: NDArray[np.uint32],
+    has_positions: bool,
+    positions: NDArray[np.uint32],
+    kept: NDArray[np.int64],
+) -> int:
+    """Write the term of each token that is kept over `ids`, in order.
+
+    Args:
+        ids: Word of each token, or LONG; overwritten.
+        bounds: Tokens before each text, one more than texts, the last one len(ids).
+        terms: Term of each word, or DROPPED.
+        has_positions: Write places of tokens in their texts; else zeros.
+        positions: As many as tokens, written for those that are kept.
+        kept: Tokens that are kept before each text, written; as many as bounds.
+
+    Returns:
+        How many tokens are kept; -1: bounds do not ascend, or a word has no term.
+    """
+    count = 0
+    kept[0] = 0
+    for text in range(len(bounds) - 1):
+        begin, end = bounds[text], bounds[text + 1]
+        if begin < 0 or end < begin or end > len(ids):
+            return -1
+        for i in range(begin, end):
+            word = np.int64(ids[i])
+            if word == LONG:
+                continue
+            if word >= len(terms):
+                return -1
+            term = terms[word]
+            if term != DROPPED:
+                ids[count] = term
+                positions[count] = i - begin if has_positions else 0
+                count += 1
+        kept[text + 1] = count
+    return count
+
+
+def keep_tokens_reference(
+    ids: NDArray[np.uint32],
+    bounds: NDArray[np.int64],
+    terms: NDArray[np.uint32],
+    has_positions: bool,
+    positions: NDArray[np.uint32],
+    kept: NDArray[np.int64],
+) -> int:
+    """Compute the plain reference, in numpy."""
+    of_tokens = np.append(terms, np.uint32(DROPPED))[np.minimum(ids, len(terms))]
+    places = np.arange(len(ids)) - np.repeat(bounds[:-1], np.diff(bounds))
+    keep = of_tokens != DROPPED
+    count = int(keep.sum())
+    ids[:count] = of_tokens[keep]
+    positions[:count] = places[keep] if has_positions else 0
+    kept[:] = np.concatenate([[0], np.cumsum(keep)])[bounds]
+    return count

@@ -1,0 +1,110 @@
+"""Numbers of distinct words: a hash table with open addressing, which grows between two calls of a kernel.
+
+A slot of the table is two words of 64 bits:
+
+bits   | field
+0-63   | the first 8 bytes of the word, the first one lowest, zeros behind its end
+64-95  | number of the word, and 1; 0: the slot is free
+96-103 | bytes of the word, 255 for all longer ones
+104-127| high bits of its hash
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.texts.dictionary_decode import next_word
+
+Slots = NDArray[np.uint64]
+"""2 * a power of two."""
+
+LONG = 0xFFFFFFFF
+"""Stands for a token that is too long, in place of the number of its word."""
+
+FULL = -1
+"""There are more distinct words than places for them."""
+
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_BYTE = 255
+_TAG = np.uint64(0xFFFFFF0000000000)
+_ID = np.uint64(0xFFFFFFFF)
+
+
+@subroutine
+def _hash(data: Bytes, start: Any, size: Any, head: Any) -> Any:
+    mixed = (head ^ np.uint64(size)) * _PRIME
+    mixed ^= mixed >> _HALF
+    for j in range(8, size, 8):
+        mixed = (mixed ^ next_word(data, start + j, size - j)) * _PRIME
+        mixed ^= mixed >> _HALF
+    mixed *= _PRIME
+    return mixed ^ (mixed >> _HALF)
+
+
+@subroutine
+def _same(data: Bytes, start: Any, other: Any, size: Any) -> Any:
+    """Return whether words of a size, with the same first 8 bytes, are equal."""
+    j = 8
+    while j < size and next_word(data, start + j, size - j) == next_word(data, other + j, size - j):
+        j += 8
+    return j >= size
+
+
+@subroutine
+def word_number(
+    data: Bytes, start: Any, size: Any, slots: Slots, starts: NDArray[np.int64], sizes: NDArray[np.int64], count: Any
+) -> Any:
+    """Return the number of a word, `count` for a new one, which is put into the table; FULL: there is no place for it.
+
+    Args:
+        data: Holds `size` bytes from `start` on.
+        start: Of the word.
+        size: Its bytes.
+        slots: The table, more than half of it free when all places are taken.
+        starts: Where each word is, written for a new one.
+        sizes: Bytes of each word, written for a new one.
+        count: Words that there are.
+    """
+    head = next_word(data, start, size)
+    mixed = _hash(data, start, size, head)
+    last = np.int64(len(slots) // 2 - 1)
+    short = np.uint64(min(size, _BYTE))
+    mark = (mixed & _TAG) | (short << _HALF)
+    slot = np.int64(mixed & _ID) & last
+    while True:
+        entry = slots[2 * slot + 1]
+        if entry == 0:
+            if count == len(starts):
+                return np.int64(FULL)
+            slots[2 * slot] = head
+            slots[2 * slot + 1] = mark | np.uint64(count + 1)
+            starts[count] = start
+            sizes[count] = size
+            return np.int64(count)
+        if slots[2 * slot] == head and (entry & ~_ID) == mark:
+            number = np.int64(entry & _ID) - 1
+            if size <= 8 or (sizes[number] == size and _same(data, start, starts[number], size)):
+                return number
+        slot = (slot + 1) & last
+
+
+@kernel
+def fill_slots(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], slots: Slots) -> None:
+    """Put words that are distinct, and lie within the data, into a new table, all of whose slots are 0."""
+    last = np.int64(len(slots) // 2 - 1)
+    for number in range(len(starts)):
+        start, size = starts[number], sizes[number]
+        head = next_word(data, start, size)
+        mixed = _hash(data, start, size, head)
+        slot = np.int64(mixed & _ID) & last
+        while slots[2 * slot + 1] != 0:
+            slot = (slot + 1) & last
+        slots[2 * slot] = head
+        short = np.uint64(min(size, _BYTE))
+        slots[2 * slot + 1] = (mixed & _TAG) | (short << _HALF) | np.uint64(number + 1)

@@ -1,0 +1,109 @@
+"""Analysers: from texts to terms, as an index stores them and a query asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.arrow.types import is_list, is_text
+from lance_duck.errors import InternalError, InvalidInputError, WrongTypeError
+from lance_duck.kernels.tokens.keep import DROPPED, keep_tokens
+from lance_duck.text.filters import terms_of_words
+from lance_duck.text.parameters import AnalyserParameters
+from lance_duck.text.tokens import FtsToken, Tokens
+from lance_duck.text.words import Words, tokens_of_text, words_of
+
+
+@dataclass(frozen=True)
+class Analyser:
+    """Gives the terms of texts.
+
+    Args:
+        parameters: How.
+
+    Raises:
+        UnsupportedError: They name a tokenizer or a language that is not supported.
+    """
+
+    parameters: AnalyserParameters = field(default_factory=AnalyserParameters)
+
+    def __post_init__(self) -> None:
+        self.parameters.require_support()
+
+    def analyse(self, texts: pa.Array | pa.ChunkedArray) -> Tokens:
+        """Return the tokens of texts. A null has none, nor has a null in a list.
+
+        Args:
+            texts: string, large_string, string_view, or lists of them.
+
+        Raises:
+            WrongTypeError: They are of another type.
+            InvalidInputError: A text is no UTF-8.
+        """
+        array = _joined(texts)
+        if not (is_list(array.type) and is_text(array.type.value_type)) and not is_text(array.type):
+            expected = "string, large_string, string_view, or a list of them"
+            raise WrongTypeError("texts of a wrong type", where="analyse", expected=expected, found=array.type)
+        words = self._words(array)
+        numbers, terms = _numbered(terms_of_words(words.words, self.parameters))
+        positions = np.empty(len(words.ids), np.uint32)
+        bounds = np.empty(len(words.bounds), np.int64)
+        has_positions = self.parameters.base_tokenizer != "ngram"
+        count = keep_tokens(words.ids, words.bounds, numbers, has_positions, positions, bounds)
+        if count < 0:
+            raise InternalError("a token has no word")
+        return Tokens(_binary(terms), words.ids[:count], positions[:count], bounds)
+
+    def terms_of(self, text: str) -> list[FtsToken]:
+        """Return the tokens of one text, in order, with their positions; tokens that are left out leave gaps."""
+        cut = list(tokens_of_text(text, self.parameters))
+        terms = terms_of_words([token for token, _ in cut], self.parameters)
+        return [FtsToken(term, place) for term, (_, place) in zip(terms, cut, strict=True) if term is not None]
+
+    def _words(self, texts: pa.Array) -> Words:
+        """Return the words of texts; of a list, those of all its elements."""
+        if is_text(texts.type):
+            cut = words_of(_sound(texts), self.parameters)
+            return Words(cut.words, cut.ids, cut.bounds[_offsets(texts.is_valid().to_numpy(zero_copy_only=False))])
+        sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+        elements = self._words(texts.flatten())
+        return Words(elements.words, elements.ids, elements.bounds[_offsets(sizes)])
+
+
+def _joined(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(texts, pa.ChunkedArray):
+        return texts
+    if texts.num_chunks == 1:
+        return texts.chunk(0)
+    return pa.concat_arrays([pa.nulls(0, texts.type), *texts.chunks])
+
+
+def _sound(texts: pa.Array) -> pa.LargeStringArray:
+    """Return the texts that are not null, valid UTF-8."""
+    try:
+        large = texts if pa.types.is_large_string(texts.type) else texts.cast(pa.large_string())
+        large = large.drop_null() if large.null_count else large
+        large.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError("bad texts", where="analyse", expected="UTF-8", found=str(error)) from error
+    return large
+
+
+def _offsets(sizes: NDArray[np.generic]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def _numbered(terms: Sequence[str | None]) -> tuple[NDArray[np.uint32], list[str]]:
+    """Return the number of each term, in order of first occurrence, DROPPED for None; and the distinct ones."""
+    numbers: dict[str, int] = {}
+    ids = [DROPPED if term is None else numbers.setdefault(term, len(numbers)) for term in terms]
+    return np.array(ids, np.uint32), list(numbers)
+
+
+def _binary(terms: list[str]) -> pa.LargeBinaryArray:
+    return pa.array(terms, pa.large_string()).cast(pa.large_binary())

@@ -1,0 +1,44 @@
+"""What becomes of a word: lower case, its stem, nothing if it is a stop word, and folding to ASCII, in this order.
+
+Stop words are compared with stems, so that some are not found, as in Lance: "during" is stemmed to "dure".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import Stemmer
+
+from lance_duck.text.parameters import AnalyserParameters
+from lance_duck.text.tables import ascii_folding, lower_case, stop_words
+
+
+def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list[str | None]:
+    """Return the term of each word; None: it is a stop word.
+
+    Args:
+        words: Tokens as the base tokenizer cuts them, none too long.
+        parameters: Supported ones.
+    """
+    terms = list(words)
+    if parameters.lower_case:
+        table = lower_case()
+        terms = [term.lower() if term.isascii() else term.translate(table) for term in terms]
+    if parameters.stem:
+        # A stemmer serves one thread at a time; words are distinct, so that it need not remember any.
+        terms = Stemmer.Stemmer(parameters.language.lower(), 0).stemWords(terms)
+    refused = _refused(parameters)
+    folding = ascii_folding() if parameters.ascii_folding else {}
+    return [
+        None if term in refused else term if not folding or term.isascii() else term.translate(folding)
+        for term in terms
+    ]
+
+
+def _refused(parameters: AnalyserParameters) -> frozenset[str]:
+    """Return the words that are left out."""
+    if not parameters.remove_stop_words:
+        return frozenset()
+    if parameters.custom_stop_words is not None:
+        return frozenset(parameters.custom_stop_words)
+    return stop_words(parameters.language)

@@ -1,0 +1,77 @@
+"""Tables of characters: which belong to words, lower case, and folding to ASCII.
+
+They are data of this package, because Python's own tables differ from version to version. Each line of a file is
+hexadecimal numbers of code points:
+
+alphanumeric.txt   first and last of a range
+lower_case.txt     a character, and what becomes of it
+ascii_folding.txt  a character, and what becomes of it
+
+`tests/oracle/text_tables.py` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.tokens.cut import CODE_POINTS
+
+WHITESPACE: Final = " \t\n\f\r"
+"""What divides tokens of the tokenizer "whitespace"."""
+
+
+@cache
+def alphanumeric() -> NDArray[np.uint8]:
+    """Return which characters belong to words of the tokenizer "simple", letters, their marks, numbers: 1 or 0 each."""
+    members = np.zeros(CODE_POINTS, np.uint8)
+    for first, last in _lines("alphanumeric.txt"):
+        members[first : last + 1] = 1
+    return _frozen(members)
+
+
+@cache
+def not_whitespace() -> NDArray[np.uint8]:
+    """Return which characters belong to words of the tokenizer "whitespace", 1 or 0 each."""
+    members = np.ones(CODE_POINTS, np.uint8)
+    members[[ord(character) for character in WHITESPACE]] = 0
+    return _frozen(members)
+
+
+@cache
+def lower_case() -> Mapping[int, str]:
+    """Return what becomes of each character that has a lower case, as `str.translate` takes it."""
+    return _changes("lower_case.txt")
+
+
+@cache
+def ascii_folding() -> Mapping[int, str]:
+    """Return what becomes of each character that is folded to ASCII, as `str.translate` takes it."""
+    return _changes("ascii_folding.txt")
+
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """Return the stop words of a language, one of LANGUAGES."""
+    text = files("lance_duck").joinpath("text", "data", "stop_words", f"{language.lower()}.txt")
+    return frozenset(text.read_text(encoding="utf-8").split())
+
+
+def _changes(name: str) -> Mapping[int, str]:
+    return MappingProxyType({source: "".join(map(chr, target)) for source, *target in _lines(name)})
+
+
+def _lines(name: str) -> list[list[int]]:
+    text = files("lance_duck").joinpath("text", "data", name).read_text(encoding="ascii")
+    return [[int(number, 16) for number in line.split()] for line in text.splitlines()]
+
+
+def _frozen(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.parameters import AnalyserParameters
+from lance_duck.text.tokens import Tokens
+
+PLAIN = {"lower_case": False, "stem": False, "remove_stop_words": False, "ascii_folding": False}
+
+
+def analyser(**arguments: object) -> Analyser:
+    return Analyser(AnalyserParameters.from_arguments(arguments))
+
+
+def listed(tokens: Tokens) -> list[list[tuple[str, int]]]:
+    terms = [term.decode() for term in tokens.terms.to_pylist()]
+    pairs = [(terms[i], p) for i, p in zip(tokens.term_ids.tolist(), tokens.positions.tolist(), strict=True)]
+    bounds = tokens.bounds.tolist()
+    return [pairs[a:b] for a, b in pairwise(bounds)]
+
+
+def terms(text: str, **arguments: object) -> list[str]:
+    return [token.text for token in analyser(**arguments).terms_of(text)]
+
+
+def test_a_text_becomes_terms_with_their_positions() -> None:
+    tokens = analyser().analyse(pa.array(["The quick brown Foxes", "foxes don't jump", None, ""]))
+    assert tokens.num_texts == 4
+    assert tokens.terms.type == pa.large_binary()
+    assert tokens.terms.to_pylist() == [b"quick", b"brown", b"fox", b"don", b"t", b"jump"]
+    assert tokens.term_ids.tolist() == [0, 1, 2, 2, 3, 4, 5]
+    assert tokens.positions.tolist() == [1, 2, 3, 0, 1, 2, 3]
+    assert tokens.bounds.tolist() == [0, 3, 7, 7, 7]
+    assert [array.dtype for array in (tokens.term_ids, tokens.positions, tokens.bounds)] == [
+        np.uint32,
+        np.uint32,
+        np.int64,
+    ]
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()])
+def test_texts_of_each_type_sliced_and_chunked_give_the_same(type_: pa.DataType) -> None:
+    array = pa.array(["x", "a b", None, "c a"], type_)
+    want = [[("a", 0), ("b", 1)], [], [("c", 0), ("a", 1)]]
+    assert listed(analyser(**PLAIN).analyse(array.slice(1))) == want
+    assert listed(analyser(**PLAIN).analyse(pa.chunked_array([array.slice(1, 1), array.slice(2)]))) == want
+    assert listed(analyser(**PLAIN).analyse(pa.chunked_array([], type_))) == []
+    assert listed(analyser(**PLAIN).analyse(array.slice(2, 1))) == [[]]
+    assert listed(analyser(**PLAIN).analyse(array.slice(0, 0))) == []
+
+
+@pytest.mark.parametrize("list_", [pa.list_, pa.large_list, lambda type_: pa.list_(type_, 3)])
+def test_positions_run_on_over_the_elements_of_a_list(list_: Any) -> None:
+    rows = [["no", "no", "no"], ["a the", None, "b"], None, ["", "c", "c"]]
+    tokens = analyser().analyse(pa.array(rows, list_(pa.string())).slice(1))
+    assert listed(tokens) == [[("b", 2)], [], [("c", 0), ("c", 1)]]
+
+
+def test_the_text_under_a_null_is_not_read() -> None:
+    offsets = pa.array([0, 1, 3, 4], pa.int32()).buffers()[1]
+    texts = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"axxb"), pa.py_buffer(b"\x05"))
+    assert listed(analyser(**PLAIN).analyse(texts)) == [[("a", 0)], [], [("b", 0)]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("don't stop: 3.14", ["don", "t", "stop", "3", "14"]),
+        ("snake_case a-b x@y.z", ["snake", "case", "a", "b", "x", "y", "z"]),
+        ("हिन्दी 漢字かな ⓐ²", ["हिन", "दी", "漢字かな", "ⓐ²"]),
+        ("a\0b\r\nc\u200bd", ["a", "b", "c", "d"]),
+        ("𝒳𐐀😀x", ["𝒳𐐀", "x"]),
+    ],
+)
+def test_simple_takes_letters_their_marks_and_numbers(text: str, words: Any) -> None:
+    assert terms(text, **PLAIN) == words
+    assert listed(analyser(**PLAIN).analyse(pa.array([text]))) == [[(w, i) for i, w in enumerate(words)]]
+
+
+def test_whitespace_splits_at_that_of_ascii_alone() -> None:
+    words = ["a", "b", "c\x0bd", "e", "f\x85g\xa0h\u3000i"]
+    text = "a\tb\nc\x0bd\x0ce\r f\x85g\xa0h\u3000i "
+    assert terms(text, base_tokenizer="whitespace", **PLAIN) == words
+    assert listed(analyser(base_tokenizer="whitespace", **PLAIN).analyse(pa.array([text]))) == [
+        [(w, i) for i, w in enumerate(words)]
+    ]
+
+
+def test_raw_takes_the_whole_text_also_an_empty_one() -> None:
+    tokens = analyser(base_tokenizer="raw", **PLAIN).analyse(pa.array(["a b", "", None, "a b", "x" * 40]))
+    assert listed(tokens) == [[("a b", 0)], [("", 0)], [], [("a b", 0)], []]
+
+
+def test_ngrams_go_by_their_begin_and_all_have_position_0() -> None:
+    tokens = analyser(base_tokenizer="ngram", min_ngram_length=2, max_ngram_length=3).analyse(pa.array(["Aé c", "a"]))
+    grams = ["ae", "ae ", "e ", "e c", " c"]
+    assert listed(tokens) == [[(gram, 0) for gram in grams], []]
+    first = analyser(base_tokenizer="ngram", min_ngram_length=2, max_ngram_length=3, prefix_only=True)
+    assert listed(first.analyse(pa.array(["Aé c", ""]))) == [[("ae", 0), ("ae ", 0)], []]
+
+
+def test_ngrams_of_too_many_bytes_are_left_out() -> None:
+    some = analyser(base_tokenizer="ngram", min_ngram_length=1, max_ngram_length=2, max_token_length=3, **PLAIN)
+    assert listed(some.analyse(pa.array(["aéb"]))) == [[("a", 0), ("é", 0), ("b", 0)]]
+
+
+@pytest.mark.parametrize(("size", "kept"), [(39, True), (40, False)])
+def test_tokens_of_40_bytes_are_too_long_and_leave_a_gap(size: int, kept: bool) -> None:
+    text = "x" * size + " y"
+    want = [("x" * size, 0), ("y", 1)] if kept else [("y", 1)]
+    assert listed(analyser(**PLAIN).analyse(pa.array([text]))) == [want]
+    assert [(token.text, token.position) for token in analyser(**PLAIN).terms_of(text)] == want
+
+
+def test_without_a_limit_no_token_is_too_long() -> None:
+    text = "x" * 100_000
+    assert listed(analyser(max_token_length=None, **PLAIN).analyse(pa.array([text]))) == [[(text, 0)]]
+
+
+def test_lower_case_goes_character_by_character() -> None:
+    assert terms("ΟΔΥΣΣΕΥΣ İ", **{**PLAIN, "lower_case": True}) == ["οδυσσευσ", "i̇"]
+
+
+def test_folding_keeps_what_has_no_ascii_form() -> None:
+    words = ["AEther", "ss", "Lodz", "Ελλάδα", "ой", "fi"]
+    assert terms("Æther ß Łódź Ελλάδα ой ﬁ", **{**PLAIN, "ascii_folding": True}) == words
+
+
+def test_stop_words_are_compared_with_stems() -> None:
+    assert terms("others during and") == ["dure"]
+    assert terms("others during and", stem=False) == ["others"]
+    assert terms("foxes and hens", custom_stop_words=["fox", "hens"]) == ["and", "hen"]
+    assert terms("and or", custom_stop_words=[]) == ["and", "or"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        ("German", "Die Häuser und nicht", ["haus", "nicht"]),
+        ("French", "les chevaux ne mangeaient pas", ["cheval", "ne", "mang", "pas"]),
+        ("Dutch", "lopende", ["loop"]),
+        ("Russian", "и книги", ["книг"]),
+        ("Turkish", "kitaplar ve", ["kitap"]),
+    ],
+)
+def test_words_of_languages_are_stemmed(language: str, text: str, words: Any) -> None:
+    assert terms(text, language=language) == words
+
+
+def test_tables_grow_with_many_words_and_tokens() -> None:
+    words = [f"w{i}" for i in range(20_000)]
+    text = pa.array([" ".join(words), " ".join(reversed(words))])
+    tokens = analyser(**PLAIN).analyse(text)
+    assert tokens.terms.to_pylist() == [word.encode() for word in words]
+    assert tokens.term_ids.tolist() == [*range(20_000), *range(19_999, -1, -1)]
+
+
+def test_other_types_are_refused() -> None:
+    with pytest.raises(WrongTypeError, match="expected string, large_string, string_view, or a list of them"):
+        analyser().analyse(pa.array([1]))
+    with pytest.raises(WrongTypeError, match="found list<item: int64>"):
+        analyser().analyse(pa.array([[1]]))
+
+
+def test_texts_that_are_no_utf8_are_refused() -> None:
+    texts = pa.array([b"a\xff"], pa.binary())
+    broken = pa.StringArray.from_buffers(1, texts.buffers()[1], texts.buffers()[2])
+    with pytest.raises(InvalidInputError, match="expected UTF-8"):
+        analyser().analyse(broken)
