@@ -31,6 +31,23 @@ _CHANGE = re.compile(
     rf"\s+({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
+_STOPPED = re.compile(r"\bKeyboardInterrupt:?\s*(?:\Z|\n\nAt:)")
+_WRAPPED = re.compile(r"([A-Za-z]+(?: [A-Za-z]+)*) Error: ")
+_KINDS = {
+    "binder": duckdb.BinderException,
+    "catalog": duckdb.CatalogException,
+    "constraint": duckdb.ConstraintException,
+    "conversion": duckdb.ConversionException,
+    "internal": duckdb.InternalException,
+    "interrupt": duckdb.InterruptException,
+    "invalid input": duckdb.InvalidInputException,
+    "io": duckdb.IOException,
+    "not implemented": duckdb.NotImplementedException,
+    "out of memory": duckdb.OutOfMemoryException,
+    "out of range": duckdb.OutOfRangeException,
+    "transactioncontext": duckdb.TransactionException,
+}
+"""Exceptions of DuckDB by what their texts begin with, in lower case."""
 _IS_A_VIEW = re.compile(r"is not an? table|base table|is of type View|ALTER VIEW|modify view", re.IGNORECASE)
 
 
@@ -67,6 +84,20 @@ def own_error(error: duckdb.Error) -> LanceDuckError | None:
     """Return the error of ours that a DuckDB exception carries; None when it is DuckDB's own."""
     found = _FOUND.search(str(error))
     return _OURS[found[1]](found[2].strip()) if found else None
+
+
+def unwrapped(error: Exception) -> BaseException:
+    """Return what ended the rows of a statement that are read as Arrow.
+
+    Ctrl-C comes as `RuntimeError("Query interrupted")`, or as the end of the traceback in an error about a Python
+    object; errors of DuckDB's come as those of pyarrow, an `OSError` as a rule. Others are returned as they are.
+    """
+    text = str(error)
+    is_interrupt = type(error) is RuntimeError and text == "Query interrupted"
+    if is_interrupt or (isinstance(error, duckdb.Error | OSError) and _STOPPED.search(text)):
+        return KeyboardInterrupt()
+    wrapped = None if isinstance(error, duckdb.Error | LanceDuckError) else _WRAPPED.match(text)
+    return error if wrapped is None else _KINDS.get(wrapped[1].lower(), duckdb.Error)(text)
 
 
 def view_not_changed(statement: str, error: duckdb.Error) -> str | None:

@@ -129,18 +129,41 @@ def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
 
 def delete(place: str, root: str, *, fsync: bool = True) -> None:
     """Delete a file, and the directories below `root` that become empty. Raises StoreError."""
+    was_there = True
     with translated(place):
         try:
             os.unlink(place)
-        except (FileNotFoundError, NotADirectoryError):
-            return
+        except (FileNotFoundError, NotADirectoryError):  # a writer that gave up may have left its directory
+            was_there = False
     parent = os.path.dirname(place)
     with contextlib.suppress(OSError):  # not empty, as a rule
         while parent.startswith(root.rstrip(os.sep) + os.sep):
             os.rmdir(parent)
             parent = os.path.dirname(parent)
-    if fsync:
+    if fsync and was_there:
         unflushed.note(parent)
+
+
+@contextmanager
+def new_folder(path: str | None) -> Iterator[None]:
+    """Take a folder away again where what is done in it fails, if it was not there before and has no files.
+
+    Args:
+        path: Of the folder; its parents that were not there go, too. None: it is on no local disk.
+    """
+    missing: list[str] = []
+    folder = "" if path is None else os.path.abspath(path)
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    try:
+        yield
+    except BaseException:
+        inner = [each for each, _, _ in os.walk(missing[0], topdown=False)] if missing else []
+        for each in (*inner, *missing[1:]):
+            with contextlib.suppress(OSError):  # not empty
+                os.rmdir(each)
+        raise
 
 
 @contextmanager

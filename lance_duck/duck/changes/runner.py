@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
 
 from lance_duck.commit import run_again
 from lance_duck.duck.catalog import TableCatalog
@@ -25,6 +26,7 @@ from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
 from lance_duck.duck.explain import rows_as_statement
+from lance_duck.duck.failures import unwrapped
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
@@ -221,9 +223,15 @@ class ChangeRunner:
                 result = change.statement.run(session)
         except PlannedQuery as plan:
             result = ChangeResult(rows_as_statement(plan.rows))
-        except LanceDuckError:
+        except (LanceDuckError, KeyboardInterrupt):
             self._fail()
             raise
+        except (duckdb.Error, OSError, RuntimeError, pa.ArrowException) as error:
+            meaning = unwrapped(error)
+            if meaning is error:
+                raise
+            self._fail()
+            raise meaning from error
         # Rows of a CALL are complete when it returns, as those of a change by DuckDB are.
         with self._names.kept():
             answer = call_as_user(partial(method, result.sql if later else result.called), result.tables)

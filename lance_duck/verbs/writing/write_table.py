@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_duck.arguments import unknown_value
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from lance_duck.snapshot import Location, Snapshot, open_snapshot
+from lance_duck.store import local_path, new_folder
 from lance_duck.verbs.public.bases import new_bases, snapshot_bases, with_base_options
 from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
 from lance_duck.verbs.writing.staged import (
@@ -82,8 +83,9 @@ def write_table(
 def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, mode: str) -> Snapshot:
     bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
     location = new_location(target, with_base_options(settings.storage_options, settings.base_store_params, bases))
-    staged = stage_new(reader, location, bases, settings)
-    return commit_created(staged, settings, lambda: _joined(target, settings, mode, staged, bool(bases)))
+    with new_folder(local_path(location.uri)):
+        staged = stage_new(reader, location, bases, settings)
+        return commit_created(staged, settings, lambda: _joined(target, settings, mode, staged, bool(bases)))
 
 
 def _joined(target: Any, settings: WriteSettings, mode: str, staged: Staged, has_bases: bool) -> Snapshot | None:

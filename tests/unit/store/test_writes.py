@@ -25,7 +25,7 @@ from lance_duck.errors import (
     StoreError,
     UnsupportedError,
 )
-from lance_duck.store import Store, copy_bytes, is_temporary, local_write, open_store
+from lance_duck.store import Store, copy_bytes, is_temporary, local_write, new_folder, open_store
 from lance_duck.store.base import temporary_name
 from lance_duck.store.costs import PART_BYTES
 
@@ -473,3 +473,35 @@ def _file_size_limit(size: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_directory_that_a_writer_left_empty_goes_with_the_file_that_it_gave_up(local: Store, tmp_path: Path) -> None:
+    local.create("data/x.lance").abort()
+    assert [path.name for path in (tmp_path / "t.lance").iterdir()] == ["data"]
+    local.delete(["data/x.lance"])
+    assert list((tmp_path / "t.lance").iterdir()) == []
+
+
+def failing(folder: Path, error: BaseException, file: str | None = None) -> None:
+    with new_folder(str(folder)):
+        (folder / "data").mkdir(parents=True)
+        if file is not None:
+            (folder / file).touch()
+        raise error
+
+
+@pytest.mark.parametrize("error", [StoreError("full"), KeyboardInterrupt()])
+def test_a_new_folder_goes_where_its_making_fails(tmp_path: Path, error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        failing(tmp_path / "a" / "t.lance", error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_a_file_or_that_was_there_before_stays(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    with pytest.raises(StoreError):
+        failing(tmp_path / "old", StoreError("full"))
+    with pytest.raises(StoreError):
+        failing(tmp_path / "new", StoreError("full"), "x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "old"]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["x"]

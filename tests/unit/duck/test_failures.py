@@ -1,0 +1,52 @@
+"""Errors that arrive in another wrapping come out as what they are."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from lance_duck.duck.failures import unwrapped
+from lance_duck.errors import StoreError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Query interrupted"),
+        OSError(
+            "Invalid Input Error: reading the stream failed: Unknown error: . Detail: Traceback\nKeyboardInterrupt\n"
+        ),
+        duckdb.InvalidInputException("Invalid Input Error: in a function: KeyboardInterrupt: \n\nAt:\n  x.py(1): f"),
+    ],
+)
+def test_ctrl_c_in_any_wrapping_is_a_keyboard_interrupt(error: Exception) -> None:
+    assert isinstance(unwrapped(error), KeyboardInterrupt)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("INTERRUPT Error: Interrupted!", duckdb.InterruptException),
+        ("Conversion Error: Could not convert string 'a' to INT64", duckdb.ConversionException),
+        ("Out of Range Error: Overflow", duckdb.OutOfRangeException),
+        ("TransactionContext Error: Current transaction is aborted", duckdb.TransactionException),
+        ("Unheard Of Error: x", duckdb.Error),
+    ],
+)
+def test_errors_of_duckdb_that_pyarrow_raises_are_of_their_own_kind(text: str, kind: type[duckdb.Error]) -> None:
+    meaning = unwrapped(OSError(text))
+    assert type(meaning) is kind
+    assert str(meaning) == text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        duckdb.ConversionException("Conversion Error: 'KeyboardInterrupt' is no number"),
+        OSError(28, "No space left on device"),
+        RuntimeError("KeyboardInterrupt"),
+        StoreError("Conversion Error: no word of DuckDB's"),
+    ],
+)
+def test_other_errors_stay_as_they_are(error: Exception) -> None:
+    assert unwrapped(error) is error
