@@ -15,6 +15,7 @@ BAD_CODE: Final = 5
 BAD_MATCH: Final = 6
 BAD_LENGTH: Final = 7
 TRAILING: Final = 8
+BAD_VALUE: Final = 9
 
 _TEXT: Final = {
     TOO_SHORT: "the buffer is too short for its values",
@@ -25,10 +26,16 @@ _TEXT: Final = {
     BAD_MATCH: "a match reaches before the start of the output",
     BAD_LENGTH: "the decompressed length is not the one claimed",
     TRAILING: "bytes are left after the last field",
+    BAD_VALUE: "a value is out of order or out of range",
 }
+
+
+def text(status: int) -> str:
+    """Return what a status says."""
+    return _TEXT[status & 0xFF]
 
 
 def check(status: int, encoding: str, place: str = "chunk") -> None:
     """Raise CorruptError unless `status` is OK."""
     if status != OK:
-        raise CorruptError(_TEXT[status & 0xFF], where=f"{encoding} encoding, {place} {status >> 8}")
+        raise CorruptError(text(status), where=f"{encoding} encoding, {place} {status >> 8}")

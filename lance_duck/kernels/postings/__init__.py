@@ -1,5 +1,6 @@
-"""Kernels of inverted indexes: tokens to postings, and postings of several partitions to those of one.
+"""Kernels of inverted indexes: tokens to postings, postings to blocks and back, the automaton of the terms, search.
 
-You hold: numbers of terms and documents, in numpy arrays. You get: postings sorted by term, in arrays of the caller.
-Never here: Arrow, analysers, and what a score is.
+You hold: numbers of terms and documents, or bytes of blocks with their offsets. You get: the same, sorted by term,
+encoded, decoded or scored, in arrays of the caller. What blocks look like is said in `index.inverted.codecs`.
+Never here: Arrow, files, analysers.
 """

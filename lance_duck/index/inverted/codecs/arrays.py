@@ -1,0 +1,68 @@
+"""Arrow arrays of bytes and of lists, as buffers and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.kernels.jit import readonly
+
+Bytes = NDArray[np.uint8]
+Int64s = NDArray[np.int64]
+
+_NO_BYTES: Final = readonly(np.empty(0, np.uint8))
+
+
+@dataclass(frozen=True, eq=False)
+class Blobs:
+    """Values of bytes in lists.
+
+    Attributes:
+        data: Bytes of all values.
+        offsets: Where each value begins, and where the last one ends: int64, inside `data`.
+        lists: The first value of each list, and behind the last one of the last: int64.
+    """
+
+    data: Bytes
+    offsets: Int64s
+    lists: Int64s
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.data.nbytes + self.offsets.nbytes + self.lists.nbytes
+
+
+def parts_of(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
+    """Return the bytes of values, and where each begins and the last one ends; both read-only."""
+    offsets = values.buffers()[1]
+    if offsets is None or not len(values):
+        return _NO_BYTES, readonly(np.zeros(1, np.int64))
+    data = values.buffers()[2]
+    bounds = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
+    return _NO_BYTES if data is None else readonly(np.frombuffer(data, np.uint8)), readonly(bounds)
+
+
+def blobs_of(lists: pa.ListArray, where: str) -> Blobs:
+    """Return the values of lists of bytes. Raises CorruptError where something is null."""
+    if lists.null_count or lists.values.null_count:
+        raise CorruptError("null among blocks", where=where)
+    data, offsets = parts_of(lists.values)
+    return Blobs(data, offsets, readonly(np.asarray(lists.offsets).astype(np.int64)))
+
+
+def large_binary(data: Bytes, offsets: Int64s) -> pa.LargeBinaryArray:
+    """Return values of bytes."""
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def list_array(values: pa.Array, bounds: Int64s) -> pa.ListArray:
+    """Return lists of values, which `bounds` divides."""
+    return pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), values)

@@ -1,0 +1,143 @@
+"""Blocks of postings: documents of a term in ascending order, and how often each has it.
+
+Blocks of 128 documents
+    full       f32 greatest score | u32 first id | u8 b | 16·b bytes: differences | u8 c | 16·c bytes: frequencies
+    fewer      f32 greatest score | words: u32 of each id, u32 of each frequency
+                                  | varints: the first id, differences; frequencies
+Blocks of 256 documents have no score
+    full       u32 first id | u8 b | 32·b bytes: differences | u8 w | u8 e ≤ 31 | 32·w bytes: frequencies & (2^w - 1)
+               | e times: u8 index, varint: frequency >> w
+    fewer      varints
+
+b, c, w are widths in bits; the difference of the first document is 0. Numbers are packed in 4 lanes (8 of 256) of
+32-bit words, see `kernels.postings.packing`. The greatest score of a block is an upper bound of what a document of it
+gets: max of idf · 2.2 · f / (f + norm), by the statistics of the partition when it was written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.inverted.codecs.arrays import Blobs, large_binary, list_array
+from lance_duck.index.inverted.codecs.problems import check
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.blocks import LARGE, decode_postings, encode_postings
+
+Int64s = NDArray[np.int64]
+UInt32s = NDArray[np.uint32]
+
+_POSTINGS_A_BYTE = 4
+
+
+@dataclass(frozen=True)
+class BlockForm:
+    """How blocks are written.
+
+    Attributes:
+        size: Documents of a full one: 128 or 256.
+        is_varint: Numbers of one that is not full are varints; else words.
+    """
+
+    size: int = 128
+    is_varint: bool = True
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether a block begins with its greatest score."""
+        return self.size != LARGE
+
+    def counts(self, lengths: Int64s) -> Int64s:
+        """Return the number of blocks of terms with so many documents."""
+        return -(-lengths // self.size)
+
+    def starts(self, bounds: Int64s) -> Int64s:
+        """Return the first posting of each block; `bounds` divides postings by terms."""
+        counts = self.counts(np.diff(bounds))
+        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts: Int64s = np.repeat(bounds[:-1], counts) + within * self.size
+        return starts
+
+
+def decode(blobs: Blobs, lengths: Int64s, form: BlockForm, num_documents: int, where: str) -> tuple[UInt32s, UInt32s]:
+    """Return the documents and the frequencies of terms, one after the other; uint32.
+
+    Args:
+        blobs: The blocks of each term.
+        lengths: Documents of each term.
+        form: How they are written.
+        num_documents: Documents of the partition.
+        where: For messages.
+
+    Raises:
+        CorruptError: Blocks are broken.
+    """
+    total = check_lengths(blobs, lengths, form, where)
+    ids, frequencies = np.empty(total, np.uint32), np.empty(total, np.uint32)
+    code = decode_postings(
+        blobs.data,
+        blobs.offsets,
+        blobs.lists,
+        readonly(lengths),
+        form.size,
+        form.is_varint,
+        num_documents,
+        ids,
+        frequencies,
+    )
+    check(code, "postings", where, "term")
+    return ids, frequencies
+
+
+def check_lengths(blobs: Blobs, lengths: Int64s, form: BlockForm, where: str) -> int:
+    """Check that terms have as many blocks as their lengths say, and bytes that so many postings need at least.
+
+    Returns:
+        Postings of all terms.
+
+    Raises:
+        CorruptError: The lengths and the blocks contradict each other.
+    """
+    counts = np.diff(blobs.lists)
+    if len(lengths) != len(counts) or (lengths < 0).any() or (form.counts(lengths) != counts).any():
+        raise CorruptError("blocks of terms do not fit their lengths", where=where)
+    total = int(lengths.sum())
+    size = int(blobs.offsets[blobs.lists[-1]] - blobs.offsets[blobs.lists[0]]) if len(counts) else 0
+    if total > size * _POSTINGS_A_BYTE:
+        raise CorruptError("postings", where=where, expected=f"at most {size * _POSTINGS_A_BYTE}", found=total)
+    return total
+
+
+def encode(
+    bounds: Int64s, ids: UInt32s, frequencies: UInt32s, scores: NDArray[np.float32], form: BlockForm
+) -> pa.ListArray:
+    """Return the blocks of each term, list<large_binary>.
+
+    Args:
+        bounds: Where the postings of each term begin, and where the last one's end; from 0.
+        ids: Documents, ascending in each term.
+        frequencies: As many, at least 1.
+        scores: Greatest score of each block; not read where blocks have none.
+        form: How to write them.
+    """
+    counts = form.counts(np.diff(bounds))
+    lists = np.concatenate([[0], np.cumsum(counts)])
+    blocks = int(lists[-1])
+    out, offsets = np.empty(10 * (len(ids) + blocks), np.uint8), np.zeros(blocks + 1, np.int64)
+    scratch = np.empty(LARGE, np.uint32)
+    size = encode_postings(
+        readonly(bounds),
+        readonly(ids),
+        readonly(frequencies),
+        readonly(scores),
+        form.size,
+        form.is_varint,
+        out,
+        offsets,
+        scratch,
+    )
+    return list_array(large_binary(out[:size].copy(), offsets), lists)

@@ -1,0 +1,8 @@
+"""The thresholds by which partitions are encoded: each with its unit and its reason."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FST_SLOTS: Final = 1 << 18
+"""Nodes of the automaton that are remembered while it is made, so that equal ones are shared: 10 MiB. Not measured."""

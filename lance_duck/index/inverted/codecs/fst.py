@@ -1,0 +1,203 @@
+"""The automaton of terms: a map of sorted terms to their ids that can be walked where it lies.
+
+u64 version (1 … 3) | u64 0 | nodes | u64 number of terms | u64 address of the root | u32 masked CRC-32C (version 3)
+
+A node's address is that of its last byte, the state byte, and its parts are read backwards from there; address 0 is the
+node that is final and has nothing. The target of a transition is the address of the node's first byte less the delta;
+delta 0 is address 0. The id of a term is the sum of the outputs on the way and of the final one.
+
+    11cccccc   one transition, to the node that ends just before, no output: input byte if c = 0, else COMMON[c - 1]
+    10cccccc   one transition: input byte if c = 0; sizes byte (bytes of the delta, 4 bits, bytes of the output,
+               4 bits); delta; output
+    0Fnnnnnn   any, F: final: count byte if n = 0 (1 means 256); sizes byte; if count > 32, from version 2 on, an index
+               of 256 bytes (number of the transition by input, ≥ count: none); inputs, the last transition first;
+               deltas; outputs; the final output if F and outputs have bytes
+
+Little-endian throughout. The checksum covers all before it: its value rotated right by 15 bits, plus 0xa282ead8.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.index.inverted.codecs.arrays import large_binary, parts_of
+from lance_duck.index.inverted.codecs.costs import FST_SLOTS
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings import fst_build
+from lance_duck.kernels.postings.crc32c import TABLES, crc32c
+from lance_duck.kernels.postings.fst import NODE_FIELDS, find_terms, list_terms
+
+COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
+"""The inputs that a state byte can stand for, most frequent first."""
+
+_HEAD: Final = struct.Struct("<QQ")
+_TAIL: Final = struct.Struct("<QQ")
+_CRC: Final = struct.Struct("<I")
+_VERSION: Final = 3
+_FIRST_DEPTH: Final = 64
+_COMMON: Final = readonly(np.frombuffer(COMMON, np.uint8))
+_TABLES: Final = readonly(TABLES)
+
+
+@dataclass(frozen=True, eq=False)
+class Fst:
+    """An automaton whose head and tail are checked; what is walked of its nodes is checked on the way.
+
+    Attributes:
+        where: For messages.
+        num_terms: Terms, as its tail says.
+        nbytes: Bytes of it.
+    """
+
+    where: str
+    num_terms: int
+    nbytes: int
+    _nodes: NDArray[np.uint8]
+    _root: int
+    _has_index: bool
+
+    def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
+        """Return the id of each term, int64; -1: it is not there.
+
+        Raises:
+            CorruptError: A node on the way is broken.
+        """
+        keys, offsets = parts_of(terms)
+        ids = np.empty(len(terms), np.int64)
+        node = np.empty(NODE_FIELDS, np.int64)
+        self._check(find_terms(*self._place(), keys, offsets, node, ids))
+        if len(ids) and int(ids.max()) >= self.num_terms:
+            raise CorruptError("id of a term", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max()))
+        return ids
+
+    def terms(self, num_bytes: int) -> tuple[pa.LargeBinaryArray, NDArray[np.int64]]:
+        """Return all terms in order of their bytes, and the id of each: every number below `num_terms` once.
+
+        Args:
+            num_bytes: Bytes of all terms together, as the file says.
+
+        Raises:
+            CorruptError: The nodes are broken, or do not have these terms.
+        """
+        none = np.empty(0, np.int64)
+        totals = np.array([self.num_terms, num_bytes, 0], np.int64)
+        self._list(np.empty(0, np.uint8), none, none, totals, is_counting=True)
+        if totals[0] != self.num_terms or totals[1] != num_bytes:
+            raise CorruptError(
+                "terms",
+                where=self.where,
+                expected=f"{self.num_terms} of {num_bytes} bytes",
+                found=f"{totals[0]} of {totals[1]}",
+            )
+        keys = np.empty(num_bytes, np.uint8)
+        offsets, ids = np.zeros(self.num_terms + 1, np.int64), np.empty(self.num_terms, np.int64)
+        self._list(keys, offsets, ids, totals, is_counting=False)
+        if len(ids) and (ids.min() < 0 or ids.max() >= len(ids) or (np.bincount(ids, minlength=len(ids)) != 1).any()):
+            raise CorruptError("ids of terms", where=self.where, expected=f"each of 0 … {len(ids) - 1} once")
+        return large_binary(keys, offsets), ids
+
+    def _list(self, keys: Any, offsets: Any, ids: Any, totals: NDArray[np.int64], *, is_counting: bool) -> None:
+        depth, most = _FIRST_DEPTH, totals.copy()
+        while True:
+            stack, key = np.empty((depth, NODE_FIELDS + 2), np.int64), np.empty(depth, np.uint8)
+            totals[:] = most
+            code = list_terms(*self._place(), stack, key, keys, offsets, ids, totals, is_counting)
+            if code & 0xFF != status.TOO_SHORT or depth > len(self._nodes):
+                return self._check(code)
+            depth *= 4
+
+    def _place(self) -> tuple[NDArray[np.uint8], int, int, bool, NDArray[np.uint8]]:
+        return self._nodes, _HEAD.size, self._root, self._has_index, _COMMON
+
+    def _check(self, code: int) -> None:
+        if code != status.OK:
+            raise CorruptError("broken node", where=self.where, found=f"at term {code >> 8}, problem {code & 0xFF}")
+
+
+def open_fst(data: NDArray[np.uint8], where: str) -> Fst:
+    """Return an automaton; reads no node.
+
+    Raises:
+        CorruptError: The bytes are none, or were changed.
+        UnsupportedError: The automaton has another version.
+    """
+    if len(data) < _HEAD.size + _TAIL.size:
+        raise CorruptError("automaton of terms is cut short", where=where, found=f"{len(data)} bytes")
+    version, kind = _HEAD.unpack(data[: _HEAD.size].tobytes())
+    if not 1 <= version <= _VERSION or kind:
+        raise UnsupportedError(
+            "automaton of terms", where=where, expected="version 1 … 3, type 0", found=(version, kind)
+        )
+    end = len(data)
+    if version >= _VERSION:
+        end -= _CRC.size
+        if end < _HEAD.size + _TAIL.size:
+            raise CorruptError("automaton of terms is cut short", where=where, found=f"{len(data)} bytes")
+        (stored,) = _CRC.unpack(data[end:].tobytes())
+        if stored != _masked_crc(data[:end]):
+            raise CorruptError("checksum of the terms", where=where, remedy="build the index again")
+    count, root = _TAIL.unpack(data[end - _TAIL.size : end].tobytes())
+    nodes = readonly(data[: end - _TAIL.size])
+    if count >= 1 << 32 or (root != 0 and not _HEAD.size <= root < len(nodes)):
+        raise CorruptError("tail of the automaton of terms", where=where, found=(count, root))
+    return Fst(where, count, len(data), nodes, root, version >= 2)
+
+
+def fst_bytes(terms: pa.LargeBinaryArray, ids: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the automaton of terms.
+
+    Args:
+        terms: Distinct, in order of their bytes.
+        ids: The id of each, at least 0.
+
+    Raises:
+        InvalidInputError: The terms are not in order.
+    """
+    keys, offsets = parts_of(terms)
+    keys, offsets = readonly(keys[offsets[0] : offsets[-1]]), readonly(offsets - offsets[0])
+    longest = int(np.diff(offsets).max(initial=0))
+    size = len(keys) * 4 + 4096
+    while True:
+        out = np.empty(size, np.uint8)
+        end = _build(keys, offsets, readonly(ids.astype(np.int64)), longest, out)
+        if end >= 0:
+            break
+        if end == -2:
+            raise InvalidInputError("terms", expected="distinct, in order of their bytes")
+        size *= 2
+    out[: _HEAD.size] = np.frombuffer(_HEAD.pack(_VERSION, 0), np.uint8)
+    tail = _TAIL.pack(len(ids), end - 1)
+    whole = np.concatenate([out[:end], np.frombuffer(tail, np.uint8)])
+    return np.concatenate([whole, np.frombuffer(_CRC.pack(_masked_crc(whole)), np.uint8)])
+
+
+def _build(keys: Any, offsets: Any, ids: Any, longest: int, out: NDArray[np.uint8]) -> int:
+    slots = 1 << max(4, min(2 * len(keys), FST_SLOTS).bit_length() - 1)
+    codes = np.zeros(256, np.uint8)
+    codes[_COMMON] = np.arange(1, len(COMMON) + 1)
+    return fst_build.build_fst(
+        keys,
+        offsets,
+        ids,
+        codes,
+        np.empty(len(keys), np.uint8),
+        np.empty((len(keys), fst_build.TRANSITION_FIELDS), np.int64),
+        np.empty((longest + 1, fst_build.NODE_FIELDS), np.int64),
+        np.full((slots, fst_build.NODE_FIELDS), -1, np.int64),
+        np.array([-1, 0, 0], np.int64),
+        out,
+        _HEAD.size,
+    )
+
+
+def _masked_crc(data: NDArray[np.uint8]) -> int:
+    value = crc32c(readonly(data), _TABLES)
+    return (((value >> 15) | (value << 17)) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,0 +1,72 @@
+"""Impacts: which pairs of frequency and length blocks have, so that their greatest score is known for any statistics.
+
+A term has an entry for each block, then one for each 32 blocks.
+    entry      varint last document | varint number of pairs | pairs
+    pair       varint (frequency - previous frequency - 1) · 2 + x | x = 1: u8 code - previous code; x = 0: code + 1
+Both ascend in an entry, from 0: of pairs only those are kept that no other one surpasses in both, by a frequency that
+is not less and a code that is not greater.
+
+The code of a length of n bits: itself if n < 4, else its four highest bits without the first, and (n - 3) · 8. It
+stands for the least length that has it, so that bounds are safe.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.index.inverted.codecs.arrays import large_binary, list_array
+from lance_duck.index.inverted.codecs.blocks import BlockForm
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.impacts import CODES, GROUP, HEAD_BYTES, PAIR_BYTES, encode_impacts
+from lance_duck.kernels.postings.impacts import length_codes as write_length_codes
+
+
+def length_codes(lengths: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Return the code of each length, uint8."""
+    codes = np.empty(len(lengths), np.uint8)
+    write_length_codes(readonly(lengths), codes)
+    return codes
+
+
+def length_floors() -> NDArray[np.uint32]:
+    """Return the least length of each code, uint32 (256,); of codes that no length has, the greatest length."""
+    code = np.arange(CODES, dtype=np.uint64)
+    floors = np.where(code < 8, code, ((code & 7) | 8) << (np.maximum(code >> 3, 1) - 1))
+    return np.minimum(floors, 0xFFFFFFFF).astype(np.uint32)
+
+
+def encode(
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.uint32],
+    frequencies: NDArray[np.uint32],
+    lengths: NDArray[np.uint32],
+    form: BlockForm,
+) -> pa.ListArray:
+    """Return the entries of each term, list<large_binary>.
+
+    Args:
+        bounds: Where the postings of each term begin, and where the last one's end; from 0.
+        ids: Documents, ascending in each term.
+        frequencies: As many.
+        lengths: Tokens of each document of the partition.
+        form: How postings are cut into blocks.
+    """
+    blocks = form.counts(np.diff(bounds))
+    lists = np.concatenate([[0], np.cumsum(blocks + -(-blocks // GROUP))])
+    count = int(lists[-1])
+    out = np.empty(HEAD_BYTES * count + 2 * PAIR_BYTES * len(ids), np.uint8)
+    offsets = np.zeros(count + 1, np.int64)
+    best = np.empty((1, CODES), np.uint32)
+    size = encode_impacts(
+        readonly(bounds),
+        readonly(ids),
+        readonly(frequencies),
+        readonly(length_codes(lengths)),
+        form.size,
+        out,
+        offsets,
+        best,
+    )
+    return list_array(large_binary(out[:size].copy(), offsets), lists)

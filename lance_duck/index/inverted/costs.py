@@ -1,0 +1,15 @@
+"""The thresholds by which inverted indexes are read and kept: each with its unit and its reason.
+
+A threshold changes speed and memory, never an answer. None of them is measured.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+POSTINGS_BYTES: Final = 128 << 20
+"""Bytes of postings and positions that an open segment keeps: all of an index of a few million texts."""
+
+WHOLE_POSTINGS_BYTES: Final = 16 << 20
+"""Bytes of a file of postings on a local disk up to which the postings of all terms are read at once: about 10 ms,
+after which no query reads any more."""

@@ -1,0 +1,273 @@
+"""A partition of a segment, open. `layout` has its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.cache import SizedCache
+from lance_duck.errors import CorruptError, InternalError, UnsupportedError
+from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.codecs import blocks, positions
+from lance_duck.index.inverted.codecs.arrays import blobs_of
+from lance_duck.index.inverted.codecs.positions import PositionStream
+from lance_duck.index.inverted.columns import numbers, read_columns
+from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.layout import InvertedParameters
+from lance_duck.index.inverted.postings import Postings, joined, one_of, term_array
+from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
+
+_DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
+_STARTS: Final = pa.list_(pa.field("item", pa.uint32()))
+_OLD_POSITIONS: Final = pa.list_(pa.field("item", layout.BLOBS))
+
+
+class InvertedPartition:
+    """A partition. Safe to use from several threads; opening one reads nothing, and what is read is kept within limits.
+
+    Attributes:
+        number: Its number in the segment.
+
+    Args:
+        files: Files of the segment.
+        number: Number of the partition.
+        parameters: What the segment says of itself.
+        cache: Keeps postings of terms, for all partitions of the segment.
+    """
+
+    def __init__(
+        self, files: SegmentReader, number: int, parameters: InvertedParameters, cache: SizedCache[Postings]
+    ) -> None:
+        self.number = number
+        self._files = files
+        self._parameters = parameters
+        self._cache = cache
+
+    @property
+    def num_documents(self) -> int:
+        """Documents; deleted ones count until the partition is written anew."""
+        return self._documents_file.num_rows
+
+    @property
+    def num_terms(self) -> int:
+        """Terms; their ids are below."""
+        return self._postings_file.num_rows
+
+    @cached_property
+    def total_tokens(self) -> int:
+        """Terms of all documents, repeated ones counted.
+
+        Raises:
+            CorruptError: The file says something that is no number.
+        """
+        text = self._documents_file.metadata.get(layout.TOTAL_TOKENS)
+        if text is None:
+            return self.documents.total_tokens
+        if not (text.isascii() and text.isdecimal() and len(text) < 20):
+            raise CorruptError(layout.TOTAL_TOKENS, where=self._documents_file.path, found=repr(text[:40]))
+        return int(text)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """The documents, read once.
+
+        Raises:
+            CorruptError: The file contradicts itself.
+        """
+        file = self._documents_file
+        levels = [name for name in file.schema.names if name.startswith(layout.DOC_INDEX)]
+        types = _DOCUMENTS | {f"{layout.DOC_INDEX}{i}": pa.uint32() for i in range(len(levels))}
+        row_ids, num_tokens, *elements = (numbers(array) for array in read_columns(file, types))
+        documents = Documents(row_ids, num_tokens, tuple(elements))
+        stated = file.metadata.get(layout.TOTAL_TOKENS)
+        if stated is not None and stated != str(documents.total_tokens):
+            raise CorruptError(
+                layout.TOTAL_TOKENS, where=file.path, expected=documents.total_tokens, found=repr(stated[:40])
+            )
+        return documents
+
+    @property
+    def has_elements(self) -> bool:
+        """Whether a document is an element of a list."""
+        return f"{layout.DOC_INDEX}0" in self._documents_file.schema.names
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether positions of terms are kept."""
+        names = self._postings_file.schema.names
+        return layout.POSITIONS in names or layout.OLD_POSITIONS in names
+
+    def term_ids(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
+        """Return the id of each term, int64; -1: the partition does not have it.
+
+        Raises:
+            CorruptError: The terms are broken.
+        """
+        return self._terms.find(term_array(list(terms)))
+
+    @cached_property
+    def sorted_terms(self) -> SortedTerms:
+        """All terms in order of their bytes, read once.
+
+        Raises:
+            CorruptError: The terms are broken.
+        """
+        return self._terms.in_order()
+
+    def document_frequencies(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many documents have each of some terms, int64.
+
+        Args:
+            ids: Ids of terms; -1 for a term that is not there, which no document has.
+
+        Raises:
+            CorruptError: The file is broken.
+        """
+        found = ids >= 0
+        result = np.zeros(len(ids), np.int64)
+        result[found] = self._lengths[ids[found]]
+        return result
+
+    def postings(self, ids: NDArray[np.int64]) -> Postings:
+        """Return the postings of some terms, in the order of their ids in `ids`; read in one round, and kept.
+
+        Args:
+            ids: Ids of terms, at least one.
+
+        Raises:
+            CorruptError: The file is broken. Blocks are checked when they are decoded.
+        """
+        if not len(ids) or ids.min() < 0 or ids.max() >= self.num_terms:
+            raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=ids.tolist()[:8])
+        cached = {int(i): self._cache.find((self.number, int(i))) for i in ids}
+        missing = np.array(sorted(i for i, each in cached.items() if each is None), np.int64)
+        if len(missing):
+            read = self._read(missing)
+            for i, place in enumerate(missing.tolist()):
+                term = _single(read, i)
+                self._cache.put((self.number, place), term)
+                cached[place] = term
+        return joined([postings for i in ids.tolist() if (postings := cached[i]) is not None])
+
+    def positions(
+        self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
+    ) -> NDArray[np.uint32]:
+        """Return the positions of each posting of some terms in turn: `frequencies` of each, ascending; uint32.
+
+        Args:
+            ids: Ids of terms, ascending.
+            bounds: Where the postings of each begin, and where the last one's end.
+            frequencies: Of all these postings.
+
+        Raises:
+            UnsupportedError: Positions are not kept, or are written as is not read.
+            CorruptError: The file is broken.
+        """
+        return self._positions(ids, bounds, frequencies)
+
+    def contents(self) -> PartitionContents:
+        """Return everything, decoded.
+
+        Raises:
+            CorruptError: A file is broken.
+        """
+        documents, terms = self.documents, self._terms.in_order()
+        postings = self._read(None)
+        ids, frequencies = postings.decoded()
+        bounds = postings.bounds
+        found = self._positions(None, bounds, frequencies) if self.has_positions else None
+        return PartitionContents(documents, terms.by_id(), bounds, ids, frequencies, found)
+
+    def prewarm(self) -> None:
+        """Read what searches read, and keep as much of it as the limits allow."""
+        _ = self.documents, self._terms
+        if self.num_terms:
+            self.postings(np.arange(self.num_terms))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory, but for postings."""
+        made = self.__dict__
+        documents = made.get("documents")
+        columns = () if documents is None else (documents.row_ids, documents.num_tokens, *documents.elements)
+        objects = (made.get("_terms"), made.get("sorted_terms"), made.get("_lengths"), *columns)
+        return sum(each.nbytes for each in objects if each is not None)
+
+    def _read(self, rows: NDArray[np.int64] | None) -> Postings:
+        file = self._postings_file
+        has_impacts = layout.IMPACTS in file.schema.names
+        types = {layout.POSTING: layout.BLOBS} | ({layout.IMPACTS: layout.BLOBS} if has_impacts else {})
+        arrays = read_columns(file, types, rows)
+        lengths = self._lengths if rows is None else self._lengths[rows]
+        postings = Postings(
+            blobs_of(arrays[0], file.path),
+            lengths,
+            self._parameters.block_form,
+            self.num_documents,
+            blobs_of(arrays[1], file.path) if has_impacts else None,
+            file.path,
+        )
+        blocks.check_lengths(postings.blocks, lengths, postings.form, file.path)
+        return postings
+
+    def _positions(
+        self, rows: NDArray[np.int64] | None, bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
+    ) -> NDArray[np.uint32]:
+        file = self._postings_file
+        if layout.OLD_POSITIONS in file.schema.names:
+            (lists,) = read_columns(file, {layout.OLD_POSITIONS: _OLD_POSITIONS}, rows)
+            return positions.decode_old(lists, bounds, frequencies, file.path)
+        if layout.POSITIONS not in file.schema.names:
+            raise UnsupportedError("no positions of terms", where=file.path, remedy="build it with with_position=True")
+        codec = file.metadata.get(layout.POSITIONS_CODEC, layout.PACKED_POSITIONS)
+        stream_layout = file.metadata.get(layout.POSITIONS_LAYOUT, layout.SHARED_STREAM)
+        if stream_layout != layout.SHARED_STREAM or codec not in (layout.PACKED_POSITIONS, layout.VARINT_POSITIONS):
+            raise UnsupportedError(
+                "layout of positions", where=file.path, expected=layout.SHARED_STREAM, found=f"{stream_layout}, {codec}"
+            )
+        types = {layout.POSITIONS: pa.large_binary(), layout.POSITION_STARTS: _STARTS}
+        values, starts = read_columns(file, types, rows)
+        stream = PositionStream(values, starts, codec == layout.PACKED_POSITIONS)
+        return positions.decode(stream, bounds, frequencies, self._parameters.block_form, file.path)
+
+    @cached_property
+    def _documents_file(self) -> SegmentFile:
+        return self._files.open(layout.documents_file(self.number))
+
+    @cached_property
+    def _postings_file(self) -> SegmentFile:
+        return self._files.open(layout.postings_file(self.number))
+
+    @cached_property
+    def _terms(self) -> Terms:
+        file = self._files.open(layout.tokens_file(self.number))
+        return open_terms(file, self._parameters.token_set_format, self.num_terms)
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        (array,) = read_columns(self._postings_file, {layout.LENGTH: pa.uint32()})
+        lengths: NDArray[np.int64] = numbers(array).astype(np.int64)
+        most = int(lengths.max(initial=0))
+        if most > self.num_documents:
+            raise CorruptError(
+                "documents of a term", where=self._postings_file.path, expected=f"≤ {self.num_documents}", found=most
+            )
+        return lengths
+
+
+def _single(postings: Postings, i: int) -> Postings:
+    impacts = None if postings.impacts is None else one_of(postings.impacts, i)
+    return Postings(
+        one_of(postings.blocks, i),
+        postings.lengths[i : i + 1],
+        postings.form,
+        postings.num_documents,
+        impacts,
+        postings.where,
+    )

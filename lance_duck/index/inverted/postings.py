@@ -1,0 +1,96 @@
+"""Postings of a term as they were read: compressed blocks, and what bounds their scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.index.inverted.codecs import blocks
+from lance_duck.index.inverted.codecs.arrays import Blobs
+from lance_duck.index.inverted.codecs.blocks import BlockForm
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """Documents of some terms of a partition, in blocks.
+
+    Attributes:
+        blocks: The blocks of each term, see `codecs.blocks`.
+        lengths: Documents of each term, int64; they fit the blocks.
+        form: How the blocks are written.
+        num_documents: Documents of the partition.
+        impacts: The entries of each term, see `codecs.impacts`; None: the file has none.
+        where: For messages.
+    """
+
+    blocks: Blobs
+    lengths: NDArray[np.int64]
+    form: BlockForm
+    num_documents: int
+    impacts: Blobs | None
+    where: str
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def bounds(self) -> NDArray[np.int64]:
+        """Where the postings of each term begin when they are decoded, and where the last one's end."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.blocks.nbytes + self.lengths.nbytes + (0 if self.impacts is None else self.impacts.nbytes)
+
+    def decoded(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return documents and frequencies, one term after the other; uint32.
+
+        Raises:
+            CorruptError: A block is broken.
+        """
+        return blocks.decode(self.blocks, self.lengths, self.form, self.num_documents, self.where)
+
+
+def joined(parts: list[Postings]) -> Postings:
+    """Return postings of several terms as one; at least one."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    entries = [part.impacts for part in parts if part.impacts is not None]
+    return Postings(
+        _joined_blobs([part.blocks for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        first.form,
+        first.num_documents,
+        _joined_blobs(entries) if len(entries) == len(parts) else None,
+        first.where,
+    )
+
+
+def _joined_blobs(parts: list[Blobs]) -> Blobs:
+    data, offsets, lists, at, item = [], [], [np.zeros(1, np.int64)], 0, 0
+    for part in parts:
+        low, high = int(part.offsets[part.lists[0]]), int(part.offsets[part.lists[-1]])
+        data.append(part.data[low:high])
+        offsets.append(part.offsets[part.lists[0] : part.lists[-1]] - low + at)
+        lists.append(part.lists[1:] - part.lists[0] + item)
+        at += high - low
+        item += int(part.lists[-1] - part.lists[0])
+    return Blobs(np.concatenate(data), np.concatenate([*offsets, np.array([at], np.int64)]), np.concatenate(lists))
+
+
+def one_of(blobs: Blobs, i: int) -> Blobs:
+    """Return the values of one list, copied."""
+    first, last = int(blobs.lists[i]), int(blobs.lists[i + 1])
+    low, high = int(blobs.offsets[first]), int(blobs.offsets[last])
+    lists = np.array([0, last - first], np.int64)
+    return Blobs(blobs.data[low:high].copy(), blobs.offsets[first : last + 1] - low, lists)
+
+
+def term_array(terms: list[bytes]) -> pa.LargeBinaryArray:
+    """Return terms as an array."""
+    return pa.array(terms, pa.large_binary())

@@ -1,0 +1,112 @@
+"""An inverted index segment, open. `layout` has its files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.cache import SizedCache
+from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.columns import read_columns, single
+from lance_duck.index.inverted.costs import POSTINGS_BYTES
+from lance_duck.index.inverted.layout import InvertedParameters, parameters_of, partitions_of
+from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.index.inverted.postings import Postings
+from lance_duck.rows import fragments_in_bitmap
+
+
+class InvertedSegment:
+    """A segment. Safe to use from several threads; what it reads it keeps, within limits.
+
+    Attributes:
+        parameters: What it says of itself.
+        partitions: Its partitions.
+        deleted_fragments: Fragments whose rows are to be left out, ascending; uint32.
+
+    Args:
+        files: Files of the segment.
+        parameters: What its metadata say.
+        numbers: Numbers of its partitions.
+        deleted_fragments: See above.
+        cache_bytes: Bytes of postings that are kept.
+    """
+
+    def __init__(
+        self,
+        files: SegmentReader,
+        parameters: InvertedParameters,
+        numbers: list[int],
+        deleted_fragments: NDArray[np.uint32],
+        cache_bytes: int = POSTINGS_BYTES,
+    ) -> None:
+        self._cache: SizedCache[Postings] = SizedCache(cache_bytes, lambda postings: postings.nbytes)
+        self._parameters = parameters
+        self.partitions = tuple(InvertedPartition(files, n, parameters, self._cache) for n in numbers)
+        self.deleted_fragments = deleted_fragments
+
+    @cached_property
+    def parameters(self) -> InvertedParameters:
+        """What it says of itself; of its granularity the files of its documents."""
+        is_list = any(partition.has_elements for partition in self.partitions[:1])
+        return replace(self._parameters, document_granularity="list_element" if is_list else "row")
+
+    @property
+    def num_documents(self) -> int:
+        """Documents of all partitions; deleted ones count until the segment is written anew."""
+        return sum(partition.num_documents for partition in self.partitions)
+
+    @property
+    def total_tokens(self) -> int:
+        """Terms of all documents, repeated ones counted."""
+        return sum(partition.total_tokens for partition in self.partitions)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return what pylance's index_statistics says of a segment."""
+        return {
+            "params": dict(self._parameters.params),
+            "num_tokens": sum(partition.num_terms for partition in self.partitions),
+            "num_docs": self.num_documents,
+        }
+
+    def prewarm(self) -> None:
+        """Read everything that searches read, and keep it as far as the limits allow."""
+        for partition in self.partitions:
+            partition.prewarm()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        return self._cache.nbytes + sum(partition.nbytes for partition in self.partitions)
+
+
+def open_segment(files: SegmentReader, cache_bytes: int = POSTINGS_BYTES) -> InvertedSegment:
+    """Open a segment; reads metadata.lance.
+
+    Args:
+        files: Files of the segment.
+        cache_bytes: Bytes of postings that are kept.
+
+    Raises:
+        NotFoundError: A file is missing.
+        CorruptError: The files contradict themselves.
+        UnsupportedError: The segment has a format that is not read.
+    """
+    file = files.open(layout.METADATA)
+    parameters = parameters_of(file.metadata, file.path)
+    return InvertedSegment(
+        files, parameters, partitions_of(file.metadata, file.path), _deleted_fragments(file), cache_bytes
+    )
+
+
+def _deleted_fragments(file: SegmentFile) -> NDArray[np.uint32]:
+    if file.num_rows == 0 or layout.DELETED_FRAGMENTS not in file.schema.names:
+        return np.empty(0, np.uint32)
+    (column,) = read_columns(file, {layout.DELETED_FRAGMENTS: pa.binary()})
+    data = single(column, file.path)[0].as_py()
+    return fragments_in_bitmap(data, file.path) if data else np.empty(0, np.uint32)

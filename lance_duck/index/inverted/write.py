@@ -1,0 +1,136 @@
+"""New files of a segment, from contents of partitions. `layout` has the files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.index.files import SegmentWriter
+from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.codecs import blocks, fst, impacts, positions
+from lance_duck.index.inverted.codecs.arrays import parts_of
+from lance_duck.index.inverted.codecs.scores import greatest_scores, inverse_frequencies, length_norms
+from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.layout import InvertedParameters
+from lance_duck.rows import roaring_bytes
+
+_NO_FRAGMENTS: Final = np.empty(0, np.uint32)
+
+
+def write_metadata(
+    writer: SegmentWriter,
+    partitions: Sequence[int],
+    parameters: InvertedParameters,
+    deleted_fragments: np.ndarray = _NO_FRAGMENTS,
+) -> None:
+    """Write metadata.lance, which makes the files of partitions a segment.
+
+    Args:
+        writer: Writer of the segment.
+        partitions: Numbers of its partitions; none where no row has a term.
+        parameters: Parameters of all of them.
+        deleted_fragments: Fragments whose rows are to be left out, uint32.
+    """
+    field = pa.field(layout.DELETED_FRAGMENTS, pa.binary(), nullable=False)
+    metadata = parameters.metadata(list(partitions))
+    bitmap = pa.array([roaring_bytes(deleted_fragments)], pa.binary())
+    _write(writer, layout.METADATA, pa.schema([field], metadata), [bitmap])
+
+
+def write_partition(
+    writer: SegmentWriter, number: int, contents: PartitionContents, parameters: InvertedParameters
+) -> None:
+    """Write the files of a partition.
+
+    Args:
+        writer: Writer of the segment.
+        number: Number of the partition; its own in the segment.
+        contents: The partition; every document of at least one posting is among its documents.
+        parameters: How to write it.
+
+    Raises:
+        InvalidInputError: Positions are asked for, and the contents have none.
+    """
+    if parameters.with_position and contents.positions is None:
+        raise InvalidInputError("positions of terms", where=f"partition {number}", expected="kept", found="none")
+    _write_terms(writer, number, contents.terms, parameters)
+    _write_documents(writer, number, contents.documents)
+    _write_postings(writer, number, contents, parameters)
+
+
+def _write_terms(
+    writer: SegmentWriter, number: int, terms: pa.LargeBinaryArray, parameters: InvertedParameters
+) -> None:
+    order = np.asarray(pc.array_sort_indices(terms)).astype(np.int64)
+    in_order = terms.take(pa.array(order))
+    name = layout.tokens_file(number)
+    if parameters.token_set_format == layout.ARROW:
+        fields = [
+            pa.field(layout.TERM, pa.string(), nullable=False),
+            pa.field(layout.TERM_ID, pa.uint32(), nullable=False),
+        ]
+        texts = in_order.cast(pa.large_string()).cast(pa.string())
+        return _write(writer, name, pa.schema(fields), [texts, pa.array(order.astype(np.uint32))])
+    fields = [
+        pa.field(layout.FST_BYTES, pa.large_binary(), nullable=False),
+        pa.field(layout.NEXT_ID, pa.uint32(), nullable=False),
+        pa.field(layout.TOTAL_LENGTH, pa.uint64(), nullable=False),
+    ]
+    data = fst.fst_bytes(in_order, order)
+    offsets = parts_of(terms)[1]
+    columns = [
+        pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), 1, [None, pa.py_buffer(np.array([0, len(data)], np.int64)), pa.py_buffer(data)]
+        ),
+        pa.array([len(terms)], pa.uint32()),
+        pa.array([int(offsets[-1] - offsets[0])], pa.uint64()),
+    ]
+    return _write(writer, name, pa.schema(fields), columns)
+
+
+def _write_documents(writer: SegmentWriter, number: int, documents: Documents) -> None:
+    columns = {layout.ROW_ID: documents.row_ids, layout.NUM_TOKENS: documents.num_tokens}
+    columns |= {f"{layout.DOC_INDEX}{i}": each for i, each in enumerate(documents.elements)}
+    arrays = [pa.array(each) for each in columns.values()]
+    fields = [pa.field(name, array.type, nullable=False) for name, array in zip(columns, arrays, strict=True)]
+    metadata = {layout.TOTAL_TOKENS: str(documents.total_tokens)}
+    _write(writer, layout.documents_file(number), pa.schema(fields, metadata), arrays)
+
+
+def _write_postings(
+    writer: SegmentWriter, number: int, contents: PartitionContents, parameters: InvertedParameters
+) -> None:
+    form = parameters.block_form
+    lengths = np.diff(contents.bounds)
+    ids, frequencies = contents.document_ids, contents.frequencies
+    tokens = contents.documents.num_tokens
+    norms = length_norms(tokens, contents.documents.total_tokens / max(1, len(tokens)))[ids]
+    weights = inverse_frequencies(len(tokens), lengths)
+    block_weights = np.repeat(weights, form.counts(lengths))
+    scores = greatest_scores(form.starts(contents.bounds), block_weights, frequencies, norms)
+    columns: dict[str, pa.Array] = {
+        layout.POSTING: blocks.encode(contents.bounds, ids, frequencies, scores, form),
+        layout.MAX_SCORE: pa.array(greatest_scores(contents.bounds[:-1], weights, frequencies, norms)),
+        layout.LENGTH: pa.array(lengths.astype(np.uint32)),
+        layout.IMPACTS: impacts.encode(contents.bounds, ids, frequencies, tokens, form),
+    }
+    if parameters.with_position and contents.positions is not None:
+        if parameters.format_version == 1:
+            columns[layout.OLD_POSITIONS] = positions.encode_old(contents.bounds, frequencies, contents.positions)
+        else:
+            stream = positions.encode(contents.bounds, frequencies, contents.positions, form)
+            columns |= {layout.POSITIONS: stream.values, layout.POSITION_STARTS: stream.starts}
+    fields = [pa.field(name, array.type, nullable=False) for name, array in columns.items()]
+    schema = pa.schema(fields, parameters.postings_metadata)
+    _write(writer, layout.postings_file(number), schema, list(columns.values()))
+
+
+def _write(writer: SegmentWriter, name: str, schema: pa.Schema, columns: list[pa.Array]) -> None:
+    file = writer.create(name, schema)
+    file.write(pa.record_batch(columns, schema=schema))
+    writer.add(name, file)

@@ -1,0 +1,292 @@
+"""Kernels of posting blocks; `index.inverted.codecs.blocks` has their bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, load_u32, store_u8, store_u32
+from lance_duck.kernels.postings.packing import (
+    bits_of,
+    pack_lanes,
+    read_varint,
+    unpack_lanes,
+    varint_size,
+    write_varint,
+)
+
+Int64s = NDArray[np.int64]
+UInt32s = NDArray[np.uint32]
+
+LARGE: Final = 256
+"""Documents of a block without a score, whose frequencies have exceptions; other blocks have 128."""
+MOST_EXCEPTIONS: Final = 31
+
+
+@kernel
+def decode_postings(
+    data: Bytes,
+    offsets: Int64s,
+    lists: Int64s,
+    lengths: Int64s,
+    block_size: int,
+    is_varint: bool,
+    limit: int,
+    ids: UInt32s,
+    frequencies: UInt32s,
+) -> int:
+    """Decode the postings of some terms, one after the other.
+
+    Args:
+        data: Bytes of all blocks.
+        offsets: Where each block begins, and where the last one ends.
+        lists: The first block of each term, and behind the last one of the last; one more than terms.
+        lengths: Documents of each term.
+        block_size: 128 or 256.
+        is_varint: Numbers of the last block of a term are varints; else words.
+        limit: Documents of the partition: ids are below.
+        ids: `lengths.sum()`, written: ascending in each term.
+        frequencies: As many, written: at least 1.
+
+    Returns:
+        A status; its place is a term.
+    """
+    size, place = len(data), 0
+    for term in range(len(lengths)):
+        first, last, rest = lists[term], lists[term + 1], lengths[term]
+        if first < 0 or last < first or last >= len(offsets) or rest > (last - first) * block_size:
+            return status.BAD_LENGTH | (term << 8)
+        if rest <= (last - first - 1) * block_size or rest < 0 or place + rest > len(ids):
+            return status.BAD_LENGTH | (term << 8)
+        previous = np.int64(-1)
+        for block in range(first, last):
+            count = min(rest, block_size)
+            begin, end = offsets[block], offsets[block + 1]
+            if begin < 0 or end < begin or end > size:
+                return status.BAD_OFFSETS | (term << 8)
+            code = decode_block(data, begin, end, count, block_size, is_varint, ids, frequencies, place)
+            if code != status.OK:
+                return int(code | (term << 8))
+            for i in range(place, place + count):
+                if np.int64(ids[i]) <= previous or np.int64(ids[i]) >= limit or frequencies[i] == 0:
+                    return status.BAD_VALUE | (term << 8)
+                previous = np.int64(ids[i])
+            place += count
+            rest -= count
+    return status.OK
+
+
+@subroutine
+def decode_block(
+    data: Any,
+    begin: Any,
+    end: Any,
+    count: Any,
+    block_size: Any,
+    is_varint: Any,
+    ids: Any,
+    frequencies: Any,
+    place: Any,
+) -> Any:
+    """Decode a block of `count` documents between two offsets inside `data` to `place`; returns a status without place.
+
+    Ids are sums modulo 2**32: that they ascend is for the caller to check.
+    """
+    at = begin if block_size == LARGE else begin + 4
+    if count < block_size:
+        return _decode_tail(data, at, end, count, is_varint, ids, frequencies, place)
+    lanes = block_size >> 5
+    if end - at < 6:
+        return status.TOO_SHORT
+    value, width = np.uint32(load_u32(data, at)), np.int64(data[at + 4])
+    at += 5
+    if width > 32:
+        return status.BAD_WIDTH
+    if end - at < width * lanes * 4 + 1:
+        return status.TOO_SHORT
+    unpack_lanes(data, at, width, lanes, ids, place)
+    at += width * lanes * 4
+    for i in range(place, place + count):
+        value = np.uint32(value + ids[i])
+        ids[i] = value
+    if block_size == LARGE:
+        return _decode_patched(data, at, end, frequencies, place)
+    width = np.int64(data[at])
+    if width > 32:
+        return status.BAD_WIDTH
+    if end - at != width * lanes * 4 + 1:
+        return status.BAD_LENGTH
+    unpack_lanes(data, at + 1, width, lanes, frequencies, place)
+    return status.OK
+
+
+@subroutine
+def _decode_tail(
+    data: Any, at: Any, end: Any, count: Any, is_varint: Any, ids: Any, frequencies: Any, place: Any
+) -> Any:
+    if not is_varint:
+        if end - at != count * 8:
+            return status.BAD_LENGTH
+        for i in range(count):
+            ids[place + i] = load_u32(data, at + i * 4)
+            frequencies[place + i] = load_u32(data, at + (count + i) * 4)
+        return status.OK
+    previous = np.int64(0)
+    for i in range(count):
+        value, at = read_varint(data, at, end)
+        previous += value
+        if at < 0 or previous > 0xFFFFFFFF:
+            return status.TOO_SHORT
+        ids[place + i] = np.uint32(previous)
+    for i in range(count):
+        value, at = read_varint(data, at, end)
+        if at < 0 or value > 0xFFFFFFFF:
+            return status.TOO_SHORT
+        frequencies[place + i] = np.uint32(value)
+    return status.OK if at == end else status.TRAILING
+
+
+@subroutine
+def _decode_patched(data: Any, at: Any, end: Any, frequencies: Any, place: Any) -> Any:
+    if end - at < 2:
+        return status.TOO_SHORT
+    width, exceptions = np.int64(data[at]), np.int64(data[at + 1])
+    at += 2
+    if width > 32:
+        return status.BAD_WIDTH
+    if end - at < width * 32:
+        return status.TOO_SHORT
+    unpack_lanes(data, at, width, 8, frequencies, place)
+    at += width * 32
+    for _ in range(exceptions):
+        if at >= end:
+            return status.TOO_SHORT
+        index = np.int64(data[at])
+        value, at = read_varint(data, at + 1, end)
+        if at < 0 or width + bits_of(value) > 32:
+            return status.TOO_SHORT
+        frequencies[place + index] |= np.uint32(value << width)
+    return status.OK if at == end else status.TRAILING
+
+
+@kernel
+def encode_postings(
+    bounds: Int64s,
+    ids: UInt32s,
+    frequencies: UInt32s,
+    scores: NDArray[np.float32],
+    block_size: int,
+    is_varint: bool,
+    out: Bytes,
+    offsets: Int64s,
+    scratch: UInt32s,
+) -> int:
+    """Encode postings.
+
+    Args:
+        bounds: Where the postings of each term begin, and where the last one's end; ascending, within `ids`.
+        ids: Documents, ascending in each term.
+        frequencies: As many, at least 1.
+        scores: Upper bound of the score of each block; not read for blocks of 256.
+        block_size: 128 or 256.
+        is_varint: Numbers of the last block of a term are varints; else words.
+        out: Written; 10 bytes for each posting and each block are enough.
+        offsets: Written: where each block begins, and where the last one ends.
+        scratch: 256 numbers.
+
+    Returns:
+        Bytes that were written; -1 if `out` or `offsets` is too small.
+    """
+    at, block = np.int64(0), 0
+    words = scores.view(np.uint32)
+    for term in range(len(bounds) - 1):
+        for place in range(bounds[term], bounds[term + 1], block_size):
+            count = min(block_size, bounds[term + 1] - place)
+            if len(out) - at < 10 * (count + 1) or block + 1 >= len(offsets):
+                return -1
+            offsets[block] = at
+            if block_size != LARGE:
+                store_u32(out, at, words[block])
+                at += 4
+            if count < block_size:
+                at = _encode_tail(ids, frequencies, place, count, is_varint, out, at)
+            else:
+                at = _encode_full(ids, frequencies, place, block_size, out, at, scratch)
+            block += 1
+    offsets[block] = at
+    return int(at)
+
+
+@subroutine
+def _encode_tail(ids: Any, frequencies: Any, place: Any, count: Any, is_varint: Any, out: Any, at: Any) -> Any:
+    if not is_varint:
+        for i in range(count):
+            store_u32(out, at + i * 4, ids[place + i])
+            store_u32(out, at + (count + i) * 4, frequencies[place + i])
+        return at + count * 8
+    previous = np.int64(0)
+    for i in range(place, place + count):
+        at = write_varint(out, at, np.int64(ids[i]) - previous)
+        previous = np.int64(ids[i])
+    for i in range(place, place + count):
+        at = write_varint(out, at, np.int64(frequencies[i]))
+    return at
+
+
+@subroutine
+def _encode_full(ids: Any, frequencies: Any, place: Any, block_size: Any, out: Any, at: Any, scratch: Any) -> Any:
+    lanes = block_size >> 5
+    store_u32(out, at, ids[place])
+    together = np.uint32(0)
+    scratch[0] = np.uint32(0)
+    for i in range(1, block_size):
+        delta = np.uint32(ids[place + i] - ids[place + i - 1])
+        scratch[i] = delta
+        together |= delta
+    width = bits_of(together)
+    store_u8(out, at + 4, np.uint8(width))
+    pack_lanes(scratch, 0, width, lanes, out, at + 5)
+    at += 5 + width * lanes * 4
+    if block_size == LARGE:
+        return _encode_patched(frequencies, place, out, at, scratch)
+    together = np.uint32(0)
+    for i in range(place, place + block_size):
+        together |= frequencies[i]
+    width = bits_of(together)
+    store_u8(out, at, np.uint8(width))
+    pack_lanes(frequencies, place, width, lanes, out, at + 1)
+    return at + 1 + width * lanes * 4
+
+
+@subroutine
+def _encode_patched(frequencies: Any, place: Any, out: Any, at: Any, scratch: Any) -> Any:
+    best, best_size = np.int64(32), np.int64(1 << 40)
+    for width in range(33):
+        size, exceptions = np.int64(width * 32), 0
+        for i in range(place, place + LARGE):
+            high = np.int64(frequencies[i]) >> width
+            if high:
+                size += 1 + varint_size(high)
+                exceptions += 1
+        if exceptions <= MOST_EXCEPTIONS and size < best_size:
+            best, best_size = np.int64(width), size
+    mask = np.int64((1 << best) - 1)
+    exceptions = 0
+    for i in range(LARGE):
+        value = np.int64(frequencies[place + i])
+        scratch[i] = np.uint32(value & mask)
+        exceptions += int(value > mask)
+    store_u8(out, at, np.uint8(best))
+    store_u8(out, at + 1, np.uint8(exceptions))
+    pack_lanes(scratch, 0, best, 8, out, at + 2)
+    at += 2 + best * 32
+    for i in range(LARGE):
+        high = np.int64(frequencies[place + i]) >> best
+        if high:
+            store_u8(out, at, np.uint8(i))
+            at = write_varint(out, at + 1, high)
+    return at

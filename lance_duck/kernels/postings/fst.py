@@ -1,0 +1,291 @@
+"""Kernels that read and write automata of terms; `index.inverted.codecs.fst` has their bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes
+
+Int64s = NDArray[np.int64]
+
+INDEXED: Final = 32
+"""Transitions above which a node has an index of 256 bytes."""
+
+# Fields of a node that was read. Its parts lie before its state byte, in this order backwards.
+STATE, COUNT, INPUTS, DELTAS, DELTA_BYTES, OUTPUTS, OUTPUT_BYTES, FIRST, IS_FINAL, INPUT = range(10)
+NODE_FIELDS: Final = 10
+
+
+@subroutine
+def read_node(data: Any, low: Any, address: Any, has_index: Any, common: Any, node: Any) -> Any:
+    """Read the head of a node.
+
+    Args:
+        data: The automaton.
+        low: Where nodes begin.
+        address: Of the node: its last byte, or 0 for the one that is final and has nothing.
+        has_index: Nodes with more than 32 transitions have an index.
+        common: The bytes that one state byte can stand for.
+        node: `NODE_FIELDS` numbers, written.
+
+    Returns:
+        Whether the node lies behind `low`.
+    """
+    node[COUNT] = 0
+    node[OUTPUT_BYTES] = 0
+    node[FIRST] = address
+    if address == 0:
+        node[IS_FINAL] = 1
+        return True
+    if address < low or address >= len(data):
+        return False
+    state = np.int64(data[address])
+    node[STATE] = state
+    if state >= 128:
+        return _read_single(data, low, address, common, node)
+    node[IS_FINAL] = state >> 6
+    at = address
+    count = state & 63
+    if count == 0:
+        at -= 1
+        if at < low:
+            return False
+        count = np.int64(data[at])
+        if count == 1:
+            count = np.int64(256)
+    at -= 1
+    if at < low:
+        return False
+    sizes = np.int64(data[at])
+    delta_bytes, output_bytes = sizes >> 4, sizes & 15
+    if delta_bytes > 8 or output_bytes > 8:
+        return False
+    if has_index and count > INDEXED:
+        at -= 256
+    node[COUNT] = count
+    node[INPUTS] = at - count
+    node[DELTAS] = at - count - count * delta_bytes
+    node[DELTA_BYTES] = delta_bytes
+    node[OUTPUTS] = node[DELTAS] - count * output_bytes
+    node[OUTPUT_BYTES] = output_bytes
+    node[FIRST] = node[OUTPUTS] - (output_bytes if node[IS_FINAL] else 0)
+    return node[FIRST] >= low
+
+
+@subroutine
+def _read_single(data: Any, low: Any, address: Any, common: Any, node: Any) -> Any:
+    """Read a node with one transition; its `INPUT` is the byte."""
+    state = node[STATE]
+    node[COUNT] = 1
+    node[IS_FINAL] = 0
+    at = address
+    code = state & 63
+    if code:
+        if code > len(common):
+            return False
+        node[INPUT] = common[code - 1]
+    else:
+        at -= 1
+        if at < low:
+            return False
+        node[INPUT] = data[at]
+    if state >= 192:
+        node[FIRST] = at
+        return True
+    at -= 1
+    if at < low:
+        return False
+    delta_bytes, output_bytes = np.int64(data[at]) >> 4, np.int64(data[at]) & 15
+    if delta_bytes > 8 or output_bytes > 8:
+        return False
+    node[DELTAS] = at - delta_bytes
+    node[DELTA_BYTES] = delta_bytes
+    node[OUTPUTS] = node[DELTAS] - output_bytes
+    node[OUTPUT_BYTES] = output_bytes
+    node[FIRST] = node[OUTPUTS]
+    return node[FIRST] >= low
+
+
+@subroutine
+def input_of(data: Any, node: Any, i: Any) -> Any:
+    """Return the byte of a transition of a node that was read; they ascend."""
+    if node[STATE] >= 128:
+        return node[INPUT]
+    return np.int64(data[node[INPUTS] + node[COUNT] - 1 - i])
+
+
+@subroutine
+def output_of(data: Any, node: Any, i: Any) -> Any:
+    """Return the output of a transition."""
+    if node[STATE] >= 192 or node[OUTPUT_BYTES] == 0:
+        return np.int64(0)
+    return _word(data, node[OUTPUTS] + (node[COUNT] - 1 - i) * node[OUTPUT_BYTES], node[OUTPUT_BYTES])
+
+
+@subroutine
+def final_output(data: Any, node: Any) -> Any:
+    """Return the output of a final node."""
+    if node[OUTPUT_BYTES] == 0 or node[STATE] >= 128:
+        return np.int64(0)
+    return _word(data, node[FIRST], node[OUTPUT_BYTES])
+
+
+@subroutine
+def target_of(data: Any, node: Any, i: Any) -> Any:
+    """Return the address of the node behind a transition: 0, or before this node; -1 if it is neither."""
+    if node[STATE] >= 192:
+        return node[FIRST] - 1
+    at = node[DELTAS] + (node[COUNT] - 1 - i) * node[DELTA_BYTES]
+    delta = _word(data, at, node[DELTA_BYTES])
+    if delta == 0:
+        return np.int64(0)
+    return node[FIRST] - delta if 0 < delta < node[FIRST] else np.int64(-1)
+
+
+@subroutine
+def _word(data: Any, at: Any, size: Any) -> Any:
+    value = np.int64(0)
+    for i in range(size):
+        value |= np.int64(data[at + i]) << (8 * i)
+    return value
+
+
+@kernel
+def find_terms(
+    data: Bytes,
+    low: int,
+    root: int,
+    has_index: bool,
+    common: Bytes,
+    keys: Bytes,
+    offsets: Int64s,
+    node: Int64s,
+    ids: Int64s,
+) -> int:
+    """Find the values of some keys.
+
+    Args:
+        data: The automaton without what follows its nodes.
+        low: Where nodes begin.
+        root: Address of the root.
+        has_index: Nodes with more than 32 transitions have an index.
+        common: The bytes that one state byte can stand for.
+        keys: Bytes of the keys.
+        offsets: Where each begins, and where the last one ends.
+        node: `NODE_FIELDS` numbers, for work.
+        ids: Written: the value of each; -1: it is not there.
+
+    Returns:
+        A status; its place is a key.
+    """
+    for i in range(len(offsets) - 1):
+        ids[i] = -1
+        address, value, at = np.int64(root), np.int64(0), offsets[i]
+        if at < 0 or offsets[i + 1] < at or offsets[i + 1] > len(keys):
+            return status.BAD_OFFSETS | (i << 8)
+        while True:
+            if not read_node(data, low, address, has_index, common, node):
+                return status.TOO_SHORT | (i << 8)
+            if at == offsets[i + 1]:
+                if node[IS_FINAL]:
+                    ids[i] = value + final_output(data, node)
+                break
+            key = np.int64(keys[at])
+            transition = np.int64(0)
+            while transition < node[COUNT] and input_of(data, node, transition) != key:
+                transition += 1
+            if transition == node[COUNT]:
+                break
+            value += output_of(data, node, transition)
+            address = target_of(data, node, transition)
+            if address < 0:
+                return status.BAD_OFFSETS | (i << 8)
+            at += 1
+    return status.OK
+
+
+@kernel
+def list_terms(
+    data: Bytes,
+    low: int,
+    root: int,
+    has_index: bool,
+    common: Bytes,
+    stack: NDArray[np.int64],
+    key: Bytes,
+    keys: Bytes,
+    offsets: Int64s,
+    ids: Int64s,
+    totals: Int64s,
+    is_counting: bool,
+) -> int:
+    """Write all keys in order, or count them.
+
+    Args:
+        data: The automaton without what follows its nodes.
+        low: Where nodes begin.
+        root: Address of the root.
+        has_index: Nodes with more than 32 transitions have an index.
+        common: The bytes that one state byte can stand for.
+        stack: (longest key + 1, NODE_FIELDS + 2) numbers, for work.
+        key: As many bytes as the stack has rows, for work.
+        keys: Written: bytes of the keys; as many as were counted.
+        offsets: Written: where each key begins, and where the last one ends; one more than keys.
+        ids: Written: the value of each.
+        totals: Written: keys, bytes of all, bytes of the longest. Before: the most keys and bytes that may be.
+        is_counting: Write only `totals`.
+
+    Returns:
+        A status; TOO_SHORT also where the stack is, BAD_LENGTH where there are more keys or bytes than may be.
+    """
+    most, limit, count, size, longest = totals[0], totals[1], np.int64(0), np.int64(0), np.int64(0)
+    if not is_counting and (most >= len(offsets) or most > len(ids) or limit > len(keys)):
+        return status.BAD_LENGTH
+    depth = 0
+    address, value = np.int64(root), np.int64(0)
+    while depth >= 0:
+        node = stack[depth]
+        if address >= 0:  # a node that is met for the first time
+            if not read_node(data, low, address, has_index, common, node):
+                return int(status.BAD_OFFSETS | (count << 8))
+            node[NODE_FIELDS] = 0
+            node[NODE_FIELDS + 1] = value
+            if node[COUNT] == 0 and not node[IS_FINAL] and depth > 0:
+                return int(status.BAD_CODE | (count << 8))
+            if node[IS_FINAL]:
+                if count >= most or depth > limit - size:
+                    return int(status.BAD_LENGTH | (count << 8))
+                if not is_counting:
+                    offsets[count] = size
+                    ids[count] = value + final_output(data, node)
+                    for i in range(depth):
+                        keys[size + i] = key[i]
+                count += 1
+                size += depth
+                longest = max(longest, np.int64(depth))
+        transition = node[NODE_FIELDS]
+        if transition == node[COUNT]:
+            depth -= 1
+            address = np.int64(-1)
+            continue
+        if depth + 1 >= len(stack):
+            return int(status.TOO_SHORT | (count << 8))
+        byte = input_of(data, node, transition)
+        if transition > 0 and byte <= np.int64(key[depth]):
+            return int(status.BAD_CODE | (count << 8))
+        address = target_of(data, node, transition)
+        if address < 0:
+            return int(status.BAD_OFFSETS | (count << 8))
+        value = node[NODE_FIELDS + 1] + output_of(data, node, transition)
+        key[depth] = np.uint8(byte)
+        node[NODE_FIELDS] = transition + 1
+        depth += 1
+    if not is_counting:
+        offsets[count] = size
+    totals[0], totals[1], totals[2] = count, size, longest
+    return status.OK

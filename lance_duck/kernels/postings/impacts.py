@@ -1,0 +1,165 @@
+"""Kernels of impacts; `index.inverted.codecs.impacts` has their bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, store_u8
+from lance_duck.kernels.postings.packing import bits_of, read_varint, write_varint
+
+Int64s = NDArray[np.int64]
+UInt32s = NDArray[np.uint32]
+
+CODES: Final = 256
+GROUP: Final = 32
+"""Blocks that an entry of the second level covers."""
+HEAD_BYTES: Final = 8
+"""Bytes of an entry before its pairs, at most."""
+PAIR_BYTES: Final = 6
+"""Bytes of a pair, at most."""
+
+
+@kernel
+def length_codes(lengths: UInt32s, codes: NDArray[np.uint8]) -> None:
+    """Write the code of each length: the length itself below 4, else its four highest bits and how many follow."""
+    for i in range(len(lengths)):
+        bits = bits_of(lengths[i])
+        if bits < 4:
+            codes[i] = np.uint8(lengths[i])
+        else:
+            codes[i] = np.uint8(((np.int64(lengths[i]) >> (bits - 4)) & 7) | ((bits - 3) << 3))
+
+
+@subroutine
+def length_floor(code: Any) -> Any:
+    """Return the least length that has a code."""
+    if code < 8:
+        return np.int64(code)
+    return np.int64((np.int64(code) & 7) | 8) << ((np.int64(code) >> 3) - 1)
+
+
+@kernel
+def encode_impacts(
+    bounds: Int64s,
+    ids: UInt32s,
+    frequencies: UInt32s,
+    codes: NDArray[np.uint8],
+    block_size: int,
+    out: Bytes,
+    offsets: Int64s,
+    best: NDArray[np.uint32],
+) -> int:
+    """Encode the impacts of postings: of each term an entry for each block, then one for each 32 blocks.
+
+    Args:
+        bounds: Where the postings of each term begin, and where the last one's end.
+        ids: Documents, ascending in each term, below `len(codes)`.
+        frequencies: As many.
+        codes: Code of the length of each document.
+        block_size: Postings of a block.
+        out: Written; 8 bytes for each entry and 12 for each posting are enough.
+        offsets: Written: where each entry begins, and where the last one ends.
+        best: (1, 256) numbers.
+
+    Returns:
+        Bytes that were written; -1 if `out` or `offsets` is too small or an id is out of range.
+    """
+    at, entry = np.int64(0), 0
+    for term in range(len(bounds) - 1):
+        for step in (block_size, block_size * GROUP):
+            for place in range(bounds[term], bounds[term + 1], step):
+                stop = min(place + step, bounds[term + 1])
+                best[0, :] = 0
+                for i in range(place, stop):
+                    if np.int64(ids[i]) >= len(codes):
+                        return -1
+                    code = codes[ids[i]]
+                    best[0, code] = max(best[0, code], frequencies[i])
+                pairs = min(stop - place, CODES)
+                if entry + 1 >= len(offsets) or len(out) - at < HEAD_BYTES + PAIR_BYTES * pairs:
+                    return -1
+                offsets[entry] = at
+                at = _encode_entry(best, np.int64(ids[stop - 1]), out, at)
+                entry += 1
+    offsets[entry] = at
+    return int(at)
+
+
+@subroutine
+def _encode_entry(best: Any, last: Any, out: Any, at: Any) -> Any:
+    most, count = np.uint32(0), 0
+    for code in range(CODES):
+        if best[0, code] > most:
+            most = best[0, code]
+            count += 1
+    at = write_varint(out, write_varint(out, at, last), count)
+    frequency, previous = np.int64(0), np.int64(0)
+    for code in range(CODES):
+        value = np.int64(best[0, code])
+        if value > frequency:
+            word = (value - frequency - 1) * 2
+            if code == previous + 1:
+                at = write_varint(out, at, word)
+            else:
+                at = write_varint(out, at, word + 1)
+                store_u8(out, at, np.uint8(code - previous))
+                at += 1
+            frequency, previous = value, np.int64(code)
+    return at
+
+
+@kernel
+def decode_impacts(
+    data: Bytes, offsets: Int64s, last_ids: Int64s, pairs: Int64s, frequencies: UInt32s, codes: NDArray[np.uint8]
+) -> int:
+    """Decode entries.
+
+    Args:
+        data: Bytes of all entries.
+        offsets: Where each begins, and where the last one ends.
+        last_ids: Written: the last document of each.
+        pairs: Written: where the pairs of each begin, and where the last one's end.
+        frequencies: Written; one for each byte of the entries is enough.
+        codes: Written, as many.
+
+    Returns:
+        A status; its place is an entry.
+    """
+    place = np.int64(0)
+    for entry in range(len(offsets) - 1):
+        at, end = offsets[entry], offsets[entry + 1]
+        if at < 0 or end < at or end > len(data):
+            return status.BAD_OFFSETS | (entry << 8)
+        pairs[entry] = place
+        last, at = read_varint(data, at, end)
+        if at < 0:
+            return status.TOO_SHORT | (entry << 8)
+        count, at = read_varint(data, at, end)
+        if at < 0 or count > end - at or count > len(frequencies) - place or count == 0:
+            return status.TOO_SHORT | (entry << 8)
+        last_ids[entry] = last
+        frequency, code = np.int64(0), np.int64(0)
+        for _ in range(count):
+            word, at = read_varint(data, at, end)
+            if at < 0 or ((word & 1) and at >= end):
+                return status.TOO_SHORT | (entry << 8)
+            frequency += (word >> 1) + 1
+            if word & 1:
+                code += np.int64(data[at])
+                at += 1
+            else:
+                code += 1
+            if frequency > 0xFFFFFFFF or code >= CODES:
+                return status.BAD_VALUE | (entry << 8)
+            frequencies[place] = np.uint32(frequency)
+            codes[place] = np.uint8(code)
+            place += 1
+        if at != end:
+            return status.TRAILING | (entry << 8)
+    pairs[len(offsets) - 1] = place
+    return status.OK

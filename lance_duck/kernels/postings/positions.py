@@ -1,0 +1,284 @@
+"""Kernels of positions; `index.inverted.codecs.positions` has their bytes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes, load_u32, store_u8, store_u32
+from lance_duck.kernels.postings.packing import bits_of, pack_lanes, read_varint, unpack_lanes, write_varint
+
+Int64s = NDArray[np.int64]
+UInt32s = NDArray[np.uint32]
+
+GROUP: Final = 128
+LANES: Final = 4
+
+
+@kernel
+def decode_positions(
+    data: Bytes,
+    terms: Int64s,
+    starts: Int64s,
+    lists: Int64s,
+    bounds: Int64s,
+    frequencies: UInt32s,
+    block_size: int,
+    has_groups: bool,
+    positions: UInt32s,
+) -> int:
+    """Decode the positions of some terms, one after the other.
+
+    Args:
+        data: Bytes of all terms.
+        terms: Where the bytes of each term begin, and where the last one's end.
+        starts: Where each block begins, counted from the start of its term.
+        lists: The first block of each term, and behind the last one of the last.
+        bounds: Where the postings of each term begin, and where the last one's end.
+        frequencies: Positions of each posting.
+        block_size: Postings of a block.
+        has_groups: Each 128 numbers of a block are packed; else all are varints.
+        positions: `frequencies.sum()`, written: ascending in each posting.
+
+    Returns:
+        A status; its place is a term.
+    """
+    place = np.int64(0)
+    for term in range(len(bounds) - 1):
+        low, high, first, last = terms[term], terms[term + 1], lists[term], lists[term + 1]
+        if low < 0 or high < low or high > len(data) or first < 0 or last < first or last > len(starts):
+            return status.BAD_OFFSETS | (term << 8)
+        if bounds[term + 1] < bounds[term] or bounds[term + 1] > len(frequencies):
+            return status.BAD_OFFSETS | (term << 8)
+        if -((bounds[term] - bounds[term + 1]) // block_size) != last - first:
+            return status.BAD_LENGTH | (term << 8)
+        for block in range(first, last):
+            posting = bounds[term] + (block - first) * block_size
+            stop = min(posting + block_size, bounds[term + 1])
+            begin = low + starts[block]
+            end = low + starts[block + 1] if block + 1 < last else high
+            if begin < low or end < begin or end > high:
+                return status.BAD_OFFSETS | (term << 8)
+            count = np.int64(0)
+            for i in range(posting, stop):
+                count += np.int64(frequencies[i])
+            if count > len(positions) - place:
+                return status.BAD_LENGTH | (term << 8)
+            code = _decode_deltas(data, begin, end, count, has_groups, positions, place)
+            if code == status.OK and not _sum_up(frequencies, posting, stop, positions, place):
+                code = status.BAD_VALUE
+            if code != status.OK:
+                return int(code | (term << 8))
+            place += count
+    return status.OK
+
+
+@subroutine
+def _decode_deltas(data: Any, at: Any, end: Any, count: Any, has_groups: Any, out: Any, place: Any) -> Any:
+    """Decode `count` numbers between two offsets inside `data` to `place`; returns a status without place."""
+    rest = count
+    while has_groups and rest >= GROUP:
+        if at >= end:
+            return status.TOO_SHORT
+        width = np.int64(data[at])
+        if width > 32:
+            return status.BAD_WIDTH
+        if end - at - 1 < width * LANES * 4:
+            return status.TOO_SHORT
+        unpack_lanes(data, at + 1, width, LANES, out, place)
+        at += 1 + width * LANES * 4
+        place += GROUP
+        rest -= GROUP
+    for i in range(place, place + rest):
+        value, at = read_varint(data, at, end)
+        if at < 0 or value > 0xFFFFFFFF:
+            return status.TOO_SHORT
+        out[i] = np.uint32(value)
+    return status.OK if at == end else status.TRAILING
+
+
+@subroutine
+def _sum_up(frequencies: Any, posting: Any, stop: Any, positions: Any, place: Any) -> Any:
+    """Make positions of differences in each of some postings; False where one is beyond 32 bits."""
+    for i in range(posting, stop):
+        value = np.int64(0)
+        for j in range(place, place + np.int64(frequencies[i])):
+            value += np.int64(positions[j])
+            if value > 0xFFFFFFFF:
+                return False
+            positions[j] = np.uint32(value)
+        place += np.int64(frequencies[i])
+    return True
+
+
+@kernel
+def encode_positions(
+    bounds: Int64s,
+    frequencies: UInt32s,
+    positions: UInt32s,
+    block_size: int,
+    out: Bytes,
+    terms: Int64s,
+    starts: UInt32s,
+    scratch: UInt32s,
+) -> int:
+    """Encode positions, each 128 numbers of a block packed.
+
+    Args:
+        bounds: Where the postings of each term begin, and where the last one's end.
+        frequencies: Positions of each posting; their sum is the number of positions.
+        positions: Ascending in each posting.
+        block_size: Postings of a block.
+        out: Written; 5 bytes for each position and one for each block are enough.
+        terms: Written: where the bytes of each term begin, and where the last one's end.
+        starts: Written: where each block begins, counted from the start of its term.
+        scratch: 128 numbers.
+
+    Returns:
+        Bytes that were written; -1 if `out` or `starts` is too small, -2 if the bytes of a term do not fit 32 bits.
+    """
+    at, place, block = np.int64(0), np.int64(0), 0
+    for term in range(len(bounds) - 1):
+        terms[term] = at
+        for posting in range(bounds[term], bounds[term + 1], block_size):
+            if block >= len(starts):
+                return -1
+            if at - terms[term] > 0xFFFFFFFF:
+                return -2
+            starts[block] = np.uint32(at - terms[term])
+            block += 1
+            waiting = 0
+            for i in range(posting, min(posting + block_size, bounds[term + 1])):
+                previous = np.uint32(0)
+                for _ in range(frequencies[i]):
+                    scratch[waiting] = positions[place] - previous
+                    previous = positions[place]
+                    place += 1
+                    waiting += 1
+                    if waiting == GROUP:
+                        if len(out) - at < 1 + GROUP * 4:
+                            return -1
+                        at = _encode_group(scratch, out, at)
+                        waiting = 0
+            if len(out) - at < 5 * waiting:
+                return -1
+            for i in range(waiting):
+                at = write_varint(out, at, np.int64(scratch[i]))
+    terms[len(bounds) - 1] = at
+    return int(at)
+
+
+@subroutine
+def _encode_group(values: Any, out: Any, at: Any) -> Any:
+    together = np.uint32(0)
+    for i in range(GROUP):
+        together |= values[i]
+    width = bits_of(together)
+    store_u8(out, at, np.uint8(width))
+    pack_lanes(values, 0, width, LANES, out, at + 1)
+    return at + 1 + width * LANES * 4
+
+
+@kernel
+def decode_old_positions(data: Bytes, offsets: Int64s, frequencies: UInt32s, positions: UInt32s) -> int:
+    """Decode positions of format 1, which has a value of its own for each posting.
+
+    Args:
+        data: Bytes of all postings.
+        offsets: Where those of each posting begin, and where the last one's end; one more than postings.
+        frequencies: Positions of each posting.
+        positions: `frequencies.sum()`, written.
+
+    Returns:
+        A status; its place is a posting.
+    """
+    place = np.int64(0)
+    for i in range(len(frequencies)):
+        at, end, count = offsets[i], offsets[i + 1], np.int64(frequencies[i])
+        if at < 0 or end < at or end > len(data):
+            return status.BAD_OFFSETS | (i << 8)
+        if end - at < 4 or np.int64(load_u32(data, at)) != count or count > len(positions) - place:
+            return status.BAD_LENGTH | (i << 8)
+        code = _decode_old(data, at + 4, end, count, positions, place)
+        if code != status.OK:
+            return int(code | (i << 8))
+        for j in range(place + 1, place + count):
+            if positions[j] < positions[j - 1]:
+                return status.BAD_VALUE | (i << 8)
+        place += count
+    return status.OK
+
+
+@subroutine
+def _decode_old(data: Any, at: Any, end: Any, count: Any, out: Any, place: Any) -> Any:
+    rest = count
+    while rest >= GROUP:
+        if end - at < 5:
+            return status.TOO_SHORT
+        value, width = np.uint32(load_u32(data, at)), np.int64(data[at + 4])
+        if width > 32:
+            return status.BAD_WIDTH
+        if end - at - 5 < width * LANES * 4:
+            return status.TOO_SHORT
+        unpack_lanes(data, at + 5, width, LANES, out, place)
+        at += 5 + width * LANES * 4
+        for i in range(place, place + GROUP):
+            value = np.uint32(value + out[i])
+            out[i] = value
+        place += GROUP
+        rest -= GROUP
+    if end - at != rest * 4:
+        return status.BAD_LENGTH
+    for i in range(rest):
+        out[place + i] = load_u32(data, at + i * 4)
+    return status.OK
+
+
+@kernel
+def encode_old_positions(
+    frequencies: UInt32s, positions: UInt32s, out: Bytes, offsets: Int64s, scratch: UInt32s
+) -> int:
+    """Encode positions of format 1: of each posting their number, then each 128 of them, then the rest, if any.
+
+    Args:
+        frequencies: Positions of each posting; their sum is the number of positions.
+        positions: Ascending in each posting.
+        out: Written; 5 bytes for each position and 4 for each posting are enough.
+        offsets: Written: where each of these parts begins, and where the last one ends.
+        scratch: 128 numbers.
+
+    Returns:
+        Bytes that were written; -1 if `out` or `offsets` is too small.
+    """
+    at, place, part = np.int64(0), np.int64(0), 0
+    for i in range(len(frequencies)):
+        rest = np.int64(frequencies[i])
+        if len(out) - at < 4 + rest * 5 or len(offsets) - part < 2 + rest // GROUP:
+            return -1
+        offsets[part] = at
+        part += 1
+        store_u32(out, at, np.uint32(rest))
+        at += 4
+        while rest >= GROUP:
+            offsets[part] = at
+            part += 1
+            store_u32(out, at, positions[place])
+            scratch[0] = np.uint32(0)
+            for j in range(1, GROUP):
+                scratch[j] = positions[place + j] - positions[place + j - 1]
+            at = _encode_group(scratch, out, at + 4)
+            place += GROUP
+            rest -= GROUP
+        if rest > 0:
+            offsets[part] = at
+            part += 1
+        for _ in range(rest):
+            store_u32(out, at, positions[place])
+            at += 4
+            place += 1
+    offsets[part] = at
+    return int(at)

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.index.inverted.layout import (
+    ARROW,
+    FST,
+    VARINTS,
+    WORDS,
+    InvertedParameters,
+    parameters_of,
+    partitions_of,
+)
+
+PARAMS = {"base_tokenizer": "simple", "language": "English", "with_position": True, "custom": ["ä", None]}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        InvertedParameters(PARAMS, True),
+        InvertedParameters(PARAMS, True, 128, 1, WORDS),
+        InvertedParameters(PARAMS, True, 256, 3, VARINTS, ARROW),
+    ],
+)
+def test_parameters_are_those_that_were_written(parameters) -> None:
+    metadata = parameters.metadata([3, 1 << 40])
+    assert parameters_of(metadata, "file") == parameters
+    assert partitions_of(metadata, "file") == [3, 1 << 40]
+
+
+def test_the_json_has_no_spaces_and_no_escapes() -> None:
+    assert InvertedParameters({"a": "ä", "b": [1, 2]}).metadata([0, 1]) == {
+        "params": '{"a":"ä","b":[1,2]}',
+        "partitions": "[0,1]",
+        "format_version": "2",
+        "posting_block_size": "128",
+        "posting_tail_codec": VARINTS,
+        "token_set_format": FST,
+    }
+
+
+def test_absent_keys_mean_the_oldest_files() -> None:
+    parameters = parameters_of({"params": "{}", "partitions": "[]"}, "file")
+    assert parameters == InvertedParameters({}, False, 128, 1, WORDS, ARROW)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format_version": "4"}, "format of an inverted index: expected 1, 2 or 3, found 4"),
+        ({"posting_block_size": "256"}, "block size"),
+        ({"posting_block_size": "64"}, "block size"),
+        ({"posting_tail_codec": "x"}, "posting_tail_codec"),
+        ({"token_set_format": "x"}, "token_set_format"),
+    ],
+)
+def test_what_is_not_read_is_refused_by_name(change, words) -> None:
+    with pytest.raises(UnsupportedError, match=words):
+        parameters_of(InvertedParameters().metadata([0]) | change, "file")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"params": "{"},
+        {"params": "[]"},
+        {"partitions": "{}"},
+        {"partitions": "[-1]"},
+        {"partitions": "[0,0]"},
+        {"partitions": '["a"]'},
+        {"format_version": "x"},
+        {"posting_block_size": "9" * 30},
+    ],
+)
+def test_metadata_that_make_no_sense_are_refused(change) -> None:
+    metadata = InvertedParameters().metadata([0]) | change
+    read = partitions_of if "partitions" in change else parameters_of
+    with pytest.raises(CorruptError):
+        read(metadata, "file")
