@@ -29,6 +29,7 @@ ALL = (
         "sql_changes",
         "bitmaps",
         "zones",
+        "tokens",
         "vectors",
         "many_fragments",
         "spark",

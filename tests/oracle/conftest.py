@@ -10,7 +10,7 @@ import pytest
 from oracle.cases import Cases
 
 os.environ.setdefault("LANCE_LOG", "error")
-KINDS = ("column", "nested", "blob", "life cycle", "surface", "written", "predicate", "nearest")
+KINDS = ("column", "nested", "blob", "life cycle", "surface", "written", "predicate", "nearest", "tokens")
 
 
 @pytest.fixture
