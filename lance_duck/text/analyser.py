@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.arrow.types import is_list, is_text
-from lance_duck.errors import InternalError, InvalidInputError, WrongTypeError
+from lance_duck.errors import InternalError, WrongTypeError
 from lance_duck.kernels.tokens.keep import DROPPED, keep_tokens
 from lance_duck.text.filters import terms_of_words
 from lance_duck.text.parameters import AnalyserParameters
+from lance_duck.text.texts import joined_texts, sound_texts
 from lance_duck.text.tokens import FtsToken, Tokens
 from lance_duck.text.words import Words, tokens_of_text, words_of
 
@@ -45,7 +46,7 @@ class Analyser:
             WrongTypeError: They are of another type.
             InvalidInputError: A text is no UTF-8.
         """
-        array = _joined(texts)
+        array = joined_texts(texts)
         if not (is_list(array.type) and is_text(array.type.value_type)) and not is_text(array.type):
             expected = "string, large_string, string_view, or a list of them"
             raise WrongTypeError("texts of a wrong type", where="analyse", expected=expected, found=array.type)
@@ -68,30 +69,12 @@ class Analyser:
     def _words(self, texts: pa.Array) -> Words:
         """Return the words of texts; of a list, those of all its elements."""
         if is_text(texts.type):
-            cut = words_of(_sound(texts), self.parameters)
-            return Words(cut.words, cut.ids, cut.bounds[_offsets(texts.is_valid().to_numpy(zero_copy_only=False))])
+            cut = words_of(sound_texts(texts), self.parameters)
+            present = texts.is_valid().to_numpy(zero_copy_only=False)
+            return replace(cut, bounds=cut.bounds[_offsets(present)])
         sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
         elements = self._words(texts.flatten())
-        return Words(elements.words, elements.ids, elements.bounds[_offsets(sizes)])
-
-
-def _joined(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if not isinstance(texts, pa.ChunkedArray):
-        return texts
-    if texts.num_chunks == 1:
-        return texts.chunk(0)
-    return pa.concat_arrays([pa.nulls(0, texts.type), *texts.chunks])
-
-
-def _sound(texts: pa.Array) -> pa.LargeStringArray:
-    """Return the texts that are not null, valid UTF-8."""
-    try:
-        large = texts if pa.types.is_large_string(texts.type) else texts.cast(pa.large_string())
-        large = large.drop_null() if large.null_count else large
-        large.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError("bad texts", where="analyse", expected="UTF-8", found=str(error)) from error
-    return large
+        return replace(elements, bounds=elements.bounds[_offsets(sizes)])
 
 
 def _offsets(sizes: NDArray[np.generic]) -> NDArray[np.int64]:

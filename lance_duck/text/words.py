@@ -37,29 +37,31 @@ class Words:
         words: Distinct words, in order of their first occurrence.
         ids: Place in `words` of each token, or LONG for one that is too long; uint32.
         bounds: Tokens before each text, one more than texts; int64.
+        spans: Begin and end of each token in its text, in bytes, int64 (n, 2); none where they were not asked for.
     """
 
     words: list[str]
     ids: NDArray[np.uint32]
     bounds: NDArray[np.int64]
+    spans: NDArray[np.int64]
 
 
-def words_of(texts: pa.LargeStringArray, parameters: AnalyserParameters) -> Words:
+def words_of(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_spans: bool = False) -> Words:
     """Cut texts.
 
     Args:
         texts: Without nulls, of valid UTF-8.
         parameters: Supported ones.
+        with_spans: Say where each token is.
     """
     if parameters.base_tokenizer == "raw":
         return _whole_texts(texts, parameters)
-    data, offsets = _buffers(texts)
     limit = _limit(parameters)
     if parameters.base_tokenizer == "ngram":
         lengths = [parameters.min_ngram_length, parameters.max_ngram_length, int(parameters.prefix_only)]
-        return _cut(data, offsets, cut_ngrams, np.array(lengths, np.int64), limit)
+        return _cut(texts, cut_ngrams, readonly(np.array(lengths, np.int64)), limit, with_spans)
     members = alphanumeric() if parameters.base_tokenizer == "simple" else not_whitespace()
-    return _cut(data, offsets, cut_words, members, limit)
+    return _cut(texts, cut_words, members, limit, with_spans)
 
 
 def tokens_of_text(text: str, parameters: AnalyserParameters) -> Iterator[tuple[str, int]]:
@@ -77,35 +79,35 @@ def _limit(parameters: AnalyserParameters) -> int:
 
 def _whole_texts(texts: pa.LargeStringArray, parameters: AnalyserParameters) -> Words:
     """Return each text as one token."""
-    encoded = texts.dictionary_encode()
-    words = encoded.dictionary
-    ids = encoded.indices.to_numpy(zero_copy_only=False).astype(np.uint32)
-    long = pc.greater_equal(pc.binary_length(words), _limit(parameters)).to_numpy(zero_copy_only=False)
-    if long.any():
-        # Their numbers stay: nothing refers to them any more.
-        ids[long[ids]] = LONG
-        words = pc.if_else(pa.array(long), pa.scalar("", words.type), words)
-    return Words(words.to_pylist(), ids, np.arange(len(texts) + 1, dtype=np.int64))
+    ends = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64)
+    short = ends < _limit(parameters)
+    encoded = texts.filter(pa.array(short)).dictionary_encode()
+    ids = np.full(len(texts), LONG, np.uint32)
+    ids[short] = encoded.indices.to_numpy(zero_copy_only=False)
+    spans = np.stack([np.zeros_like(ends), ends], axis=1)
+    return Words(encoded.dictionary.to_pylist(), ids, np.arange(len(texts) + 1, dtype=np.int64), spans)
 
 
 def _cut(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], cut: Callable[..., int], rule: NDArray[Any], limit: int
+    texts: pa.LargeStringArray, cut: Callable[..., int], rule: NDArray[Any], limit: int, with_spans: bool
 ) -> Words:
     """Run a kernel to its end, with larger arrays whenever one is full."""
+    data, offsets = _buffers(texts)
     text_bytes = int(offsets[-1] - offsets[0])
     starts, sizes = np.empty((2, _FIRST_WORDS), np.int64)
     slots = np.zeros(4 * _FIRST_WORDS, np.uint64)
     ids = np.empty(max(_FIRST_TOKENS, text_bytes // 4), np.uint32)
+    spans = np.empty((len(ids) if with_spans else 0, 2), np.int64)
     bounds = np.zeros(len(offsets), np.int64)
     state = np.array([0, -1, 0, 0], np.int64)
     while True:
-        status = cut(data, offsets, rule, limit, slots, starts, sizes, ids, bounds, state)
+        status = cut(data, offsets, rule, limit, slots, starts, sizes, ids, spans, bounds, state)
         count = int(state[2])
         words = int(state[3])
         if status == DONE:
             break
         if status == TOKENS_FULL:
-            ids = _grown(ids, count)
+            ids, spans = _grown(ids, count), _grown(spans, count)
         elif status == WORDS_FULL:
             if words >= LONG // 2:
                 raise InvalidInputError("texts have too many distinct tokens", expected=f"at most {words}")
@@ -117,11 +119,14 @@ def _cut(
     if sizes[:words].sum() > _MOST_BYTES:
         remedy = "give less of them at once, or a max_token_length"
         raise InvalidInputError("texts have too many long tokens", expected=f"{_MOST_BYTES:,} bytes", remedy=remedy)
-    return Words(_strings(data, starts[:words], sizes[:words]), ids[:count], bounds)
+    spans = spans[:count]
+    if with_spans:
+        spans -= np.repeat(offsets[:-1], np.diff(bounds))[:, None]
+    return Words(_strings(data, starts[:words], sizes[:words]), ids[:count], bounds, spans)
 
 
 def _grown(array: NDArray[Any], used: int) -> NDArray[Any]:
-    larger = np.empty(2 * len(array), array.dtype)
+    larger = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
     larger[:used] = array[:used]
     return larger
 

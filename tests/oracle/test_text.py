@@ -40,7 +40,7 @@ HOSTILE = [
     "others during und nicht les pas",
     "running RUNNING Running ran",
     "’tis l’homme d'accord it's",
-    "a" * 5_000,
+    "a" * 500,
 ]
 
 
@@ -170,10 +170,10 @@ def test_hostile_texts_have_the_same_tokens_with_each_filter(cases: Cases) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("base", BASES, ids=str)
 def test_hostile_texts_have_the_same_tokens_with_all_parameters(base: dict[str, Any], cases: Cases) -> None:
+    random = Random(4)
     for options in combinations(LIMITS, LISTS):
         if options | base == options:
-            for language in ("English", "Turkish", "Arabic"):
-                assert_alike(options | {"language": language}, cases)
+            assert_alike(options | {"language": random.choice(LANGUAGES)}, cases)
 
 
 WRONG: list[dict[str, Any]] = [

@@ -62,6 +62,7 @@ def cut_words(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
     ids: NDArray[np.uint32],
+    spans: NDArray[np.int64],
     bounds: NDArray[np.int64],
     state: NDArray[np.int64],
 ) -> int:
@@ -76,6 +77,7 @@ def cut_words(
         starts: Where each distinct word is first, written.
         sizes: Its bytes, written.
         ids: Number of each token's word, or LONG, written.
+        spans: (n, 2): begin and end of each token in the data, written; as many as ids, or none.
         bounds: Tokens before each text, one more than texts, written from the second one on.
         state: See above, written.
 
@@ -107,6 +109,8 @@ def cut_words(
                 return full
             words += np.int64(number == words)
             ids[count] = number
+            if count < len(spans):
+                spans[count, 0], spans[count, 1] = begin, at
             count += 1
         text += 1
         bounds[text] = count
@@ -144,6 +148,7 @@ def cut_ngrams(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
     ids: NDArray[np.uint32],
+    spans: NDArray[np.int64],
     bounds: NDArray[np.int64],
     state: NDArray[np.int64],
 ) -> int:
@@ -158,6 +163,7 @@ def cut_ngrams(
         starts: Where each distinct word is first, written.
         sizes: Its bytes, written.
         ids: Number of each token's word, written.
+        spans: (n, 2): begin and end of each token in the data, written; as many as ids, or none.
         bounds: Tokens before each text, one more than texts, written from the second one on.
         state: See above, written.
 
@@ -193,6 +199,8 @@ def cut_ngrams(
                     break
                 words += np.int64(number == words)
                 ids[count] = number
+                if count < len(spans):
+                    spans[count, 0], spans[count, 1] = at, last
                 count += 1
                 if wide == most or last == stop:
                     break

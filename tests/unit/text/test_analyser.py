@@ -96,6 +96,7 @@ def test_whitespace_splits_at_that_of_ascii_alone() -> None:
 def test_raw_takes_the_whole_text_also_an_empty_one() -> None:
     tokens = analyser(base_tokenizer="raw", **PLAIN).analyse(pa.array(["a b", "", None, "a b", "x" * 40]))
     assert listed(tokens) == [[("a b", 0)], [("", 0)], [], [("a b", 0)], []]
+    assert tokens.terms.to_pylist() == [b"a b", b""]
 
 
 def test_ngrams_go_by_their_begin_and_all_have_position_0() -> None:

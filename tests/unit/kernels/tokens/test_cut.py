@@ -28,11 +28,12 @@ class Arrays:
         self.slots = np.zeros(4 * 64, np.uint64)
         self.starts, self.sizes = np.zeros(words, np.int64), np.zeros(words, np.int64)
         self.ids = np.zeros(tokens, np.uint32)
+        self.spans = np.zeros((tokens, 2), np.int64)
         self.bounds = np.zeros(len(self.offsets), np.int64)
         self.state = np.array([0, -1, 0, 0], np.int64)
 
     def cut(self, limit: int = 40, ngrams: tuple[int, int, int] | None = None) -> int:
-        rest = (limit, self.slots, self.starts, self.sizes, self.ids, self.bounds, self.state)
+        rest = (limit, self.slots, self.starts, self.sizes, self.ids, self.spans, self.bounds, self.state)
         if ngrams:
             return cut_ngrams(self.data, self.offsets, readonly(np.array(ngrams, np.int64)), *rest)
         return cut_words(self.data, self.offsets, readonly(LETTERS), *rest)
@@ -48,6 +49,7 @@ def test_words_are_numbered_as_they_come() -> None:
     assert arrays.cut() == DONE
     assert arrays.ids[:6].tolist() == [0, 1, 0, 2, 0, 3]
     assert arrays.bounds.tolist() == [0, 3, 3, 6]
+    assert arrays.spans[:6].tolist() == [[0, 2], [4, 6], [7, 9], [9, 19], [20, 22], [23, 33]]
     assert arrays.state.tolist() == [3, -1, 6, 4]
 
 
