@@ -15,7 +15,7 @@ from lance_duck.errors import InternalError, WrongTypeError
 from lance_duck.kernels.tokens.keep import DROPPED, keep_tokens
 from lance_duck.text.filters import terms_of_words
 from lance_duck.text.parameters import AnalyserParameters
-from lance_duck.text.texts import joined_texts, sound_texts
+from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.tokens import FtsToken, Tokens
 from lance_duck.text.words import Words, tokens_of_text, words_of
 
@@ -69,7 +69,7 @@ class Analyser:
     def _words(self, texts: pa.Array) -> Words:
         """Return the words of texts; of a list, those of all its elements."""
         if is_text(texts.type):
-            cut = words_of(sound_texts(texts), self.parameters)
+            cut = words_of(present_texts(large_texts(texts)), self.parameters)
             present = texts.is_valid().to_numpy(zero_copy_only=False)
             return replace(cut, bounds=cut.bounds[_offsets(present)])
         sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)

@@ -16,12 +16,20 @@ def joined_texts(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([pa.nulls(0, texts.type), *texts.chunks])
 
 
-def sound_texts(texts: pa.Array) -> pa.LargeStringArray:
-    """Return the texts that are not null, valid UTF-8."""
+def large_texts(texts: pa.Array) -> pa.LargeStringArray:
+    """Return texts of any type of texts as large_string.
+
+    Raises:
+        InvalidInputError: A text is no UTF-8.
+    """
     try:
         large = texts if pa.types.is_large_string(texts.type) else texts.cast(pa.large_string())
-        large = large.drop_null() if large.null_count else large
         large.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise InvalidInputError("bad texts", where="analyse", expected="UTF-8", found=str(error)) from error
+        raise InvalidInputError("bad texts", expected="UTF-8", found=str(error)) from error
     return large
+
+
+def present_texts(texts: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Return the texts that are not null."""
+    return texts.drop_null() if texts.null_count else texts

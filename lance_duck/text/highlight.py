@@ -1,0 +1,243 @@
+"""Highlights: where the words of a query are in texts, texts with marks around them, and the best part of each text.
+
+A token is marked when its term is among those that are asked for, so that "running" is marked for the term "run".
+Marks go around the text as it was. Whoever shows it as HTML escapes it first, or marks it with characters of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.arrow.types import is_text
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.kernels.tokens.words import LONG
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.filters import terms_of_words
+from lance_duck.text.parameters import AnalyserParameters
+from lance_duck.text.texts import joined_texts, large_texts, present_texts
+from lance_duck.text.words import words_of
+
+_WORDS: Final = AnalyserParameters(max_token_length=None)
+"""What a snippet counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Where tokens are in texts, in order of their begin; those of n-grams overlap.
+
+    Attributes:
+        begins: First byte of each token in its text, int64.
+        ends: Byte behind each token in its text, int64.
+        terms: Which of the terms that were asked for each is, in their order; int64.
+        bounds: Spans before each text, one more than texts; int64.
+    """
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    terms: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+
+def term_spans(texts: pa.Array | pa.ChunkedArray, terms: Collection[str], analyser: Analyser) -> Spans:
+    """Return where terms are in texts; in a null there are none.
+
+    Args:
+        texts: string, large_string or string_view.
+        terms: As the analyser makes them of a query.
+        analyser: What makes terms of the texts.
+
+    Raises:
+        WrongTypeError: Texts are of another type.
+        InvalidInputError: A text is no UTF-8.
+    """
+    array = _checked(texts)
+    present = array.is_valid().to_numpy(zero_copy_only=False)
+    cut = words_of(present_texts(array), analyser.parameters, with_spans=True)
+    numbers = {term: number for number, term in enumerate(dict.fromkeys(terms))}
+    of_words = [-1 if t is None else numbers.get(t, -1) for t in terms_of_words(cut.words, analyser.parameters)]
+    # One more, for tokens that are too long.
+    of_tokens = np.array([*of_words, -1], np.int64)[np.where(cut.ids == LONG, len(of_words), cut.ids)]
+    marked = of_tokens >= 0
+    before = np.concatenate([[0], np.cumsum(marked)])[cut.bounds]
+    spans = cut.spans[marked]
+    of_texts = np.concatenate([[0], np.cumsum(present)])
+    return Spans(spans[:, 0], spans[:, 1], of_tokens[marked], before[of_texts])
+
+
+def highlight(
+    texts: pa.Array | pa.ChunkedArray,
+    terms: Collection[str],
+    analyser: Analyser,
+    pre: str = "<b>",
+    post: str = "</b>",
+) -> pa.LargeStringArray:
+    """Return texts with marks around the tokens of some terms; tokens that overlap or touch have them together.
+
+    Args:
+        texts: See `term_spans`.
+        terms: See `term_spans`.
+        analyser: See `term_spans`.
+        pre: Goes before a token.
+        post: Goes behind it.
+
+    Raises:
+        WrongTypeError, InvalidInputError: See `term_spans`.
+    """
+    array = _checked(texts)
+    return _with_marks(array, _merged(term_spans(array, terms, analyser)), pre, post)
+
+
+def snippet(
+    texts: pa.Array | pa.ChunkedArray,
+    terms: Collection[str],
+    analyser: Analyser,
+    pre: str = "<b>",
+    post: str = "</b>",
+    words: int = 20,
+    gap: str = "…",
+) -> pa.LargeStringArray:
+    """Return the part of each text that has most of some terms, with marks around their tokens.
+
+    Of parts with equally many different terms, the one with more tokens of them is taken, then the first one. A text
+    without any gives its first words.
+
+    Args:
+        texts: See `term_spans`.
+        terms: See `term_spans`.
+        analyser: See `term_spans`.
+        pre: Goes before a token.
+        post: Goes behind it.
+        words: How many words a part has at most: runs of letters and digits.
+        gap: Stands for what is left out, at either end.
+
+    Raises:
+        InvalidInputError: `words` is less than 1.
+        WrongTypeError, InvalidInputError: See `term_spans`.
+    """
+    if words < 1:
+        raise InvalidInputError("bad words", where="snippet", expected="1 or more", found=words)
+    array = _checked(texts)
+    spans = term_spans(array, terms, analyser)
+    parts = _parts(array, spans, words)
+    texts_of_bytes = [(text or "").encode() for text in array.to_pylist()]
+    pairs = list(zip(texts_of_bytes, parts, strict=True))
+    shown = pa.array([text[begin:end].decode() for text, (begin, end) in pairs], pa.large_string())
+    marked = _with_marks(shown, _merged(_inside(spans, parts)), pre, post)
+    before = pa.array([gap if begin else "" for _, (begin, _) in pairs], pa.large_string())
+    behind = pa.array([gap if end < len(text) else "" for text, (_, end) in pairs], pa.large_string())
+    whole = pc.binary_join_element_wise(before, marked, behind, pa.scalar("", pa.large_string()))
+    return pc.if_else(array.is_valid(), whole, pa.scalar(None, pa.large_string()))
+
+
+def _checked(texts: pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
+    array = joined_texts(texts)
+    if not is_text(array.type):
+        expected = "string, large_string or string_view"
+        raise WrongTypeError("texts of a wrong type", where="highlight", expected=expected, found=array.type)
+    return large_texts(array)
+
+
+def _texts_of(spans: Spans) -> NDArray[np.int64]:
+    """Return the text that each span is in."""
+    return np.repeat(np.arange(len(spans.bounds) - 1), np.diff(spans.bounds))
+
+
+def _merged(spans: Spans) -> Spans:
+    """Return spans of which none overlaps or touches another one of its text; `terms` are those of the first ones."""
+    if len(spans.begins) == 0:
+        return spans
+    texts = _texts_of(spans)
+    # Texts are put one behind the other, so that the furthest end so far is one of the same text, or lies before it.
+    width = int(spans.ends.max()) + 1
+    reach = np.maximum.accumulate(spans.ends + texts * width)
+    is_first = np.ones(len(texts), bool)
+    is_first[1:] = (spans.begins + texts * width)[1:] > reach[:-1]
+    firsts = np.flatnonzero(is_first)
+    lasts = np.append(firsts[1:], len(texts)) - 1
+    bounds = np.searchsorted(firsts, spans.bounds)
+    return Spans(spans.begins[firsts], (reach - texts * width)[lasts], spans.terms[firsts], bounds)
+
+
+def _with_marks(texts: pa.LargeStringArray, spans: Spans, pre: str, post: str) -> pa.LargeStringArray:
+    """Return texts with marks around spans that do not overlap; nulls stay null."""
+    marks = np.frombuffer((pre + post).encode(), np.uint8)
+    split = len(pre.encode())
+    starts = np.concatenate([[0], np.cumsum(_sizes(texts))])
+    data = np.frombuffer("".join(text or "" for text in texts.to_pylist()).encode(), np.uint8)
+    places = np.stack([spans.begins, spans.ends], axis=1) + starts[_texts_of(spans)][:, None]
+    repeats = np.tile([split, len(marks) - split], len(places))
+    marked = np.insert(data, np.repeat(places.ravel(), repeats), np.tile(marks, len(places)))
+    offsets = starts + spans.bounds * len(marks)
+    valid = texts.is_valid().buffers()[1] if texts.null_count else None
+    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(marked), valid)
+
+
+def _sizes(texts: pa.LargeStringArray) -> NDArray[np.int64]:
+    """Return how many bytes each text has, 0 of a null."""
+    sizes = pc.binary_length(texts).fill_null(0)
+    return np.asarray(sizes.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _parts(texts: pa.LargeStringArray, spans: Spans, words: int) -> list[tuple[int, int]]:
+    """Return begin and end of the part of each text that is shown, in bytes; (0, 0) of a null."""
+    cut = words_of(texts.fill_null(""), _WORDS, with_spans=True)
+    bounds, edges = spans.bounds.tolist(), cut.bounds.tolist()
+    begins, terms = spans.begins.tolist(), spans.terms.tolist()
+    parts = []
+    for text, size in enumerate(_sizes(texts).tolist()):
+        tokens = cut.spans[edges[text] : edges[text + 1]].tolist()
+        if len(tokens) <= words:
+            parts.append((0, size))
+            continue
+        first_bytes = [begin for begin, _ in tokens]
+        marked = range(bounds[text], bounds[text + 1])
+        places = [max(0, bisect_right(first_bytes, begins[i]) - 1) for i in marked]
+        first = _window(places, [terms[i] for i in marked], len(tokens), words)
+        last = first + words - 1
+        parts.append((tokens[first][0] if first else 0, size if last + 1 == len(tokens) else tokens[last][1]))
+    return parts
+
+
+def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
+    """Return the first of so many words that have most of some terms, these in their middle.
+
+    Args:
+        places: Words that have a term, ascending.
+        terms: Term of each.
+        count: Words of the text, more than `words`.
+        words: How many are shown.
+    """
+    best, middle = (0, 0), (0, 0)
+    inside: Counter[int] = Counter()
+    end = 0
+    for begin, place in enumerate(places):
+        while end < len(places) and places[end] < place + words:
+            inside[terms[end]] += 1
+            end += 1
+        value = (len(inside), end - begin)
+        if value > best:
+            best, middle = value, (place, places[end - 1])
+        inside[terms[begin]] -= 1
+        if not inside[terms[begin]]:
+            del inside[terms[begin]]
+    slack = words - (middle[1] - middle[0] + 1)
+    return 0 if best == (0, 0) else min(max(0, middle[0] - slack // 2), count - words)
+
+
+def _inside(spans: Spans, parts: list[tuple[int, int]]) -> Spans:
+    """Return the spans that lie in the part of their text, counted from its begin."""
+    texts = _texts_of(spans)
+    edges = np.array(parts, np.int64).reshape(-1, 2)
+    begins, ends = spans.begins - edges[texts, 0], spans.ends - edges[texts, 0]
+    inside = (begins >= 0) & (spans.ends <= edges[texts, 1])
+    bounds = np.concatenate([[0], np.cumsum(inside)])[spans.bounds]
+    return Spans(begins[inside], ends[inside], spans.terms[inside], bounds)
