@@ -220,10 +220,20 @@ class Vocabulary:
         odd = sorted(escaped(name) for name in names if _WORD.fullmatch(name) is None)
         return cls(names, (TABLE_SUFFIX, *odd))
 
-    def may_be_in(self, sql: str, more: frozenset[str] = frozenset()) -> bool:
-        """Return whether one of the words, or of some more in lower case, stands in a text, wherever that is."""
+    def may_be_in(self, sql: str, *more: frozenset[str], parts: Iterable[str] = ()) -> bool:
+        """Return whether one of the words stands in a text, wherever that is.
+
+        Args:
+            sql: The text.
+            more: Some more words, in lower case.
+            parts: Texts in lower case that count wherever they stand, also inside of a word.
+        """
         text = folded(sql)
         words = _WORD.findall(text)
-        if not self.names.isdisjoint(words) or not more.isdisjoint(words):
-            return True
-        return any(part in text for part in self.parts)
+        for names in (self.names, *more):
+            if not names.isdisjoint(words):
+                return True
+        for part in (*self.parts, *parts):  # noqa: SIM110  a generator takes longer than the rest
+            if part in text:
+                return True
+        return False

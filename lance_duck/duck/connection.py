@@ -16,7 +16,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
 from lance_duck.duck.failures import own_errors, raise_own, read_only, view_not_changed
-from lance_duck.duck.foreign import ForeignTexts, is_nameless
+from lance_duck.duck.foreign import ForeignTexts, changes_search
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.inherited import Inherited, leave_to_children
 from lance_duck.duck.macros import load_history
@@ -28,7 +28,7 @@ from lance_duck.duck.statement.identifiers import parts_of_name
 from lance_duck.duck.statement.named_arguments import with_named_arguments
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
-from lance_duck.duck.user_scope import call_as_user
+from lance_duck.duck.user_scope import call_alone, call_as_user
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.store import checked_place
 
@@ -72,7 +72,7 @@ def connect(
         raise
     file = None if place.startswith(_IN_MEMORY) else place
     # ":memory:name" is one database for all of this process that connect to it, as a file is.
-    changes = Changes(is_sure=place == _IN_MEMORY, is_private=True)
+    changes = Changes(is_sure=place == _IN_MEMORY, is_private=True, is_usual=not _finds_otherwise(config))
     return Connection(native, catalog, settings, changes, Inherited(file), read_only=read_only)
 
 
@@ -290,22 +290,29 @@ class Connection:
             options: Further arguments.
             later: Rows are read at some later time; None: the statement runs as it stands, perhaps several times.
         """
+        if later is not None and not (later and options) and self._is_foreign_select(query):
+            try:
+                with self._inherited:
+                    return call_alone(partial(method, query, **options))
+            except duckdb.Error as error:
+                self._foreign.forget(query)
+                if not isinstance(error, duckdb.CatalogException) and not self._catalog.refresh():
+                    raise_own(error)
+                    raise
         self._introduce_history(query.query if isinstance(query, duckdb.Statement) else query, later=bool(later))
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query
         if not isinstance(query, str):
             self._writer.rowcount = None
             return self._with_new_tables(partial(call_as_user, partial(method, query, **options)))
-        if is_nameless(query):
-            self._writer.rowcount = None
-            with own_errors(), self._inherited.use():
-                return method(query, **options)
         query = with_named_arguments(query, FUNCTIONS)
         if (statements := self._writer.several(query)) is not None:
             for statement in statements[:-1]:
                 self._run(self._native.execute, statement, {}, later=False)
             return self._run(method, statements[-1], options, later=later)
         query = self._writer.executed(query)
+        if changes_search(query):
+            self._changes.is_usual = False
         if (transaction := self._writer.transaction(query)) is not None:
             return transaction(lambda: self._with_new_tables(partial(method, query, **options), query))
 
@@ -327,6 +334,18 @@ class Connection:
             if name is None or not self._names.are_ours(parts_of_name(name), later=bool(later)):
                 raise
             raise read_only(name) from error
+
+    def _is_foreign_select(self, query: object) -> bool:
+        """Return whether a statement is a SELECT that DuckDB may be asked for before anything else is looked up.
+
+        A name that it does not find then is looked for as those of all other statements are.
+        """
+        if not isinstance(query, str) or self._writer.in_transaction:
+            return False
+        if not (self._changes.is_private and self._changes.is_usual and self._foreign.is_select(query)):
+            return False
+        self._writer.rowcount = None
+        return True
 
     def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""
@@ -370,13 +389,18 @@ def _guarded(method: Callable[..., Any], inherited: Inherited) -> Callable[..., 
     @wraps(method)
     def guarded(*args: Any, **options: Any) -> Any:
         try:
-            with inherited.use():
+            with inherited:
                 return method(*args, **options)
         except duckdb.Error as error:
             raise_own(error)
             raise
 
     return guarded
+
+
+def _finds_otherwise(config: Mapping[str, Any]) -> bool:
+    """Return whether settings say where DuckDB looks for variables, which by default is the frame that calls it."""
+    return any(str(name).lower().startswith("python_") for name in config)
 
 
 def _catalog(tables: Tables) -> TableCatalog:

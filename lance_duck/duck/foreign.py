@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.changes.prepared import SKIPPED
 from lance_duck.duck.changes.registry import WORDS
 from lance_duck.duck.run.search_settings import PREFIX
 from lance_duck.duck.statement.identifiers import folded
@@ -14,8 +15,12 @@ from lance_duck.duck.statement.text import LONGEST
 _KEPT: Final = 256
 _DECIDING: Final = frozenset({*WORDS, "explain", "prepare", "execute", "deallocate", "use"})
 """Words with which a statement may be about something of ours although it does not name that."""
-_NAMELESS: Final = re.compile(
-    r"\s*select\s(?:[\d\s+*/%(),.<>=-]|\b(?:null|true|false|and|or|not|is)\b)+", re.IGNORECASE
+_SELECTS: Final = ("select", "from", "with")
+_LISTS_TABLES: Final = frozenset({"show", "describe", "summarize", "information_schema"})
+_PREFIXES: Final = (PREFIX, "duckdb_", "pragma_", "sqlite_", "pg_")
+"""Beginnings of names of our functions and settings, and of what lists tables."""
+_SEARCHES: Final = re.compile(
+    SKIPPED + r"(?:use|(?:set|reset|pragma)\b[^;]*\b(?:search_path|schema|python_\w+))\b", re.IGNORECASE
 )
 
 
@@ -33,24 +38,51 @@ class ForeignTexts:
         self._catalog = catalog
         self._vocabulary = catalog.vocabulary
         self._known: dict[str, bool] = {}
+        self._selects: dict[str, bool] = {}
         self._deciding = self._words()
 
     def __contains__(self, sql: str) -> bool:
-        vocabulary = self._catalog.vocabulary
-        if vocabulary is not self._vocabulary or len(self._known) > _KEPT:
-            self._known, self._vocabulary, self._deciding = {}, vocabulary, self._words()
+        self._forget()
         is_foreign = self._known.get(sql)
         if is_foreign is None:
-            is_foreign = not vocabulary.may_be_in(sql, self._deciding) and PREFIX not in sql.lower()
+            is_foreign = not self._vocabulary.may_be_in(sql, self._deciding, parts=(PREFIX,))
             if len(sql) <= LONGEST:
                 self._known[sql] = is_foreign
         return is_foreign
+
+    def is_select(self, sql: str) -> bool:
+        """Return whether a text is one SELECT, and does not ask which tables there are.
+
+        Where DuckDB finds all its names among its own tables, it means the same whatever tables of ours have come or
+        gone since they were looked for.
+        """
+        self._forget()
+        is_select = self._selects.get(sql)
+        if is_select is None:
+            is_select = self._asks_nothing_of_ours(sql)
+            if len(sql) <= LONGEST:
+                self._selects[sql] = is_select
+        return is_select
+
+    def forget(self, sql: str) -> None:
+        """Note that a text is no SELECT for DuckDB alone after all: it names what DuckDB itself does not find."""
+        self._selects[sql] = False
+
+    def _asks_nothing_of_ours(self, sql: str) -> bool:
+        if ";" in sql.rstrip("; \n") or not sql.lstrip()[:6].lower().startswith(_SELECTS):
+            return False
+        return not self._vocabulary.may_be_in(sql, self._deciding, _LISTS_TABLES, parts=_PREFIXES)
+
+    def _forget(self) -> None:
+        vocabulary = self._catalog.vocabulary
+        if vocabulary is not self._vocabulary or len(self._known) > _KEPT or len(self._selects) > _KEPT:
+            self._known, self._selects, self._vocabulary, self._deciding = {}, {}, vocabulary, self._words()
 
     def _words(self) -> frozenset[str]:
         """Return the words that decide, names of databases among them, whose functions need name no table."""
         return _DECIDING | {folded(database.name) for database in self._catalog.databases}
 
 
-def is_nameless(sql: str) -> bool:
-    """Return whether a statement is a SELECT of constants: nothing that it says could be the name of a table."""
-    return len(sql) < 80 and _NAMELESS.fullmatch(sql) is not None
+def changes_search(sql: str) -> bool:
+    """Return whether a statement may change where DuckDB looks for names, or in which order."""
+    return _SEARCHES.match(sql) is not None

@@ -212,11 +212,14 @@ class Changes:
         count: Statements and calls that may have.
         is_sure: No other way leads to the database.
         is_private: Nobody has DuckDB's own connection, which may change its settings.
+        is_usual: No statement has changed where DuckDB looks for names: first in its own database, then in that of
+            Lance tables, then among variables.
     """
 
     count: int = 0
     is_sure: bool = False
     is_private: bool = False
+    is_usual: bool = True
 
     def during(self, statement: object) -> AbstractContextManager[None]:
         """Return a context that counts a statement, when it begins and when it ends, unless it only reads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,67 @@ def test_texts_are_read_by_their_words(tmp_path: Path, sql: str, is_foreign: boo
     with ld.connect(tmp_path) as con:
         texts = ForeignTexts(con._catalog)
         assert [sql in texts, sql in texts] == [is_foreign] * 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_select"),
+    [
+        ("SELECT 42", True),
+        (" from own;\n", True),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", True),
+        ("SELECT * FROM own; SELECT 2", False),
+        ("WITH a AS (SELECT 1) INSERT INTO own FROM a", False),
+        ("SELECT * FROM t", False),
+        ("SELECT * FROM lance_files('t')", False),
+        ("SELECT table_name FROM duckdb_views()", False),
+        ("FROM (SHOW TABLES)", False),
+        ("SELECT * FROM information_schema.tables", False),
+        ("BEGIN", False),
+        ("SET threads = 1", False),
+    ],
+)
+def test_selects_for_duckdb_alone_are_known_by_their_words(tmp_path: Path, sql: str, is_select: bool) -> None:
+    ld.write_dataset(pa.table({"x": [1]}), tmp_path / "t.lance")
+    with ld.connect(tmp_path) as con:
+        texts = ForeignTexts(con._catalog)
+        assert [texts.is_select(sql), texts.is_select(sql)] == [is_select] * 2
+
+
+@pytest.mark.parametrize("setting", ["SET search_path = 'lance.main,memory.main'", "USE lance"])
+def test_a_table_that_comes_is_read_where_its_database_is_searched_first(
+    tmp_path: Path, connect: Callable[..., ld.Connection], setting: str
+) -> None:
+    con = connect(tmp_path)
+    con.execute("CREATE TABLE main.t AS SELECT 1 AS x")
+    con.execute("SELECT x FROM t").fetchall()
+    con.execute(setting)
+    ld.write_dataset(pa.table({"x": [2]}), tmp_path / "t.lance")
+    assert con.execute("SELECT x FROM t").fetchall() == [(2,)]
+
+
+def test_tables_that_come_and_go_are_listed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    con = connect(tmp_path)
+    listed = "SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'zone%'"
+    assert con.execute(listed).fetchall() == []
+    ld.write_dataset(pa.table({"x": [2]}), tmp_path / "zones.lance")
+    assert con.execute(listed).fetchall() == [("zones",)]
+
+
+def test_a_view_over_a_table_that_went_is_an_error(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    ld.write_dataset(pa.table({"x": [1]}), tmp_path / "t.lance")
+    con = connect(tmp_path)
+    con.execute("CREATE VIEW over_it AS SELECT x FROM t")
+    assert con.execute("SELECT x FROM over_it").fetchall() == [(1,)]
+    shutil.rmtree(tmp_path / "t.lance")
+    with pytest.raises((duckdb.CatalogException, ld.LanceDuckError)):
+        con.execute("SELECT x FROM over_it").fetchall()
+
+
+def test_no_variable_of_the_connection_itself_is_a_table(connect: Callable[..., ld.Connection]) -> None:
+    con = connect()
+    for name in ("query", "options", "self", "pa_table", "duckdb"):
+        with pytest.raises(duckdb.Error, match=r"does not exist|not suitable"):
+            con.execute(f'SELECT * FROM "{name}"')
 
 
 def test_no_table_at_all_makes_no_text_ours() -> None:

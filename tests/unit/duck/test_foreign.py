@@ -1,36 +1,28 @@
-"""Which texts are for DuckDB alone."""
+"""Which statements change where DuckDB looks for names."""
 
 from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.foreign import is_nameless
-
-
-@pytest.mark.parametrize(
-    "sql", ["SELECT 42", "select 1 + 2 * (3 - 4.5), NULL", "SELECT 42 -- 17", " SELECT\n1 = 1 AND NOT false"]
-)
-def test_constants_name_nothing(sql: str) -> None:
-    assert is_nameless(sql)
+from lance_duck.duck.foreign import changes_search
 
 
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT 42 FROM t",
-        "SELECT t",
-        "SELECT 'a'",
-        'SELECT "t"',
-        "SELECT ?",
-        "SELECT $1",
-        "SELECT 1; SELECT 2",
-        "SELECT 1 -- from t",
-        "SELECT now()",
-        "SELECT1",
-        "SELECT 1nulls",
-        "FROM t",
-        "",
+        "USE lance",
+        "-- where\n use memory.main",
+        "SET search_path = 'lance.main,memory.main'",
+        "set session schema = 'lance'",
+        "RESET search_path",
+        "PRAGMA search_path='lance'",
+        "SET python_scan_all_frames = true",
     ],
 )
-def test_whatever_may_be_a_name_counts(sql: str) -> None:
-    assert not is_nameless(sql)
+def test_settings_of_the_search_change_it(sql: str) -> None:
+    assert changes_search(sql)
+
+
+@pytest.mark.parametrize("sql", ["SET threads = 1", "SELECT search_path FROM used", "SELECT 1", "", "users"])
+def test_other_statements_do_not(sql: str) -> None:
+    assert not changes_search(sql)
