@@ -28,11 +28,13 @@ from lance_duck.duck.rules import (
     nearest_by,
     order_by_distance,
     point_lookup,
+    prefilter_condition,
     spelling,
     vector_call,
 )
 from lance_duck.duck.run import nearest_by as nearest_by_search
 from lance_duck.duck.run import nearest_join, order_by_search, prefetch_rows, prefetch_search, semi_join_pushdown
+from lance_duck.duck.run import prefilter_condition as prefilter_argument
 from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
 from lance_duck.duck.run.parameters import Given
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -71,6 +73,7 @@ class Rule:
 
 RULES: Final = (
     Rule(order_by_distance.find, order_by_search.run, later=True),
+    Rule(prefilter_condition.find, prefilter_argument.run, later=True),
     Rule(vector_call.find, prefetch_search.run, later=False),
     Rule(point_lookup.find, prefetch_rows.run, later=False),
     Rule(lateral.find, nearest_join.run, later=False),

@@ -257,3 +257,18 @@ def test_a_filter_that_a_join_makes_while_it_runs_does_not_choose_what_is_found(
     rows = NearestRows(table, {"column": "v", "q": [0.9, 0.0], "k": 2}, {})
     found = rows.scanner(columns=["id"], filter=pc.field("id").isin([2])).to_reader().read_all()
     assert found.to_pydict() == {"id": [1, 0]}
+
+
+@pytest.mark.parametrize("method", ["execute", "sql"])
+def test_a_condition_beside_prefilter_chooses_among_all_rows(con: ld.Connection, method: str) -> None:
+    call = f"lance_vector_search('photos', 'vec', {VECTORS[5].tolist()}, k := 4, nprobes := 4, prefilter := true)"
+    wanted = np.arange(300) % 3 == 1
+    for sql in (
+        f"SELECT id, _distance FROM {call} WHERE label = 1",
+        f"SELECT r.* EXCLUDE (label) FROM (SELECT id, label, _distance FROM {call} AS x WHERE x.label = 1) AS r",
+    ):
+        assert sorted(getattr(con, method)(sql).fetchall()) == sorted(nearest(VECTORS[5], 4, wanted))
+        afterwards = sql.replace("prefilter := true", "prefilter := false")
+        assert len(getattr(con, method)(afterwards).fetchall()) < 4
+    con.execute("SET default_collation = 'nocase'")  # which a filter does not know
+    assert len(getattr(con, method)(f"SELECT id FROM {call} WHERE label = 1").fetchall()) < 4

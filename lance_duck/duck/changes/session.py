@@ -55,6 +55,7 @@ _CLAUSES: Final = (
 AFTER_TABLE: Final = frozenset(_CLAUSES.split())
 """Words that begin what follows a table, and so are no alias of it."""
 _TABLE_FOLLOWS: Final = frozenset({"from", "join", "using", "into", "table"})
+_WITHOUT_ALIAS: Final = frozenset({"describe", "desc", "show", "summarize", "table", "copy"})
 _LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by", "having", "returning", "qualify"})
 
 
@@ -332,7 +333,7 @@ class ChangeSession:
         if mention.path is not None:
             if not _reads_table(part, mention.first) or self.catalog.path_handle(mention.path).identity != identity:
                 return None
-            return part.tokens[mention.after - 1].end, quoted(source) + _alias(part, mention.after, mention.name)
+            return part.tokens[mention.after - 1].end, quoted(source) + _alias(part, mention, mention.name)
         if part.says(mention.after, "at") and part.text_at(mention.after + 1) == "(":
             return None  # another version, which the name itself finds
         for size in range(len(mention.parts), 1, -1):
@@ -343,7 +344,7 @@ class ChangeSession:
             end = part.tokens[mention.first + 2 * (size - 1)].end
             if size < len(mention.parts):
                 return end, quoted(name)
-            return end, quoted(source) + _alias(part, mention.after, name)
+            return end, quoted(source) + _alias(part, mention, name)
         return None
 
     # Commits.
@@ -391,8 +392,11 @@ class ChangeSession:
         return sum(fragment.physical_rows for fragment in staged.fragments)
 
 
-def _alias(part: Clauses, after: int, name: str) -> str:
-    """Return an alias for a table that is read under another name, unless the statement gives one."""
+def _alias(part: Clauses, mention: TableName, name: str) -> str:
+    """Return an alias for a table that is read under another name, unless the statement gives one or takes none."""
+    if part.word(mention.first - 1) in _WITHOUT_ALIAS:
+        return ""
+    after = mention.after
     is_named = after < len(part) and part.tokens[after].name is not None and part.word(after) not in AFTER_TABLE
     return "" if is_named else f" AS {quoted(name)}"
 

@@ -51,3 +51,22 @@ FROM t ORDER BY id;
 --> 1 | a | new
 --> 2 | b | new
 --> 3 | NULL | x
+
+CREATE TABLE lance.defaults AS SELECT 1 AS id;
+--> 1
+
+-- A default may say NULL, and types that Arrow lacks stay what they are.
+ALTER TABLE lance.defaults ADD COLUMN l INTEGER[] DEFAULT [7, NULL];
+
+ALTER TABLE lance.defaults ADD COLUMN u UUID;
+
+ALTER TABLE lance.defaults ADD COLUMN v INTEGER DEFAULT NULL;
+
+SELECT id, l, u, v, typeof(u) FROM lance.defaults;
+--> 1 | [7, None] | NULL | NULL | UUID
+
+--only lance
+CREATE INDEX id_index ON lance.defaults USING BTREE (id);
+
+-- The type that a column has already changes nothing, an index included.
+ALTER TABLE lance.defaults ALTER COLUMN id TYPE INTEGER;

@@ -57,3 +57,13 @@ INSERT INTO t (name) VALUES ('no id');
 
 SELECT count(*) FROM t;
 --> 9
+
+-- Without rows no value is missing.
+CREATE TABLE lance.strict (id INTEGER NOT NULL, name VARCHAR);
+
+INSERT INTO lance.strict (name) SELECT 'x' WHERE false;
+--> 0
+
+--only lance
+INSERT INTO lance.strict (name) SELECT 'x';
+--! id

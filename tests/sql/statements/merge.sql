@@ -55,3 +55,20 @@ FROM t ORDER BY id;
 --> 2 | TWO
 --> 4 | kept
 --> 9 | n
+
+-- Sources of types that Arrow lacks.
+CREATE TABLE lance.kinds (id INTEGER, u UUID, h DECIMAL(38, 0));
+
+MERGE INTO lance.kinds AS t
+USING (SELECT 1 AS id, '11111111-1111-1111-1111-111111111111'::UUID AS u, 7::HUGEINT AS h) AS q USING (id)
+WHEN NOT MATCHED AND typeof(q.u) = 'UUID' AND typeof(q.h) = 'HUGEINT'
+THEN INSERT (id, u, h) VALUES (q.id, coalesce(q.u, '22222222-2222-2222-2222-222222222222'::UUID), q.h);
+--> 1
+
+CREATE TABLE lance.pairs AS SELECT 1 AS id, {'x': 1, 'y': 'a'} AS st;
+--> 1
+
+--only duckdb 2
+MERGE INTO lance.pairs AS t USING (SELECT 1 AS id, row(2, 'b') AS st) AS q USING (id)
+WHEN MATCHED THEN UPDATE SET st = q.st RETURNING st.x, st.y;
+--> 2 | b

@@ -85,3 +85,23 @@ SELECT count(*) FROM v AT (VERSION => 1);
 --only lance
 FROM v AT (VERSION => 2);
 --> 2
+
+-- What takes no alias reads a qualified name, too.
+BEGIN;
+
+INSERT INTO lance.t VALUES (70);
+--> 1
+
+SELECT column_name, column_type FROM (DESCRIBE lance.t);
+--> id | BIGINT
+
+SELECT max FROM (SUMMARIZE lance.t);
+--> 70
+
+TABLE lance.t ORDER BY id DESC LIMIT 1;
+--> 70
+
+COPY lance.t TO '{folder}/t.csv';
+--> 3
+
+ROLLBACK;

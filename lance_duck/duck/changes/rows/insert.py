@@ -187,8 +187,10 @@ class InsertStatement(TableStatement):
                 ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: inner.to_arrow_table()}
             columns = self._matched(table, inner.columns)
             names = [f"c{i}" for i in range(len(columns))]
-            casts = ", ".join(column.cast(name) for column, name in zip(columns, names, strict=True))
-            sql = f"{ctes}SELECT {casts} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
+            casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]
+            # Without rows nothing is missing; the writer refuses the nulls of a row.
+            casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in columns]
+            sql = f"{ctes}SELECT {', '.join(casts)} FROM (\n{source}) AS {_ROWS}({', '.join(names)})"  # noqa: S608
             with session.stream(sql, tables, table) as reader:
                 yield reader
 

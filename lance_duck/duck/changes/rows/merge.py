@@ -22,6 +22,7 @@ from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.joined import refuse_same_name
 from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, refuse_row_number, without_address
+from lance_duck.duck.changes.rows.merge_source import MERGE_SOURCE, merge_source
 from lance_duck.duck.changes.rows.returning import returned_by
 from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
 from lance_duck.duck.changes.session import ChangeSession
@@ -32,7 +33,6 @@ from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.verbs.rows.edits import RowEdits
 
-_SOURCE: Final = "__lance_merge_source"
 _UNNAMED: Final = "unnamed_subquery"
 _JOINS: Final = frozenset(
     ["join", "inner", "left", "right", "full", "outer", "cross", "natural", "semi", "anti", "asof", "positional"]
@@ -99,25 +99,38 @@ class MergeStatement(TableStatement):
                 "MERGE from tables that are joined", where=f"table {table.name}", remedy="USING (SELECT …) AS a name"
             )
         clauses = (self.ctes, self.source, self.join, *self.actions)
-        with session.pinned(table, self.target, *clauses) as ((ctes, source, join, *actions), tables):
-            rows = session.arrow(f"{ctes}SELECT * FROM {source}", tables)  # noqa: S608
-            if ROW_NUMBER not in map(folded, rows.column_names):
-                refuse_row_number(table, (self.join, *self.actions))
-            join, *actions = (without_address(table, self.alias, text) for text in (join, *actions))
-            tables[_SOURCE] = rows
-            matched = self._matched(session, table, ctes, join, tables)
-            when = "".join(
-                self._spelled(table, part, text, rows.column_names)
-                for part, text in zip(self.actions, actions, strict=True)
-            )
-            with shadow(session, table, matched):
-                target = f"{SHADOW} AS {quoted(self.alias)} USING {_SOURCE} AS {quoted(self.source_alias)}\n{join}"
-                sql = f"{ctes}MERGE INTO {target}{when}"
-                if self.returning.tokens:
-                    result = returned_by(session, sql, self.returning, table, self.alias, tables)
-                else:
-                    result = counted(session.affected(sql, tables))
-                return changed_shadow(session, table, matched, self.keys), result
+        with (
+            session.pinned(table, self.target, *clauses) as ((ctes, source, join, *actions), tables),
+            merge_source(session, f"{ctes}SELECT * FROM {source}", tables) as names,  # noqa: S608
+        ):
+            return self._merged(session, table, ctes, join, actions, names, tables)
+
+    def _merged(
+        self,
+        session: ChangeSession,
+        table: TargetTable,
+        ctes: str,
+        join: str,
+        actions: Sequence[str],
+        names: Sequence[str],
+        tables: dict[str, Any],
+    ) -> tuple[RowEdits, ChangeResult]:
+        """Run the MERGE, whose source has columns of these names."""
+        if ROW_NUMBER not in map(folded, names):
+            refuse_row_number(table, (self.join, *self.actions))
+        join, *actions = (without_address(table, self.alias, text) for text in (join, *actions))
+        matched = self._matched(session, table, ctes, join, tables)
+        when = "".join(
+            self._spelled(table, part, text, names) for part, text in zip(self.actions, actions, strict=True)
+        )
+        with shadow(session, table, matched):
+            target = f"{SHADOW} AS {quoted(self.alias)} USING {MERGE_SOURCE} AS {quoted(self.source_alias)}\n{join}"
+            sql = f"{ctes}MERGE INTO {target}{when}"
+            if self.returning.tokens:
+                result = returned_by(session, sql, self.returning, table, self.alias, tables)
+            else:
+                result = counted(session.affected(sql, tables))
+            return changed_shadow(session, table, matched, self.keys), result
 
     @property
     def keys(self) -> tuple[str, ...] | None:
@@ -144,7 +157,7 @@ class MergeStatement(TableStatement):
         """Return the rows of the table that the shadow has."""
         is_whole = any(part.find("by", "source") >= 0 for part in self.actions)
         is_whole = is_whole or any(token.word == "select" for part in self.actions for token in part.tokens)
-        alias, source = quoted(self.alias), f"{_SOURCE} AS {quoted(self.source_alias)}"
+        alias, source = quoted(self.alias), f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
         target = f"{SOURCE} AS {alias}"
         if not _MATCHES_ONCE and any(self._changes_matched(part) for part in self.actions):
             pairs = f'SELECT {alias}."{ADDRESS}" FROM {target} JOIN {source} {join}'  # noqa: S608

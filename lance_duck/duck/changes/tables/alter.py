@@ -24,8 +24,9 @@ from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.errors import UnsupportedError
+from lance_duck.write.relations import relation_reader
 
-_REFUSED: Final = frozenset({"check", "null", "primary", "unique", "references", "generated", "collate"})
+_REFUSED: Final = frozenset({"check", "primary", "unique", "references", "generated", "collate"})
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,10 @@ class AlterStatement(TableStatement):
         elif verb == "drop":
             self._drop(table, place)
         elif verb in ("rename", "alter") and len(self.action) > place + 1 and self.action.word(place) != "to":
-            column = table.column(self.action.tokens[place].name or "").name
-            table.dataset.alter_columns({"path": column, **self._change(session, verb, place + 1)})
+            column = table.column(self.action.tokens[place].name or "")
+            change = self._change(session, verb, place + 1)
+            if change.get("data_type") != column.arrow:
+                table.dataset.alter_columns({"path": column.name, **change})
         else:
             raise self._unsupported()
         session.catalog.refresh(force=True)
@@ -68,7 +71,7 @@ class AlterStatement(TableStatement):
     def _add(self, session: ChangeSession, table: TargetTable, place: int) -> None:
         may_exist = self.action.says(place, "if", "not", "exists")
         place += 3 if may_exist else 0
-        if len(self.action) < place + 2 or not _REFUSED.isdisjoint(token.word for token in self.action.tokens):
+        if len(self.action) < place + 2 or _has_constraint(self.action):
             raise self._unsupported()
         name = self.action.tokens[place].name
         default = self.action.find("default", start=place)
@@ -107,8 +110,8 @@ class AlterStatement(TableStatement):
         raise self._unsupported()
 
     def _arrow(self, session: ChangeSession, kind: str) -> pa.DataType:
-        rows = session.arrow(f"SELECT CAST(NULL AS {kind}) AS c WHERE false", {})
-        return rows.schema.field(0).type
+        rows = session.relation(f"SELECT CAST(NULL AS {kind}) AS c WHERE false", {})
+        return relation_reader(rows, 1).schema.field(0).type
 
     def _unsupported(self) -> UnsupportedError:
         return UnsupportedError(
@@ -117,3 +120,9 @@ class AlterStatement(TableStatement):
             expected="ADD, DROP, RENAME or ALTER of a column",
             remedy="LanceDataset has add_columns, alter_columns and drop_columns",
         )
+
+
+def _has_constraint(action: Clauses) -> bool:
+    """Return whether a new column has more than a type and DEFAULT."""
+    outer = [place for place, depth in enumerate(action.depths) if depth == 0]
+    return any(action.word(place) in _REFUSED or action.says(place, "not", "null") for place in outer)

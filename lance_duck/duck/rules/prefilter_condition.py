@@ -1,0 +1,135 @@
+"""Conditions of WHERE beside `lance_vector_search(…, prefilter := true)`. Pure.
+
+    SELECT … FROM lance_vector_search('t', 'vec', [1, 2], k := 10, prefilter := true) WHERE label = 1
+
+Whoever asks for it by name means: k rows that fulfil the condition. So reads it the `lance` extension of DuckDB, and
+so it is read here: parts of the condition that are known to mean the same as `filter` (constants and columns, without
+the distance) become that argument, and WHERE stays. A call with a `filter` of its own, or without the word, is left
+alone: there WHERE chooses among the rows that were found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lance_duck.duck.rules.order_by_distance import without_table
+from lance_duck.duck.rules.vector_call import FUNCTION
+from lance_duck.duck.statement.clauses import closing, divided
+from lance_duck.duck.statement.deterministic_sql import is_plain_condition, sql_of
+from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.tokens import Token
+
+_MAYBE: Final = re.compile(rf"\b{FUNCTION}\b.*\bprefilter\b.*\bwhere\b", re.IGNORECASE | re.DOTALL)
+_NAMED: Final = re.compile(r"\"?(\w+)\"?\s*(?::=|=>|=)\s*")
+_ENDS: Final = frozenset(
+    [
+        "group",
+        "having",
+        "window",
+        "qualify",
+        "order",
+        "limit",
+        "offset",
+        "union",
+        "except",
+        "intersect",
+        "using",
+        ")",
+        ";",
+    ]
+)
+_DISTANCE: Final = "_distance"
+
+
+@dataclass(frozen=True)
+class PrefilterCondition:
+    """A condition that the rows of a call have to fulfil.
+
+    Attributes:
+        start, end: Place of the call in the text; its parenthesis closes before `end`.
+        condition: SQL of bare columns and constants.
+    """
+
+    start: int
+    end: int
+    condition: str
+
+
+def find(statement: Statement) -> tuple[PrefilterCondition, ...]:
+    """Find the calls of a statement that are the only table of their FROM, with a WHERE."""
+    if len(statement.text) > LONGEST or not _MAYBE.search(statement.text):
+        return ()
+    return tuple(_conditions(statement))
+
+
+def _conditions(statement: Statement) -> Iterator[PrefilterCondition]:
+    tokens = statement.tokens
+    for at, token in enumerate(tokens):
+        if token.word != FUNCTION or tokens[at - 1].word != "from" or at + 1 >= len(tokens):
+            continue
+        close = closing(tokens, at + 1) if tokens[at + 1].text == "(" else None
+        if close is None or not _asks(tokens[at + 2 : close]):
+            continue
+        alias, where = _alias(tokens, close + 1)
+        if where is None:
+            continue
+        text = statement.text[tokens[where].end : _end(tokens, where + 1, len(statement.text))]
+        condition = _plain(text, alias)
+        if condition:
+            yield PrefilterCondition(token.start, tokens[close].end, condition)
+
+
+def _asks(arguments: Sequence[Token]) -> bool:
+    """Return whether a call says `prefilter := true`, and has no filter."""
+    asked = False
+    for part in divided(arguments, ","):
+        text = part[0].source[part[0].start : part[-1].end] if part else ""
+        named = _NAMED.match(text)  # DuckDB cuts operators after their first character
+        if named is None:
+            continue
+        if named[1].lower() == "filter":
+            return False
+        asked = asked or (named[1].lower() == "prefilter" and text[named.end() :].lower() == "true")
+    return asked
+
+
+def _alias(tokens: Sequence[Token], at: int) -> tuple[str, int | None]:
+    """Return what a call is called, and the place of the WHERE right after it."""
+    alias = FUNCTION
+    place = at + (at < len(tokens) and tokens[at].word == "as")
+    if place < len(tokens) and tokens[place].name is not None and tokens[place].word != "where":
+        alias, place = tokens[place].name or "", place + 1
+    is_where = place < len(tokens) and tokens[place].word == "where"
+    return alias.lower(), place if is_where else None
+
+
+def _end(tokens: Sequence[Token], at: int, longest: int) -> int:
+    """Return the place in the text where the clause that begins at a token ends."""
+    depth = 0
+    for token in tokens[at:]:
+        if depth == 0 and token.text.lower() in _ENDS:
+            return token.start
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+    return longest
+
+
+def _plain(text: str, alias: str) -> str:
+    """Return the parts of a condition that mean the same as a filter; empty where there are none."""
+    try:
+        tree = sqlglot.parse_one(text, read="duckdb")
+    except (SqlglotError, RecursionError):
+        return ""
+    parts = tree.flatten() if isinstance(tree, exp.And) else [tree]
+    bare = [without_table(part, alias, [_DISTANCE]) for part in parts]
+    return " AND ".join(
+        f"({sql_of(part)})"
+        for part in bare
+        if part is not None and not part.find(exp.Placeholder) and is_plain_condition(part, [""])
+    )

@@ -1,0 +1,235 @@
+"""Random queries of columns of kinds: joins, set operations, windows, laterals, common table expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sql.random_expressions import TYPES, Column, Expressions, scope_of
+
+Tables = Mapping[str, Sequence[tuple[str, str]]]
+
+
+@dataclass
+class Queries:
+    """Makes queries; `{t}` in them stands for the table.
+
+    Attributes:
+        make: Makes their expressions.
+        tables: Columns of each table, by what it is called in the text, `{t}` among them.
+        number: Of the last alias.
+    """
+
+    make: Expressions
+    tables: Tables
+    number: int = field(default=0, init=False)
+
+    def alias(self) -> str:
+        self.number += 1
+        return f"r{self.number}"
+
+    def items(self, kinds: Sequence[str], scope: Sequence[Column], names: Sequence[str]) -> str:
+        """Return the list of a SELECT."""
+        values = [self.make.of(kind, scope) for kind in kinds]
+        return ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
+
+    def query(self, kinds: Sequence[str], names: Sequence[str] | None = None) -> str:
+        """Return a query of columns of these kinds, whose rows are a set that is the same each time."""
+        names = names or [f"c{i}" for i in range(len(kinds))]
+        makers = [self._plain] * 5 + [self._joined, self._union, self._window, self._lateral, self._grouped]
+        makers += [self._distinct, self._values, self._unnested, self._recursive, self._limited, self._limited]
+        return self.make.random.choice(makers)(kinds, names)
+
+    def statement(self, kinds: Sequence[str]) -> tuple[str, str]:
+        """Return a SELECT with clauses that no source of a change has, and the kind that it is counted as."""
+        names = [f"c{i}" for i in range(len(kinds))]
+        maker = self.make.random.choice([self._subqueries, self._pivot, self._semi, self._version, self._nearest, None])
+        if maker is None or self.make.parameters is not None:
+            return "select", self.query(kinds, names)
+        return f"select{maker.__name__.replace('_', ' ')}", maker(kinds, names)
+
+    def _subqueries(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        one, other = self.query(kinds, names), self.query(["int", "text"], ["k", "v"])
+        both = [*(Column(f"q.{name}", kind) for name, kind in zip(names, kinds, strict=True)), Column("w.k", "int")]
+        how = self.make.random.choice(["", "MATERIALIZED ", "NOT MATERIALIZED "])
+        items = self.items(kinds, both, names)
+        return f"WITH w AS {how}({other}) SELECT {items} FROM ({one}) AS q CROSS JOIN w{self.where(both, 0.5)}"
+
+    def _pivot(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        inner = self.query(["int", "int"], ["k", "v"])
+        return self.make.random.choice(
+            [
+                f"PIVOT (SELECT k % 3 AS k, v FROM ({inner}) AS q) ON k IN (0, 1, 2) USING count(v), max(v)",
+                f"SELECT * FROM (SELECT k % 3 AS k, v FROM ({inner}) AS q) PIVOT (count(v) FOR k IN (0, 1))",
+                f"UNPIVOT ({inner}) ON k, v INTO NAME n VALUE m",
+                "FROM (SELECT id, a FROM {t} AS p0) UNPIVOT (v FOR k IN (id, a))",
+            ]
+        )
+
+    def _semi(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        (one, left), (other, right) = self.source(), self.source()
+        mine, theirs = one.split()[-1], other.split()[-1]
+        word = self.make.random.choice(["SEMI", "ANTI"])
+        condition = self.make.random.choice(
+            [
+                f"{one} {word} JOIN {other} ON {mine}.id = {theirs}.a",
+                f"{one} WHERE {mine}.id IN (SELECT {theirs}.id FROM {other}{self.where(right)})",
+                f"{one} WHERE {mine}.a NOT IN (SELECT {theirs}.a FROM {other}{self.where(right)})",
+                f"{one} WHERE EXISTS (FROM {other} WHERE {theirs}.id = {mine}.a AND {self.make.condition(right)})",
+                f"{one} WHERE ({mine}.id, {mine}.s) IN (SELECT ({theirs}.id, {theirs}.s) FROM {other})",
+                f"{one} ASOF JOIN {other} ON {mine}.id >= {theirs}.a AND {mine}.s = {theirs}.s",
+                f"{one} JOIN {other} USING (id, s)",
+                f"{one} NATURAL JOIN (SELECT id, a FROM {other}) AS nj",
+            ]
+        )
+        return f"SELECT {self.items(kinds, left, names)} FROM {condition}".replace("{mine}", mine)
+
+    def _version(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        scope = scope_of(self.tables["{t}"], "z")
+        return f"FROM {{t}} AS z SELECT {self.items(kinds, scope, names)}{self.where(scope)} ORDER BY z.id, z"
+
+    def _nearest(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        scope = scope_of(self.tables["{t}"], "z")
+        vector = self.make.random.choice(["[3, 1]::FLOAT[2]", "(SELECT [2.5, 7]::FLOAT[2])", "[1e3, -1]::FLOAT[2]"])
+        measure = f"array_distance(z.arr, {vector})"
+        number = self.make.random.choice(["3", "5 OFFSET 1", "40"])
+        inner = f"SELECT z.* FROM {{t}} AS z{self.where(scope, 0.6)} ORDER BY {measure}, z LIMIT {number}"
+        items = self.items(kinds, scope_of(self.tables["{t}"], "q"), names)
+        return self.make.random.choice(
+            [
+                f"SELECT {items} FROM ({inner}) AS q",
+                f"WITH q AS ({inner}) SELECT {items} FROM q",
+                f"SELECT {items} FROM ({inner}) AS q JOIN u ON u.id = q.id",
+                f"SELECT {items} FROM n, LATERAL (SELECT z.* FROM {{t}} AS z ORDER BY array_distance(z.arr, "
+                f"[n.id, 2]::FLOAT[2]), z LIMIT 2) AS q",
+                f"SELECT count(*), min(q.id) FROM ({inner}) AS q UNION ALL SELECT 1, max(id) FROM u",
+            ]
+        )
+
+    def source(self) -> tuple[str, list[Column]]:
+        """Return a table with an alias of its own, and its columns."""
+        name = self.make.random.choice(list(self.tables))
+        alias = self.alias()
+        return f"{name} AS {alias}", scope_of(self.tables[name], alias)
+
+    def where(self, scope: Sequence[Column], likely: float = 0.7) -> str:
+        return f" WHERE {self.make.condition(scope)}" if self.make.random.random() < likely else ""
+
+    def _plain(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        table, scope = self.source()
+        return f"SELECT {self.items(kinds, scope, names)} FROM {table}{self.where(scope)}"
+
+    def _joined(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        (one, left), (other, right) = self.source(), self.source()
+        how = self.make.random.choice(["JOIN", "LEFT JOIN", "JOIN", "FULL JOIN"])
+        on = f"{one.split()[-1]}.id = {other.split()[-1]}.id"
+        if self.make.random.random() < 0.3 and how != "FULL JOIN":
+            on += f" AND {self.make.condition([*left, *right])}"
+        both = [*left, *right]
+        return f"SELECT {self.items(kinds, both, names)} FROM {one} {how} {other} ON {on}{self.where(both, 0.4)}"
+
+    def _union(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        how = self.make.random.choice(["UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL"])
+        return f"({self._typed(kinds, names)}) {how} ({self._typed(kinds, names)})"
+
+    def _typed(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        """Return a query whose columns have types that both sides of a set operation agree on."""
+        table, scope = self.source()
+        values = [f"CAST({self.make.of(kind, scope)} AS {TYPES[kind]})" for kind in kinds]
+        items = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
+        return f"SELECT {items} FROM {table}{self.where(scope)}"
+
+    def _window(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        table, scope = self.source()
+        alias = table.split()[-1]
+        window = self.make.random.choice(
+            [
+                f"row_number() OVER (ORDER BY {alias})",
+                f"sum({alias}.id) OVER (PARTITION BY {alias}.id % 3)",
+                f"lag({alias}.id) OVER (ORDER BY {alias})",
+                "count(*) OVER ()",
+                f"rank() OVER (PARTITION BY {alias}.id % 4 ORDER BY {alias}.s)",
+            ]
+        )
+        values = [self.make.of(kind, scope) for kind in kinds]
+        if "int" in kinds:
+            values[list(kinds).index("int")] = f"({window})::INTEGER"
+        items = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
+        qualify = f" QUALIFY {window} < 6" if self.make.random.random() < 0.3 else ""
+        return f"SELECT {items} FROM {table}{self.where(scope)}{qualify}"
+
+    def _lateral(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        table, scope = self.source()
+        alias, inner, j = table.split()[-1], self.alias(), self.alias()
+        kind = self.make.random.choice(
+            [
+                f"LATERAL (SELECT {alias}.id + 1 AS v) AS {j}",
+                f"LATERAL (SELECT max({inner}.id) AS v FROM {{t}} AS {inner} WHERE {inner}.id < {alias}.id) AS {j}",
+                f"LATERAL (SELECT {inner}.id AS v FROM {{t}} AS {inner} WHERE {inner}.id = {alias}.id + 1) AS {j}",
+            ]
+        )
+        both = [*scope, Column(f"{j}.v", "int")]
+        return f"SELECT {self.items(kinds, both, names)} FROM {table}, {kind}{self.where(both, 0.4)}"
+
+    def _grouped(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        table, scope = self.source()
+        keys = {kind: self.make.of(kind, scope) for kind in kinds}
+        values = []
+        for kind in kinds:
+            options = [f"min({keys[kind]})", f"max({keys[kind]})"]
+            if kind == "int":
+                options += [
+                    f"count({keys[kind]})::INTEGER",
+                    f"(sum({keys[kind]}) % 1000)::INTEGER",
+                    "count(*)::INTEGER",
+                ]
+            if kind == "text":
+                options += [f"string_agg({keys[kind]}, ',' ORDER BY {keys[kind]})"]
+            values.append(self.make.random.choice(options))
+        items = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
+        group = self.make.of("int", scope)
+        having = " HAVING count(*) > 1" if self.make.random.random() < 0.3 else ""
+        return f"SELECT {items} FROM {table}{self.where(scope)} GROUP BY ({group})::BIGINT + 0{having}"
+
+    def _distinct(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        table, scope = self.source()
+        on = ""
+        if self.make.random.random() < 0.5:
+            alias = table.split()[-1]
+            return (
+                f"SELECT DISTINCT ON ({alias}.id % 7) {self.items(kinds, scope, names)} FROM {table}"
+                f"{self.where(scope)} ORDER BY {alias}.id % 7, {alias}"
+            )
+        return f"SELECT DISTINCT {on}{self.items(kinds, scope, names)} FROM {table}{self.where(scope)}"
+
+    def _values(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        rows = [
+            f"({', '.join(f'CAST({self.make.literal(kind)} AS {TYPES[kind]})' for kind in kinds)})"
+            for _ in range(self.make.random.randrange(1, 4))
+        ]
+        return f"SELECT * FROM (VALUES {', '.join(rows)}) AS {self.alias()}({', '.join(names)})"
+
+    def _unnested(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        table, scope = self.source()
+        lists = [column.sql for column in scope if column.kind == "list"] or ["[1, 2]"]
+        u = self.alias()
+        both = [*scope, Column(f"{u}.e", "int")]
+        return (
+            f"SELECT {self.items(kinds, both, names)} FROM {table}, unnest({lists[0]}) AS {u}(e){self.where(both, 0.4)}"
+        )
+
+    def _recursive(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        table, scope = self.source()
+        w = self.alias()
+        both = [*scope, Column(f"{w}.n", "int")]
+        steps = f"SELECT 1 AS n UNION ALL SELECT n + 1 FROM {w} WHERE n < 3"
+        return (
+            f"WITH RECURSIVE {w} AS ({steps}) SELECT {self.items(kinds, both, names)} FROM {table} "
+            f"JOIN {w} ON {w}.n = {table.split()[-1]}.id % 5{self.where(both, 0.4)}"
+        )
+
+    def _limited(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        table, scope = self.source()
+        ends = self.make.random.choice(["LIMIT 5", "LIMIT 4 OFFSET 2", "LIMIT 0", "OFFSET 3", "LIMIT 30 PERCENT"])
+        order = self.make.random.choice(["ALL", "ALL DESC", "ALL NULLS LAST"])
+        return f"SELECT {self.items(kinds, scope, names)} FROM {table}{self.where(scope)} ORDER BY {order} {ends}"
