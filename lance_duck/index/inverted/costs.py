@@ -13,3 +13,9 @@ POSTINGS_BYTES: Final = 128 << 20
 WHOLE_POSTINGS_BYTES: Final = 16 << 20
 """Bytes of a file of postings on a local disk up to which the postings of all terms are read at once: about 10 ms,
 after which no query reads any more."""
+
+SEARCH_WINDOW: Final = 2048
+"""Documents that are bounded together in a search for the best ones."""
+
+MOST_PRUNED_TERMS: Final = 64
+"""Terms up to which such a search skips postings; with more, bounds say little, and each posting is scored."""

@@ -16,7 +16,9 @@ from lance_duck.index.files import SegmentFile, SegmentReader
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs import blocks, positions
 from lance_duck.index.inverted.codecs.arrays import blobs_of
+from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
 from lance_duck.index.inverted.codecs.positions import PositionStream
+from lance_duck.index.inverted.codecs.scores import length_norms
 from lance_duck.index.inverted.columns import numbers, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import InvertedParameters
@@ -48,6 +50,7 @@ class InvertedPartition:
         self._files = files
         self._parameters = parameters
         self._cache = cache
+        self._norms: tuple[float, NDArray[np.float32]] | None = None
 
     @property
     def num_documents(self) -> int:
@@ -91,6 +94,23 @@ class InvertedPartition:
                 layout.TOTAL_TOKENS, where=file.path, expected=documents.total_tokens, found=repr(stated[:40])
             )
         return documents
+
+    def norms(self, average: float) -> NDArray[np.float32]:
+        """Return the norm of each document: of blocks of 256, by the least length that has the code of its own.
+
+        Args:
+            average: Terms of a document on average; those of the last one that was asked for are kept.
+
+        Raises:
+            CorruptError: The documents are broken.
+        """
+        last = self._norms
+        if last is None or last[0] != average:
+            lengths = self.documents.num_tokens
+            if not self._parameters.block_form.has_scores:
+                lengths = length_floors()[length_codes(lengths)]
+            last = self._norms = average, length_norms(lengths, average)
+        return last[1]
 
     @property
     def has_elements(self) -> bool:
@@ -197,7 +217,8 @@ class InvertedPartition:
         documents = made.get("documents")
         columns = () if documents is None else (documents.row_ids, documents.num_tokens, *documents.elements)
         objects = (made.get("_terms"), made.get("sorted_terms"), made.get("_lengths"), *columns)
-        return sum(each.nbytes for each in objects if each is not None)
+        norms: int = 0 if self._norms is None else self._norms[1].nbytes
+        return norms + sum(int(each.nbytes) for each in objects if each is not None)
 
     def _read(self, rows: NDArray[np.int64] | None) -> Postings:
         file = self._postings_file

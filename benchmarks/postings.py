@@ -1,0 +1,128 @@
+"""How fast and how large are partitions of inverted indexes, read, written and searched?
+
+Texts of 3 to 40 words, which are as frequent as words of a language are. pylance builds the index; its one partition
+is opened here. Searches compare kernels, with terms looked up and statistics known, with pylance's whole query
+for row ids and scores: the difference is also what planning costs.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import lance
+import numpy as np
+import pyarrow as pa
+from lance.query import FullTextOperator, MatchQuery
+
+from benchmarks._harness import DATA, OURS, Case, options, race, report
+from lance_duck.index.files import SegmentWriter
+from lance_duck.index.inverted.codecs.scores import inverse_frequencies
+from lance_duck.index.inverted.search import WeightedTerms, best_documents, matching_documents
+from lance_duck.index.inverted.segment import InvertedSegment, open_segment
+from lance_duck.index.inverted.write import write_metadata, write_partition
+from lance_duck.index.opened import segment_files
+from lance_duck.snapshot import open_snapshot
+from lance_duck.store import open_store
+
+WORDS = 30_000
+QUERIES = {
+    "1 term, common": ("w0", False),
+    "1 term, in one document of 100": ("w60", False),
+    "1 term, rare": ("w9000", False),
+    "3 terms OR, common": ("w1 w2 w3", False),
+    "3 terms OR, common, middle, rare": ("w1 w70 w5000", False),
+    "3 terms AND, common": ("w1 w2 w3", True),
+    "3 terms AND, common, middle, rare": ("w1 w70 w5000", True),
+    "8 terms OR": ("w1 w5 w20 w80 w300 w1000 w4000 w12000", False),
+}
+
+
+def main() -> None:
+    """Race through reading, writing and searching."""
+    parser = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=15)
+    arguments = parser.parse_args()
+    uri = table(arguments.rows)
+    dataset = lance.dataset(uri)
+    cases: list[Case] = []
+    segment = opened(uri)
+    contents = segment.partitions[0].contents()
+    for name, work in {
+        "open, and decode everything": lambda: opened(uri).partitions[0].contents(),
+        "write": lambda: written(segment, contents),
+        "all terms": lambda: opened(uri).partitions[0].sorted_terms,
+    }.items():
+        if arguments.only in name:
+            cases.append(race(name, {OURS: work}, min(5, arguments.rounds)))
+    directory = Path(uri, "_indices", str(open_snapshot(uri).indices[0].uuid))
+    ours = written(segment, contents)
+    for name in ("tokens", "docs", "invert"):
+        sizes = {"pylance": (directory / f"part_0_{name}.lance").stat().st_size, OURS: ours[f"part_0_{name}.lance"]}
+        cases.append(Case(f"size of {name}", {who: [sizes[who] / 1e6] for who in (OURS, "pylance")}, "MB"))
+    for name, (text, every) in QUERIES.items():
+        if arguments.only in name:
+            cases.append(race(name, searches(segment, dataset, text, every), arguments.rounds))
+    report(f"Inverted index of {arguments.rows:,} texts", cases, arguments.json)
+
+
+def table(rows: int) -> str:
+    """Make a table with an index, unless it is there."""
+    path = DATA / f"postings-{rows}.lance"
+    if not path.exists():
+        random = np.random.default_rng(1)
+        shares = 1 / np.arange(1, WORDS + 1)
+        lengths = random.integers(3, 41, rows)
+        words = random.choice(WORDS, int(lengths.sum()), p=shares / shares.sum())
+        names = np.array([f"w{i}" for i in range(WORDS)], object)
+        texts = [" ".join(names[part]) for part in np.split(words, np.cumsum(lengths)[:-1])]
+        dataset = lance.write_dataset(pa.table({"t": texts}), path)
+        dataset.create_scalar_index("t", "INVERTED", stem=False, remove_stop_words=False)
+    return str(path)
+
+
+def opened(uri: str) -> InvertedSegment:
+    """Open the segment of a table."""
+    snapshot = open_snapshot(uri)
+    return open_segment(segment_files(snapshot, snapshot.indices[0]))
+
+
+def written(segment: InvertedSegment, contents: Any) -> dict[str, int]:
+    """Write a segment, and return the sizes of its files."""
+    folder = DATA / "postings-written"
+    shutil.rmtree(folder, ignore_errors=True)
+    with SegmentWriter(open_store(str(folder)), uuid=uuid4()) as writer:
+        write_partition(writer, 0, contents, segment.parameters)
+        write_metadata(writer, [0], segment.parameters)
+    return dict(writer.files)
+
+
+def searches(segment: InvertedSegment, dataset: Any, text: str, every: bool) -> dict[str, Callable[[], object]]:
+    """Return the same search, three ways."""
+    (partition,) = segment.partitions
+    average = float(np.float32(partition.total_tokens) / np.float32(partition.num_documents))
+    keys = partition.documents.row_ids
+    words = [word.encode() for word in text.split()]
+
+    def terms() -> WeightedTerms:
+        ids = partition.term_ids(words)
+        weights = inverse_frequencies(partition.num_documents, partition.document_frequencies(ids))
+        return WeightedTerms.plain(ids, weights, every=every)
+
+    def all_scores() -> object:
+        documents, scores = matching_documents(partition, terms(), average)
+        return documents[np.lexsort((keys[documents], -scores))[:10]]
+
+    operator = FullTextOperator.AND if every else FullTextOperator.OR
+    query = MatchQuery(text, "t", operator=operator)
+    return {
+        OURS: lambda: best_documents(partition, terms(), average, keys, 10),
+        "every posting": all_scores,
+        "pylance": lambda: dataset.to_table(columns=["_rowid", "_score"], full_text_query=query, limit=10),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+"""Scores of documents of a partition, from its compressed postings.
+
+You hold: an open partition, ids of terms with their weights, norms of documents, which documents may match. You get:
+documents with their scores: all that match, or the best of them.
+Never here: trees of queries, statistics of several partitions, rows without an index (`scan/text`).
+"""
+
+from lance_duck.index.inverted.search.best import best_documents
+from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
+
+__all__ = ["WeightedTerms", "best_documents", "matching_documents"]

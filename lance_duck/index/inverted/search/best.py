@@ -1,0 +1,158 @@
+"""The best documents: blocks of postings are skipped whose impacts say that no document of theirs can be among them.
+
+Ids are divided into windows. What a window can reach at most is the sum of what its terms can; windows come in the
+order of these bounds, until no other one reaches the score of the last of the best. In a window, terms that together
+do not reach it are looked up for documents of the other terms alone. Where all terms are asked for, the rarest comes
+first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.inverted.codecs.arrays import Blobs
+from lance_duck.index.inverted.codecs.impacts import length_floors
+from lance_duck.index.inverted.codecs.problems import check
+from lance_duck.index.inverted.codecs.scores import K1, B
+from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS, SEARCH_WINDOW
+from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.index.inverted.postings import Postings
+from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.impacts import decode_impacts
+from lance_duck.kernels.postings.scores import bound_blocks, bound_windows, find_best
+
+_FLOORS = length_floors().astype(np.float64)
+_NO_MASK = readonly(np.empty(0, np.bool_))
+_SLACK = 2.0**-18
+"""Rounding of float32 sums, of a hundred terms."""
+
+
+def best_documents(
+    partition: InvertedPartition,
+    terms: WeightedTerms,
+    average: float,
+    keys: NDArray[np.uint64],
+    k: int,
+    mask: Mask | None = None,
+    least: float = 0,
+) -> tuple[Documents, Float32s]:
+    """Return the k documents with the greatest scores, the greatest first; of equal ones those with the least keys.
+
+    Args:
+        partition: The partition.
+        terms: The terms.
+        average: Terms of a document on average.
+        keys: The key of each document.
+        k: How many, at least 1.
+        mask: Whether each document may match; None: all may.
+        least: Documents below this score are not wanted.
+
+    Raises:
+        CorruptError: Postings or impacts are broken.
+    """
+    if not terms.can_match:
+        return np.empty(0, np.int64), np.empty(0, np.float32)
+    postings = partition.postings(terms.ids)
+    if postings.impacts is None or not _can_prune(terms, postings, k):
+        documents, scores = matching_documents(partition, terms, average, mask)
+        documents, scores = documents[scores >= least], scores[scores >= least]
+    else:
+        norms = partition.norms(average)
+        documents, scores = _pruned(postings, postings.impacts, terms, norms, average, keys, k, mask, least)
+    order = np.lexsort((keys[documents], -scores))[:k]
+    return documents[order], scores[order]
+
+
+def _can_prune(terms: WeightedTerms, postings: Postings, k: int) -> bool:
+    if len(terms.ids) > MOST_PRUNED_TERMS or k >= postings.num_documents:
+        return False
+    return not terms.every or len(terms.ids) == terms.num_slots
+
+
+def _pruned(
+    postings: Postings,
+    impacts: Blobs,
+    terms: WeightedTerms,
+    norms: Float32s,
+    average: float,
+    keys: NDArray[np.uint64],
+    k: int,
+    mask: Mask | None,
+    least: float,
+) -> tuple[Documents, Float32s]:
+    blocks, form, count = postings.blocks, postings.form, len(terms.ids)
+    last, bounds = _block_bounds(postings, impacts, terms, average)
+    windows = -(-len(norms) // SEARCH_WINDOW)
+    window_bounds = np.zeros((count, windows))
+    bound_windows(blocks.lists, last, bounds, SEARCH_WINDOW, window_bounds)
+    window_bounds *= 1 + _SLACK
+    totals = window_bounds.sum(axis=0)
+    if terms.every:
+        totals[(window_bounds == 0).any(axis=0) & ~(terms.weights == 0).any()] = -1
+    else:
+        totals[(window_bounds == 0).all(axis=0) & ~(terms.weights == 0).any()] = -1
+    order = np.argsort(-totals, kind="stable")
+    heap_scores, heap_documents = np.empty(k, np.float32), np.empty(k, np.int64)
+    counts = np.zeros(2, np.int64)
+    code = find_best(
+        blocks.data,
+        blocks.offsets,
+        blocks.lists,
+        readonly(postings.lengths),
+        form.size,
+        form.is_varint,
+        readonly(terms.weights),
+        readonly(norms),
+        _NO_MASK if mask is None else readonly(mask),
+        readonly(keys),
+        terms.every,
+        last,
+        window_bounds,
+        order,
+        totals,
+        float(least),
+        heap_scores,
+        heap_documents,
+        np.empty((count, form.size), np.uint32),
+        np.empty((count, form.size), np.uint32),
+        np.full(count, -1, np.int64),
+        np.zeros((count, SEARCH_WINDOW), np.float32),
+        np.zeros(SEARCH_WINDOW, np.uint16),
+        np.empty(SEARCH_WINDOW, np.int64),
+        np.argsort(postings.lengths, kind="stable"),
+        counts,
+    )
+    check(code, "postings", postings.where, "term")
+    return heap_documents[: counts[0]], heap_scores[: counts[0]]
+
+
+def _block_bounds(
+    postings: Postings, impacts: Blobs, terms: WeightedTerms, average: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the last document of each block, and a bound of what its term adds to a score."""
+    lists = postings.blocks.lists
+    entries, size = len(impacts.offsets) - 1, len(impacts.data)
+    last_ids, pairs = np.empty(entries, np.int64), np.empty(entries + 1, np.int64)
+    frequencies, codes = np.empty(size, np.uint32), np.empty(size, np.uint8)
+    code = decode_impacts(impacts.data, impacts.offsets, last_ids, pairs, frequencies, codes)
+    check(code, "impacts", postings.where, "entry")
+    blocks = int(lists[-1])
+    last, bounds = np.empty(blocks, np.int64), np.empty(blocks, np.float64)
+    code_norms = float(K1) * (1 - float(B) + float(B) * _FLOORS / float(average)) * (1 - 2.0**-20)
+    code = bound_blocks(
+        lists,
+        impacts.lists,
+        last_ids,
+        pairs,
+        frequencies,
+        codes,
+        readonly(terms.weights),
+        readonly(code_norms),
+        postings.num_documents,
+        last,
+        bounds,
+    )
+    check(code, "impacts", postings.where, "term")
+    return last, bounds

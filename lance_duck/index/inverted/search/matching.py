@@ -1,0 +1,93 @@
+"""All documents that match: every posting of every term is scored. The reference of the searches that skip postings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.inverted.codecs.problems import check
+from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.scores import accumulate
+
+Float32s = NDArray[np.float32]
+Documents = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_NO_MASK = readonly(np.empty(0, np.bool_))
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedTerms:
+    """Terms of a query that a partition has, in the order of the query; a term may come again.
+
+    Attributes:
+        ids: Ids of the terms, int64.
+        weights: The idf of each, float32, at least 0.
+        slots: The word of the query that each stands for, int64, ascending: several where a word has variants.
+        num_slots: Words of the query. Some may have no term here.
+        every: A document must have a term of each word; else one of any.
+    """
+
+    ids: NDArray[np.int64]
+    weights: Float32s
+    slots: NDArray[np.int64]
+    num_slots: int
+    every: bool = False
+
+    @classmethod
+    def plain(cls, ids: NDArray[np.int64], weights: Float32s, *, every: bool = False) -> WeightedTerms:
+        """Return terms that each stand for a word of their own; -1 for one that the partition does not have."""
+        slots = np.flatnonzero(ids >= 0)
+        return cls(ids[slots], weights[slots], slots, len(ids), every)
+
+    @property
+    def can_match(self) -> bool:
+        """Whether a document can match at all."""
+        if not len(self.ids):
+            return False
+        return not self.every or len(np.unique(self.slots)) == self.num_slots
+
+
+def matching_documents(
+    partition: InvertedPartition, terms: WeightedTerms, average: float, mask: Mask | None = None
+) -> tuple[Documents, Float32s]:
+    """Return the documents that match, ascending, and their scores.
+
+    Args:
+        partition: The partition.
+        terms: The terms.
+        average: Terms of a document on average.
+        mask: Whether each document may match; None: all may.
+
+    Raises:
+        CorruptError: Postings are broken.
+    """
+    if not terms.can_match:
+        return np.empty(0, np.int64), np.empty(0, np.float32)
+    norms = partition.norms(average)
+    scores, hits = np.zeros(len(norms), np.float32), np.zeros(len(norms), np.uint16)
+    postings = partition.postings(terms.ids)
+    form = postings.form
+    code = accumulate(
+        postings.blocks.data,
+        postings.blocks.offsets,
+        postings.blocks.lists,
+        readonly(postings.lengths),
+        form.size,
+        form.is_varint,
+        readonly(terms.weights),
+        readonly(terms.slots),
+        readonly(norms),
+        _NO_MASK if mask is None else readonly(mask),
+        terms.every,
+        scores,
+        hits,
+        np.empty(form.size, np.uint32),
+        np.empty(form.size, np.uint32),
+    )
+    check(code, "postings", postings.where, "term")
+    documents = np.flatnonzero(hits == terms.num_slots if terms.every else hits)
+    return documents, scores[documents]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from unit.index.inverted.partitions import FORMS, contents_of, random_texts, segment_of
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.inverted.codecs.scores import inverse_frequencies
+from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.index.inverted.search import WeightedTerms, best_documents, matching_documents
+
+TEXTS = [["a"], ["a", "b", "a"], ["c", "b"], ["b", "a", "c", "a", "a"]]
+
+
+def searched(partition: InvertedPartition, words: str, *, every: bool = False) -> dict[int, float]:
+    ids = partition.term_ids([word.encode() for word in words.split()])
+    weights = inverse_frequencies(partition.num_documents, partition.document_frequencies(ids))
+    average = partition.total_tokens / partition.num_documents
+    terms = WeightedTerms.plain(ids, weights, every=every)
+    documents, scores = matching_documents(partition, terms, average)
+    return dict(zip(documents.tolist(), scores.tolist(), strict=True))
+
+
+def expected(words: str, *, every: bool = False) -> dict[int, float]:
+    average = np.float32(sum(map(len, TEXTS)) / len(TEXTS))
+    result = {}
+    for i, text in enumerate(TEXTS):
+        found = [word for word in words.split() if word in text]
+        if found and (not every or len(found) == len(words.split())):
+            score = np.float32(0)
+            for word in found:
+                frequency = np.float32(text.count(word))
+                has = sum(word in other for other in TEXTS)
+                ratio = (np.float32(len(TEXTS)) - has + np.float32(0.5)) / np.float32(has + 0.5) + np.float32(1)
+                norm = np.float32(1.2) * (np.float32(0.25) + np.float32(0.75) * np.float32(len(text)) / average)
+                idf = np.float32(np.log(np.float64(ratio)))
+                score += idf * (np.float32(2.2) * frequency / (frequency + norm))
+            result[i] = float(score)
+    return result
+
+
+@pytest.mark.parametrize("words", ["a", "c", "a b", "b a", "a a", "c missing", "missing"])
+@pytest.mark.parametrize("every", [False, True])
+def test_scores_are_those_of_the_formula(tmp_path, words, every) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
+    assert searched(partition, words, every=every) == expected(words, every=every)
+
+
+def test_variants_of_a_word_count_as_one(tmp_path) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
+    ids = partition.term_ids([b"a", b"c", b"b"])
+    terms = WeightedTerms(ids, np.ones(3, np.float32), np.array([0, 0, 1]), 2, every=True)
+    documents, _ = matching_documents(partition, terms, 3.0)
+    assert documents.tolist() == [1, 2, 3]
+
+
+def test_of_equal_scores_the_least_keys_win(tmp_path) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of([["a"]] * 3000 + [["b"]])]).partitions
+    keys = np.random.default_rng(1).permutation(3001).astype(np.uint64)
+    terms = WeightedTerms.plain(np.array([0]), np.ones(1, np.float32))
+    documents, scores = best_documents(partition, terms, 1.0, keys, 5)
+    assert keys[documents].tolist() == sorted(keys[:3000].tolist())[:5]
+    assert len(set(scores.tolist())) == 1
+
+
+def test_documents_below_the_least_score_are_left_out(tmp_path) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
+    terms = WeightedTerms.plain(np.array([0]), np.ones(1, np.float32))
+    keys = partition.documents.row_ids
+    _, scores = best_documents(partition, terms, 2.75, keys, 3)
+    documents, _ = best_documents(partition, terms, 2.75, keys, 3, least=float(scores[1]))
+    assert len(documents) == 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_broken_postings_are_noticed(tmp_path, form) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of(random_texts(2000))], **form).partitions
+    sound = partition.postings(np.array([0]))
+    data = sound.blocks.data.copy()
+    data[20:60] ^= 0xFF
+    broken = replace(sound, blocks=replace(sound.blocks, data=data))
+    partition.postings = lambda ids: broken  # type: ignore[method-assign]
+    terms = WeightedTerms.plain(np.array([0]), np.ones(1, np.float32))
+    keys = np.arange(2000, dtype=np.uint64)
+    with pytest.raises(CorruptError, match="postings"):
+        matching_documents(partition, terms, 15.0)
+    with pytest.raises(CorruptError, match="postings"):
+        best_documents(partition, terms, 15.0, keys, 1999)
