@@ -253,7 +253,8 @@ def index(
     table: TableArgument,
     column: Annotated[str, typer.Argument(metavar="COLUMN", help="Column, or a.b for a field of a struct.")],
     kind: Annotated[
-        str, typer.Option(help="btree, bitmap, label_list, zonemap or bloomfilter; of vectors ivf_pq and the like.")
+        str,
+        typer.Option(help="btree, bitmap, label_list, zonemap, bloomfilter or fts; of vectors ivf_pq and the like."),
     ] = ("btree"),
     name: Annotated[str | None, typer.Option(help="Name; made from the column unless given.")] = None,
     replace: Annotated[bool, typer.Option(help="Take the place of an index of this name.")] = True,

@@ -30,6 +30,7 @@ ALL = (
         "bitmaps",
         "zones",
         "tokens",
+        "full_text",
         "vectors",
         "many_fragments",
         "spark",

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.bitmap.kind import BITMAP
 from lance_duck.index.bitmap.label_list import LABEL_LIST
 from lance_duck.index.btree import BTREE
+from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.zones.bloom_filter import BLOOM_FILTER
 from lance_duck.index.zones.zone_map import ZONE_MAP
 
-KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER, VECTOR)
+KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER, INVERTED, VECTOR)
+
+_ALIASES: Final = MappingProxyType({"fts": "inverted"})
 
 
 def kind_of(type_url: str) -> IndexKind | None:
@@ -31,7 +35,7 @@ def kind_named(name: str) -> IndexKind:
     Raises:
         UnsupportedError: There is none.
     """
-    plain_name = _plain(name)
+    plain_name = _ALIASES.get(_plain(name), _plain(name))
     scalar = [kind for kind in KINDS if kind is not VECTOR]
     for kind in scalar:
         if _plain(kind.name) == plain_name:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.types import is_list
 from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.index.catalog import Segment, catalog
+from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import Answer, Details
 from lance_duck.index.opened import segment_files
 from lance_duck.index.reach import needs_reach, reached
@@ -20,6 +21,7 @@ from lance_duck.index.search import answer
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.maintenance.problems import Problem, problems_of
+from lance_duck.maintenance.validate_texts import TextRows
 from lance_duck.maintenance.validate_vectors import VectorRows
 from lance_duck.rows import fragments_in_bitmap
 from lance_duck.scan.indexes.query import query_of
@@ -39,8 +41,8 @@ def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Prob
 
     Its files must be there and as large as listed. A segment that queries use is read whole, and asked about some of
     the values that the rows it covers have now: what it says of each living row must be true. A vector segment
-    must have each of these rows once, with its vector. A segment of a kind or version that is not known is no problem
-    of the table.
+    must have each of these rows once, with its vector; a full-text segment each that has terms, with these. A segment
+    of a kind or version that is not known is no problem of the table.
     """
     where = f"index {metadata.name!r} ({metadata.uuid})"
     field_ids = {field.id for field in snapshot.schema.walk()}
@@ -77,9 +79,11 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
     details = Details(metadata.version, metadata.details)
     index = segment.kind.open(segment_files(snapshot, metadata), segment.type, details)
     index.prewarm()
-    claims: list[_Claim | VectorRows] | None = None
+    claims: list[_Claim | VectorRows | TextRows] | None = None
     if segment.kind is VECTOR:
         claims = [VectorRows(snapshot, segment, cast("VectorIndex", index))]
+    elif segment.kind is INVERTED:
+        claims = [TextRows(snapshot, segment, index)]
     for fragment_id in segment.fragments.tolist():
         try:
             column, offsets = _column(snapshot, segment, fragment_id)

@@ -6,11 +6,15 @@ Stop words are compared with stems, so that some are not found, as in Lance: "du
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import Stemmer
 
 from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tables import ascii_folding, lower_case, stop_words
+
+STEMMER: Final = f"Snowball, PyStemmer {Stemmer.version()}"
+"""What stems words. An index does not say what its writer had; other releases give a few words other stems."""
 
 
 def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list[str | None]:

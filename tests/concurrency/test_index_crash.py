@@ -88,6 +88,36 @@ def check(uri: str, known: tuple[Any, Any]) -> bool:
     return found == known[1]
 
 
+def prepare_texts(uri: str) -> None:
+    """Write a table of two fragments, of which a full-text index covers the first."""
+    write(uri, pa.table({"n": range(8), "s": ["duck", "the lake"] * 4}), "create")
+    opened(uri).create_scalar_index("s", "INVERTED")
+    write(uri, pa.table({"n": range(8, 12), "s": ["lake", None] * 2}), "append")
+
+
+TEXT_ACTS: dict[str, Act] = {
+    "create": lambda ds: ds.create_scalar_index("s", "INVERTED", "other", with_position=True),
+    "merge segments": lambda ds: ds.optimize.optimize_indices(),
+    "compact": lambda ds: ds.optimize.compact_files(),
+}
+
+
+@pytest.mark.parametrize("name", list(TEXT_ACTS))
+def test_a_writer_of_a_full_text_index_that_dies_leaves_the_old_one_or_the_new(name: str) -> None:
+    uri = fresh("memory://texts")
+    prepare_texts(uri)
+    prepared = read_files(uri)
+    known, steps = run(write_files(fresh("memory://crash"), prepared), TEXT_ACTS[name])
+    for at in range(0, len(steps), 1 if name == "merge segments" else 3):
+        uri = write_files(fresh("memory://crash"), prepared)
+        with pytest.raises(Crash), Faults(stop_at(at)):
+            TEXT_ACTS[name](opened(uri))
+        assert state(uri) in known
+        opened(uri).validate()
+        opened(uri).cleanup_old_versions(timedelta(0), delete_unverified=True)
+        assert not strays(uri)
+
+
 def commits(step: str) -> bool:
     return "_transactions" in step or "_versions" in step
 

@@ -272,7 +272,7 @@ def test_the_index_follows_tasks_that_the_other_one_executed(
     assert covered["x"] == covered["s"] == lance.dataset(life.path).count_rows()
 
 
-@pytest.mark.parametrize(("kind", "fragments"), [("IVF_FLAT", 1), ("IVF_RQ", 1), ("INVERTED", 3), ("NGRAM", 3)])
+@pytest.mark.parametrize(("kind", "fragments"), [("IVF_FLAT", 1), ("IVF_RQ", 1), ("INVERTED", 1), ("NGRAM", 3)])
 def test_indexes_that_we_cannot_rewrite_are_used_by_pylance_after_our_compaction(
     tmp_path: Path, cases: Cases, kind: str, fragments: int
 ) -> None:

@@ -58,6 +58,23 @@ def test_scalar_indexes_cover_and_answer_as_those_of_one_machine(
     assert orphans(uri) == []
 
 
+def test_a_full_text_index_of_several_tasks_is_that_of_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+    uri, twin = twins(tmp_path)
+    made = ls.create_index(spark, uri, "s", "FTS", num_segments=2, with_position=True, stem=False)
+    twin.create_scalar_index("s", "INVERTED", with_position=True, stem=False)
+    assert (made.segments, coverage(ld.dataset(uri))) == (2, coverage(twin))
+
+    def found(dataset: Any) -> dict[int, float]:
+        rows = pylance(dataset.uri).to_table(columns=["id", "_score"], full_text_query="s3 s4")
+        return dict(zip(rows["id"].to_pylist(), rows["_score"].to_pylist(), strict=True))
+
+    assert found(ld.dataset(uri)) == found(twin) != {}
+    ld.dataset(uri).insert(ld.dataset(uri).head(50))
+    ls.optimize_indices(spark, uri, index_names=["s_idx"], num_indices_to_merge=0)
+    ld.dataset(uri).validate()
+    assert ld.dataset(uri).index_statistics("s_idx")["num_unindexed_rows"] == 0
+
+
 def test_a_bloom_filter_over_each_fragment(spark: SparkSession, tmp_path: Path) -> None:
     uri, twin = twins(tmp_path)
     made = ls.create_index(spark, uri, "s", "BLOOMFILTER", fragments_per_segment=3, number_of_items=500)

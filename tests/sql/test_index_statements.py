@@ -62,6 +62,14 @@ def shown(con: ld.Connection, table: str = "photos") -> list[tuple[Any, ...]]:
             "CREATE INDEX i ON {t} (id) USING BLOOMFILTER WITH (probability => 0.01)",
             ("i", "BloomFilter", "id", 600),
         ),
+        (
+            "CREATE INDEX i ON {t} (tags) USING INVERTED WITH (with_position, stem = false, max_token_length = NULL)",
+            ("i", "Inverted", "tags", 600),
+        ),
+        (
+            "CREATE INDEX i ON {t} USING fts (tags) WITH (base_tokenizer = ngram, custom_stop_words = ['a'])",
+            ("i", "Inverted", "tags", 600),
+        ),
         ('CREATE INDEX IF NOT EXISTS "i ""1""" ON {t} (id)', ('i "1"', "BTree", "id", 600)),
         ("CREATE OR REPLACE INDEX i ON {t} (id) WITH (train = false)", ("i", "BTree", "id", 0)),
         (
@@ -168,7 +176,7 @@ def test_names_of_indexes_are_taken_once(con: ld.Connection, photos: Path) -> No
     ("sql", "error", "message"),
     [
         ("CREATE UNIQUE INDEX i ON photos (id)", UnsupportedError, "UNIQUE"),
-        ("CREATE INDEX i ON photos (id) USING INVERTED", UnsupportedError, "INVERTED is not a supported kind"),
+        ("CREATE INDEX i ON photos (id) USING INVERTED", NotIndexableError, "which kind Inverted does not support"),
         ("CREATE INDEX i ON photos (id) USING btre", UnsupportedError, "did you mean 'BTREE'"),
         ("CREATE INDEX i ON photos (vec) USING IVF_RQ", UnsupportedError, "IVF_RQ is not a supported kind"),
         ("CREATE INDEX i ON photos (vec)", InvalidInputError, "without its kind: expected USING one of IVF_FLAT"),
@@ -261,3 +269,22 @@ def test_indexes_are_shown_with_names_and_types_of_columns(con: ld.Connection) -
     assert relation.columns == ["index_name", "index_type", "fields", "rows_indexed", "details"]
     assert list(map(str, relation.types)) == ["VARCHAR", "VARCHAR", "VARCHAR", "UBIGINT", "VARCHAR"]
     assert relation.fetchall() == []
+
+
+def test_options_of_a_full_text_index_are_its_parameters(connect: Connect, photos: Path) -> None:
+    con = connect(photos.parent)
+    con.execute(
+        "CREATE INDEX i ON photos (tags) USING INVERTED WITH "
+        "(language = 'German', max_token_length = NULL, custom_stop_words = ['t1'], format_version = 1, "
+        """params = '{"with_position": true}')"""
+    )
+    (index,) = ld.dataset(photos).describe_indices()
+    assert (index.details["language"], index.details["max_token_length"]) == ("German", None)
+    assert index.details["with_position"] is True
+    (figures,) = ld.dataset(photos).index_statistics("i")["segments"]
+    assert (figures["params"]["custom_stop_words"], figures["num_docs"]) == (["t1"], 400)
+    assert [segment.index_version for segment in index.segments] == [1]
+    con.execute("ALTER INDEX i ON photos OPTIMIZE WITH (mode = 'retrain')")
+    assert ld.dataset(photos).index_statistics("i")["segments"] == [figures]
+    with pytest.raises(WrongTypeError, match="did you mean 'with_position'"):
+        con.execute("CREATE INDEX j ON photos (tags) USING INVERTED WITH (with_positions = true)")

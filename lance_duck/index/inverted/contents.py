@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,3 +53,12 @@ class PartitionContents:
     document_ids: NDArray[np.uint32]
     frequencies: NDArray[np.uint32]
     positions: NDArray[np.uint32] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        documents = self.documents
+        arrays: list[NDArray[Any]] = [documents.row_ids, documents.num_tokens, *documents.elements]
+        arrays += [self.bounds, self.document_ids, self.frequencies]
+        arrays += [] if self.positions is None else [self.positions]
+        return sum(array.nbytes for array in arrays) + int(self.terms.nbytes)

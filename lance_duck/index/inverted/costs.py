@@ -1,4 +1,4 @@
-"""The thresholds by which inverted indexes are read and kept: each with its unit and its reason.
+"""The thresholds by which inverted indexes are built, read and kept: each with its unit and its reason.
 
 A threshold changes speed and memory, never an answer. None of them is measured.
 """
@@ -19,3 +19,9 @@ SEARCH_WINDOW: Final = 2048
 
 MOST_PRUNED_TERMS: Final = 64
 """Terms up to which such a search skips postings; with more, bounds say little, and each posting is scored."""
+TEXT_BYTES: Final = 8 << 20
+"""Bytes of texts that a thread analyses at once: filters run once for each distinct word of them."""
+
+HELD_SHARE: Final = 4
+"""Share of the memory limit, one in so many, that tokens may take before they become a partition: sorted, they take as
+much again, and encoded. The contents of partitions that are merged likewise."""

@@ -63,8 +63,8 @@ def token_batch(tokens: Tokens, row_ids: NDArray[np.uint64], *, with_positions: 
     if not has_tokens.all():
         row_ids, lengths = row_ids[has_tokens], lengths[has_tokens]
     bounds = tokens.bounds if len(lengths) == tokens.num_texts else np.append(0, np.cumsum(lengths))
-    positions = tokens.positions if with_positions else None
-    return TokenBatch(row_ids, tokens.terms, tokens.term_ids, bounds.astype(np.int64), positions)
+    positions = _own(tokens.positions) if with_positions else None
+    return TokenBatch(row_ids, tokens.terms, _own(tokens.term_ids), bounds.astype(np.int64), positions)
 
 
 def inverted(batches: Sequence[TokenBatch], *, with_positions: bool) -> PartitionContents:
@@ -105,6 +105,11 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
     places = encoded.indices.to_numpy().astype(np.int64)
     ends = np.cumsum([len(group) for group in groups], dtype=np.int64)
     return encoded.dictionary, np.split(places, ends)[: len(groups)]
+
+
+def _own(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return numbers without the rest of the array that they are a part of, which may be much larger."""
+    return numbers if numbers.base is None else numbers.copy()
 
 
 def _positions(

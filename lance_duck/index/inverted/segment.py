@@ -19,6 +19,7 @@ from lance_duck.index.inverted.layout import InvertedParameters, parameters_of, 
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import Postings
 from lance_duck.rows import fragments_in_bitmap
+from lance_duck.text.filters import STEMMER
 
 
 class InvertedSegment:
@@ -67,8 +68,9 @@ class InvertedSegment:
         return sum(partition.total_tokens for partition in self.partitions)
 
     def statistics(self) -> dict[str, Any]:
-        """Return what pylance's index_statistics says of a segment."""
+        """Return what pylance's index_statistics says of a segment, and what stems the words of queries."""
         return {
+            "stemmer": STEMMER,
             "params": dict(self._parameters.params),
             "num_tokens": sum(partition.num_terms for partition in self.partitions),
             "num_docs": self.num_documents,

@@ -12,6 +12,8 @@ import numpy as np
 from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.errors import IndexNotFoundError, LanceDuckError
 from lance_duck.index.catalog import Segment, catalog, field_path, names_rows_by_id
+from lance_duck.index.inverted.kind import INVERTED
+from lance_duck.index.inverted.settings import shown_settings
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.reach import needs_reach, reached
 from lance_duck.index.registry import kind_of, name_of
@@ -236,9 +238,17 @@ def _described(
         list(first.fields),
         [field_path(snapshot.schema, i) or str(i) for i in first.fields],
         segments,
-        shown_details(first.details) if kind_of(first.details_type or "") is VECTOR else {},
+        _shown(first),
         total_size_bytes=None if None in sizes else sum(size for size in sizes if size is not None),
     )
+
+
+def _shown(segment: IndexMetadata) -> dict[str, Any]:
+    """Return what the details of a segment say of how it was made."""
+    kind = kind_of(segment.details_type or "")
+    if kind is VECTOR:
+        return shown_details(segment.details)
+    return shown_settings(segment.details) if kind is INVERTED else {}
 
 
 def _described_segment(snapshot: Snapshot, segment: IndexMetadata) -> IndexSegmentDescription:

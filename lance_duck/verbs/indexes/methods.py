@@ -55,7 +55,8 @@ class IndexChanges(VectorIndexChanges):
 
         Args:
             column: Its dotted path.
-            index_type: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP" or "BLOOMFILTER", in any case, or an `IndexConfig`.
+            index_type: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER" or, for full-text searches,
+                "INVERTED" (or "FTS"), in any case, or an `IndexConfig`.
             name: None: "{column}_idx", with a number where that is taken by another index.
             replace: Take the place of an index of this name over this column.
             train: Build it of all rows; False: it covers nothing until `optimize.optimize_indices`.
@@ -65,7 +66,10 @@ class IndexChanges(VectorIndexChanges):
             progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
             commit_message: Kept with the transaction.
             transaction_properties: Likewise.
-            parameters: Of the kind, as in rows_per_zone=4096.
+            parameters: Of the kind, as in rows_per_zone=4096. Of a full-text index: how texts are analysed, as
+                `AnalyserArguments` of `lance_duck.text.parameters` has it; with_position (phrases need it), block_size
+                (128, or 256), format_version (1, 2 or 3; None: 2, or 3 with blocks of 256), memory_limit (MiB that the
+                build may hold) and num_workers (threads).
 
         Raises:
             UnknownColumnError: There is no such column.

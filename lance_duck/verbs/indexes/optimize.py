@@ -17,6 +17,7 @@ from lance_duck.commit import run_again
 from lance_duck.errors import FormatError, IndexWarning, InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.index.build import builds_by_row_id
 from lance_duck.index.catalog import ColumnIndex, Segment, catalog
+from lance_duck.index.inverted.kind import INVERTED, is_alike, settings_of
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.registry import kind_of
 from lance_duck.index.search import open_index
@@ -34,6 +35,8 @@ from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 _TAKEN_OVER: Final = -2
+_MODELLED: Final = (VECTOR, INVERTED)
+"""Kinds whose new segments are made like others: with the same centroids, or the same analyser."""
 _PARAMETERS: Final = ("rows_per_zone", "number_of_items", "probability")
 
 
@@ -150,7 +153,7 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
     merged = _to_merge(snapshot, usable, tail, options.merge)
     if not tail and len(merged) < 2:
         return None
-    model = usable.segments[-1] if index.kind is VECTOR and not merged else None
+    model = usable.segments[-1] if index.kind in _MODELLED and not merged else None
     for segment in merged if model is None else (model,):
         try:
             open_index(snapshot, segment)
@@ -158,18 +161,24 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
             _leave_alone(name, str(error))
             return None
     removed = tuple(s.metadata for s in merged)
-    opened = [open_index(snapshot, s) for s in merged] if index.kind is VECTOR else []
-    if opened and len(opened) == len(usable.segments) and is_outgrown(opened, removed[0].details):
+    opened = [open_index(snapshot, s) for s in merged] if index.kind in _MODELLED else []
+    is_whole = index.kind is VECTOR and bool(opened) and len(opened) == len(usable.segments)
+    if is_whole and is_outgrown(opened, removed[0].details):
         return _retrained(snapshot, name, all_)
-    if opened and not _made_alike(opened):
+    if opened and not _made_alike(index.kind, opened):
         model = merged[-1]
         fragments = sorted({*tail, *(i for s in merged for i in s.fragments.tolist())})
         return Job(name, index.path, index.kind, (), removed, tuple(fragments), model)
     return Job(name, index.path, index.kind, merged, removed, tuple(tail), model)
 
 
-def _made_alike(opened: Sequence[Any]) -> bool:
-    """Return whether codes of vector segments mean the same: those of PQ that were trained apart do not."""
+def _made_alike(kind: IndexKind, opened: Sequence[Any]) -> bool:
+    """Return whether entries of segments mean the same.
+
+    Codes of PQ that were trained apart do not, nor do terms of different analysers.
+    """
+    if kind is INVERTED:
+        return all(is_alike(index, opened[0]) for index in opened)
     files = [index.files for index in opened]
     if not files or files[0].storage != "PQ":
         return True
@@ -251,7 +260,7 @@ def _orders(
     order = SegmentOrder(now.version, job.path, job.name, job.kind.type_url, (), may_skip=True, change=change)
     if job.merged:
         yield replace(order, fragments=runs.pop(0), merged=tuple(s.uuid for s in job.merged)), None
-    model = job.model or (job.merged[0] if job.merged and job.kind is VECTOR else None)
+    model = job.model or (job.merged[0] if job.merged and job.kind in _MODELLED else None)
     wish = None
     if model is not None:
         order = replace(order, merged=(model.uuid,), takes_entries=False)
@@ -311,6 +320,8 @@ def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
                 continue
             if job.kind is VECTOR:
                 return parameters_in(figures)
+            if job.kind is INVERTED:
+                return settings_of(open_index(snapshot, segment)).arguments
             return {name: figures[name] for name in _PARAMETERS if name in figures}
     return {}
 

@@ -11,6 +11,8 @@ from lance_duck.commit import run_again
 from lance_duck.errors import IndexExistsError, InvalidInputError, UnsupportedError
 from lance_duck.index.build import merge_segments
 from lance_duck.index.catalog import Segment, field_path, names_rows_by_id
+from lance_duck.index.inverted.kind import INVERTED
+from lance_duck.index.inverted.settings import settings_in
 from lance_duck.index.registry import kind_of
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.create import build, settle_name
@@ -85,7 +87,9 @@ def commit_segments(
         fitting = [_renamed(narrowed(s, version_of(s, now), now), name) for s in segments]
         _check_disjoint(fitting)
         replaced = _replaced(now, name, field_id, fitting)
-        _check_unmixed(now, fitting, [s for s in now.indices if s.name == name and s not in replaced])
+        others = [s for s in now.indices if s.name == name and s not in replaced]
+        _check_unmixed(now, fitting, others)
+        _check_alike(now, [*fitting, *others])
         return staged.commit(now, fitting, replaced, properties)
 
     _check_name(name)
@@ -178,6 +182,19 @@ def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Seq
             expected="segments of one index that name rows in the same way",
             remedy="merge them with merge_existing_index_segments, or build all of them again",
         )
+
+
+def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
+    """Refuse full-text segments of one index that were made in different ways: pylance 14 cannot read such an index."""
+    texts = [s for s in segments if kind_of(s.details_type or "") is INVERTED]
+    for segment in texts[1:]:
+        if settings_in(segment.details) != settings_in(texts[0].details):
+            raise InvalidInputError(
+                f"index segments {texts[0].uuid} and {segment.uuid} were made with different parameters",
+                where=now.uri,
+                expected="segments of one index that analyse and store texts in the same way",
+                remedy="build them again, with the same parameters",
+            )
 
 
 def _check_name(name: Any) -> None:

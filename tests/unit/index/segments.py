@@ -36,7 +36,8 @@ class Segments:
         reader = None if values is None else self.reader(values, rows, 1000)
         with SegmentWriter(self.store, self.version) as writer:
             self.details = self.kind.merge(parts, reader, writer, BuildOptions(**options))
-        return self.open(writer.directory, parts[0].index.type if values is None else values.type)
+        type_ = getattr(parts[0].index, "type", pa.null()) if values is None else values.type
+        return self.open(writer.directory, type_)
 
     def open(self, directory: str, type_: pa.DataType) -> ScalarIndex:
         self.directory = directory

@@ -26,6 +26,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.index.inverted.settings import INVERTED_PARAMETERS
 from lance_duck.index.vector.storage.files import KINDS as VECTOR_KINDS
 from lance_duck.verbs.indexes.rows import column_path
 from lance_duck.verbs.indexes.vector import is_vector_kind
@@ -37,7 +38,8 @@ _VECTOR: Final = (
     *("metric", "num_partitions", "target_partition_size", "num_sub_vectors", "num_bits", "m", "ef_construction"),
     *("max_level", "sample_rate", "max_iters", "ivf_centroids", "pq_codebook", "index_file_version"),
 )
-_SCALAR: Final = ("zone_size", "rows_per_zone", "number_of_items", "probability")
+_SCALAR: Final = ("zone_size", "rows_per_zone", "number_of_items", "probability", *INVERTED_PARAMETERS)
+_NO_LIMIT: Final = "max_token_length"  # NULL says that there is none
 _ALIASES: Final = {
     **dict.fromkeys(("metric_type", "distance_type"), "metric"),
     **{f"hnsw_{name}": name for name in ("m", "ef_construction", "max_level")},
@@ -104,7 +106,7 @@ class CreateIndexStatement(TableStatement):
 
     def _create(self, dataset: LanceDataset, kind: str, column: str, values: dict[str, Any]) -> None:
         replace = self.replaces or bool(values.pop("replace", False))
-        given = {name: value for name, value in values.items() if value is not None}
+        given = {name: value for name, value in values.items() if value is not None or name == _NO_LIMIT}
         if is_vector_kind(kind):
             dataset.create_index(column, kind, self.name, replace=replace, **given)
         else:

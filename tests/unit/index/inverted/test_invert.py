@@ -3,10 +3,10 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from unit.index.inverted.postings import rows_of, tokens_of, words_of
 
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.invert import inverted, token_batch
-from tests.unit.index.inverted.postings import rows_of, tokens_of, words_of
 
 
 def _inverted(batches: list[dict[int, str]], with_positions: bool = True) -> PartitionContents:

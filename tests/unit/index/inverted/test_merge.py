@@ -4,12 +4,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from unit.index.inverted.postings import rows_of, tokens_of, words_of
 
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.invert import inverted, token_batch
 from lance_duck.index.inverted.merge import LivingPart, merged, whole
-from tests.unit.index.inverted.postings import rows_of, tokens_of, words_of
 
 
 def _contents(texts: dict[int, str], with_positions: bool = True) -> PartitionContents:

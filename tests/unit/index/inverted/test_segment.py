@@ -10,6 +10,7 @@ from lance_duck.errors import InternalError, InvalidInputError, NotFoundError, U
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import ARROW, InvertedParameters
 from lance_duck.index.inverted.segment import open_segment
+from lance_duck.text.filters import STEMMER
 
 TEXTS = random_texts(700)
 
@@ -31,6 +32,7 @@ def test_contents_are_those_that_were_written(tmp_path, form, with_position) -> 
     assert segment.num_documents == 701
     assert segment.total_tokens == sum(map(len, TEXTS)) + 1
     assert segment.statistics() == {
+        "stemmer": STEMMER,
         "params": {"base_tokenizer": "simple"},
         "num_tokens": len(parts[0].terms) + 1,
         "num_docs": 701,

@@ -1,0 +1,109 @@
+"""How long does a full-text index take to build, of how many bytes is it, and how much memory does that take?
+
+Both index the same texts, which have words as frequent as those of a language. Memory is what a process of its own
+has at its peak beyond what it has when the table is open.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import DATA, OURS, Case, chosen, options, race, report
+from benchmarks._texts import texts
+
+LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
+PLAIN: dict[str, Any] = {"stem": False, "remove_stop_words": False}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default analyser": {},
+    "no stemming": PLAIN,
+    "with positions": {**PLAIN, "with_position": True},
+    "blocks of 256": {**PLAIN, "block_size": 256},
+}
+STEP = 50_000
+
+_PEAK = """
+import json, resource, sys, threading, time
+import lance, lance_duck
+from benchmarks.full_text import build
+
+library = {"lance": lance, "lance_duck": lance_duck}[sys.argv[1]]
+build(library, sys.argv[2] + "/warm.lance", json.loads(sys.argv[4]), keep=False)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+build(library, sys.argv[3], json.loads(sys.argv[4]), keep=False)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def main() -> None:
+    """Race through building, then weigh what was built."""
+    arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=3).parse_args()
+    cases = []
+    for name in chosen(SETTINGS, arguments.only):
+        settings = SETTINGS[name]
+        paths = {who: table(who, arguments.rows) for who in LIBRARIES}
+        work = {who: partial(build, LIBRARIES[who], path, settings) for who, path in paths.items()}
+        cases.append(race(f"build, {name}", work, arguments.rounds))
+        sizes = {who: [size_of(path) / 1e6] for who, path in paths.items()}
+        cases.append(Case(f"size, {name}", sizes, "MB"))
+        cases.append(Case(f"memory, {name}", {who: [peak(who, path, settings)] for who, path in paths.items()}, "MB"))
+    report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments.json)
+
+
+def build(library: Any, path: str, settings: dict[str, Any], *, keep: bool = True) -> None:
+    """Build the index of a table anew."""
+    dataset = library.dataset(path)
+    dataset.create_scalar_index("s", "INVERTED", name="built", replace=True, **settings)
+    if not keep:
+        dataset.drop_index("built")
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of the index of a table."""
+    (index,) = (index for index in ld.dataset(path).describe_indices() if index.name == "built")
+    return index.total_size_bytes or 0
+
+
+def peak(who: str, path: str, settings: dict[str, Any]) -> float:
+    """Return the megabytes that a build takes; the first one, of few rows, does not count."""
+    folder = Path(path).parent
+    warm = folder / "warm.lance"
+    if not warm.exists():
+        lance.write_dataset(pa.table({"s": texts(1000)}), warm)
+    library = "lance_duck" if who == OURS else "lance"
+    command = [sys.executable, "-W", "ignore", "-c", _PEAK, library, str(folder), path, json.dumps(settings)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def table(who: str, rows: int) -> str:
+    """Write a table, unless it is there."""
+    path = DATA / f"full-text-{rows}-{who}" / "t.lance"
+    if not path.exists():
+        shutil.rmtree(path.parent, ignore_errors=True)
+        reader = pa.RecordBatchReader.from_batches(pa.schema({"id": pa.int64(), "s": pa.string()}), batches(rows))
+        lance.write_dataset(reader, path, max_rows_per_file=100_000)
+    return str(path)
+
+
+def batches(rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield texts with their numbers."""
+    for at in range(0, rows, STEP):
+        count = min(STEP, rows - at)
+        yield pa.record_batch({"id": np.arange(at, at + count), "s": texts(count, at)})
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main()

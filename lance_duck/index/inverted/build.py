@@ -1,0 +1,105 @@
+"""Rows become partitions: batches of texts are analysed side by side, and their tokens are held up to a limit."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+
+from lance_duck.index.inverted.contents import PartitionContents
+from lance_duck.index.inverted.costs import HELD_SHARE, TEXT_BYTES
+from lance_duck.index.inverted.invert import MOST_DOCUMENTS, TokenBatch, inverted, token_batch
+from lance_duck.index.inverted.settings import InvertedSettings
+from lance_duck.index.kind import ROW, VALUE, BuildOptions
+from lance_duck.text.analyser import Analyser
+
+
+def build_partitions(
+    rows: pa.RecordBatchReader, settings: InvertedSettings, options: BuildOptions
+) -> Iterator[PartitionContents]:
+    """Yield the postings of rows, in as few partitions as the memory limit allows; none of rows without terms.
+
+    Args:
+        rows: Columns `VALUE`, texts or lists of them, and `ROW`.
+        settings: How texts are analysed.
+        options: The memory limit, where the settings have none; and whom to tell of rows that are taken in.
+
+    Raises:
+        UnsupportedError: Texts cannot be analysed so.
+    """
+    with_positions = settings.parameters.with_position
+    limit = memory_limit(settings, options) // HELD_SHARE
+    held: list[TokenBatch] = []
+    size = count = num_rows = 0
+    for batch, taken in _analysed(rows, settings):
+        num_rows += taken
+        if options.progress is not None:
+            options.progress(num_rows)
+        if held and (size + batch.nbytes > limit or count + len(batch) > MOST_DOCUMENTS):
+            yield inverted(held, with_positions=with_positions)
+            held, size, count = [], 0, 0
+        if len(batch):
+            held.append(batch)
+            size, count = size + batch.nbytes, count + len(batch)
+    if held:
+        yield inverted(held, with_positions=with_positions)
+
+
+def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
+    """Return the bytes that a build may hold."""
+    return options.memory_limit if settings.memory_limit is None else settings.memory_limit
+
+
+def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings) -> Iterator[tuple[TokenBatch, int]]:
+    """Yield the tokens of rows, some at a time in their order, and the number of these rows."""
+    analyser = Analyser(settings.parameters)
+    with_positions = settings.parameters.with_position
+
+    def analyse(batch: pa.RecordBatch) -> tuple[TokenBatch, int]:
+        tokens = analyser.analyse(batch.column(VALUE))
+        row_ids = batch.column(ROW).to_numpy()
+        return token_batch(tokens, row_ids, with_positions=with_positions), batch.num_rows
+
+    return _side_by_side(analyse, _pieces(rows), settings.workers or os.cpu_count() or 1)
+
+
+def _pieces(rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield batches of rows, cut where they have more than about `TEXT_BYTES` of texts."""
+    for batch in rows:
+        parts = max(1, min(batch.num_rows, batch.column(VALUE).nbytes // TEXT_BYTES))
+        step = -(-batch.num_rows // parts)
+        for start in range(0, batch.num_rows, step) if step else ():
+            yield batch.slice(start, step)
+
+
+def _side_by_side(
+    analyse: Callable[[pa.RecordBatch], tuple[TokenBatch, int]], pieces: Iterable[pa.RecordBatch], workers: int
+) -> Iterator[tuple[TokenBatch, int]]:
+    """Yield what comes of each piece, in order, by so many threads; the first piece alone needs none."""
+    source = iter(pieces)
+    first = next(source, None)
+    second = next(source, None)
+    if first is None:
+        return
+    if second is None or workers < 2:
+        yield analyse(first)
+        yield from map(analyse, source if second is None else _and(second, source))
+        return
+    with ThreadPoolExecutor(workers, "lance_duck-index") as pool:
+        waiting: deque[Future[tuple[TokenBatch, int]]] = deque(pool.submit(analyse, piece) for piece in (first, second))
+        try:
+            while waiting:
+                while len(waiting) <= workers and (piece := next(source, None)) is not None:
+                    waiting.append(pool.submit(analyse, piece))
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _and(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from others

@@ -1,0 +1,138 @@
+"""Inverted indexes as a kind of index. `layout` has the files, `settings` the details and the parameters.
+
+Row ids are stable where the table has them. Predicates are not answered: full-text queries are (`scan/text`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.arrow.types import is_list, is_text
+from lance_duck.errors import UnsupportedError
+from lance_duck.index.files import SegmentReader, SegmentWriter
+from lance_duck.index.inverted.build import build_partitions, memory_limit
+from lance_duck.index.inverted.contents import PartitionContents
+from lance_duck.index.inverted.costs import HELD_SHARE
+from lance_duck.index.inverted.merge import LivingPart, merged, whole
+from lance_duck.index.inverted.segment import open_segment
+from lance_duck.index.inverted.settings import InvertedSettings
+from lance_duck.index.inverted.write import write_metadata, write_partition
+from lance_duck.index.kind import BuildOptions, Details, MergeInput
+from lance_duck.index.query import Query
+
+
+class InvertedKind:
+    """See `IndexKind`."""
+
+    name: str = "Inverted"
+    type_url: str = "/lance.table.InvertedIndexDetails"
+    versions: range = range(4)
+    rows_by: str = "id"
+
+    def supports(self, type_: pa.DataType) -> bool:
+        """Return whether a column of a storage type can be indexed: texts, and lists of them."""
+        return is_text(type_) or (is_list(type_) and is_text(type_.value_type))
+
+    def answers(self, query: Query, type_: pa.DataType) -> bool:
+        """Answer no predicate."""
+        return False
+
+    def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
+        """Open a segment. The result is an `InvertedSegment`."""
+        return open_segment(files)
+
+    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
+        """Write a segment of rows."""
+        settings = InvertedSettings.of(options.parameters)
+        return _write(writer, settings, build_partitions(rows, settings, options))
+
+    def merge(
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
+    ) -> Details:
+        """Write a segment of others and of new rows, laid out as the newest of them.
+
+        Raises:
+            UnsupportedError: Analysers differ; or there are new rows, which cannot be analysed as they were.
+        """
+        newest = parts[-1].index
+        if not all(is_alike(part.index, newest) for part in parts):
+            raise UnsupportedError(
+                "segments whose texts were analysed in different ways cannot be merged", remedy="build the index again"
+            )
+        settings = settings_of(newest)
+        living = chain.from_iterable(_living(part, by_address=not options.stable_row_ids) for part in parts)
+        if rows is not None:
+            settings.parameters.require_support()
+            living = chain(living, map(whole, build_partitions(rows, settings, options)))
+        limit = memory_limit(settings, options) // HELD_SHARE
+        details = _write(writer, settings, map(merged, _groups(living, limit)))
+        # pylance refuses an index whose segments say different things, also where they mean the same.
+        return replace(details, value=parts[-1].details)
+
+    def can_follow(self) -> bool:
+        """Return whether the segment can be rewritten with new row names: its entries can."""
+        return True
+
+
+INVERTED: Final = InvertedKind()
+
+
+def settings_of(index: Any) -> InvertedSettings:
+    """Return what an open segment was made with."""
+    return InvertedSettings.of_segment(index.parameters)
+
+
+def is_alike(one: Any, other: Any) -> bool:
+    """Return whether terms of two open segments mean the same, and both keep positions, or neither does."""
+    first, second = settings_of(one), settings_of(other)
+    return (first.parameters, first.form.with_position, first.form.document_granularity) == (
+        second.parameters,
+        second.form.with_position,
+        second.form.document_granularity,
+    )
+
+
+def _living(part: MergeInput, *, by_address: bool) -> Iterator[LivingPart]:
+    """Yield the partitions of a segment, with the new names of their rows; none without any is among them."""
+    left_out = part.index.deleted_fragments
+    for partition in part.index.partitions:
+        contents = partition.contents()
+        names = contents.documents.row_ids
+        row_ids, lives = part.follow(names)
+        if by_address and len(left_out):
+            lives = lives & ~np.isin(names >> np.uint64(32), left_out)
+        if lives.any():
+            yield LivingPart(contents, row_ids, lives)
+
+
+def _groups(parts: Iterator[LivingPart], limit: int) -> Iterator[list[LivingPart]]:
+    """Yield partitions that become one together: as many as fit into so many bytes, at least one."""
+    group: list[LivingPart] = []
+    size = 0
+    for part in parts:
+        if group and size + part.contents.nbytes > limit:
+            yield group
+            group, size = [], 0
+        group.append(part)
+        size += part.contents.nbytes
+    if group:
+        yield group
+
+
+def _write(writer: SegmentWriter, settings: InvertedSettings, partitions: Iterator[PartitionContents]) -> Details:
+    count = 0
+    for contents in partitions:
+        write_partition(writer, count, contents, settings.form)
+        count += 1
+    write_metadata(writer, list(range(count)), settings.form)
+    return settings.details()

@@ -1,0 +1,210 @@
+"""What a full-text index is made with: as users ask for it, and as the manifest tells it.
+
+details: InvertedIndexDetails. They lack custom stop words: where a segment has files, the parameters there decide.
+index_version: 1, 2 or 3, as the format of the files is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from lance_duck.arguments import refuse_unknown
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.index.inverted.layout import VARINTS, WORDS, InvertedParameters
+from lance_duck.index.kind import Details
+from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters
+from lance_duck.wire.pb import index_pb2
+
+FORMAT_VERSION: Final = "format_version"
+FORMATS: Final = range(1, 4)
+
+_OPTIONS: Final = (FORMAT_VERSION, "document_granularity", "memory_limit", "num_workers")
+_ANALYSERS: Final = (*AnalyserArguments.__annotations__, *(f.name for f in fields(AnalyserParameters)))
+INVERTED_PARAMETERS: Final = tuple(dict.fromkeys((*_ANALYSERS, *_OPTIONS)))
+"""Names of the parameters that an index can be asked for with."""
+
+_ROW: Final = "row"
+_LIST_ELEMENT: Final = "list_element"
+_LARGE_BLOCK: Final = 256
+_CODE: Final = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
+_PLAIN: Final = (
+    *("with_position", "lower_case", "stem", "remove_stop_words", "ascii_folding"),
+    *("min_ngram_length", "max_ngram_length", "prefix_only"),
+)
+_CODE_TOKENIZER: Final = "code"
+_WHERE: Final = "an Inverted index"
+
+
+@dataclass(frozen=True)
+class InvertedSettings:
+    """What an index is made with.
+
+    Attributes:
+        form: How segments are laid out, and what they say of their analyser.
+        parameters: How texts are analysed.
+        memory_limit: Bytes that a build may hold; None: not said.
+        workers: Threads that analyse texts; None: as many as there are processors.
+    """
+
+    form: InvertedParameters
+    parameters: AnalyserParameters
+    memory_limit: int | None = None
+    workers: int | None = None
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> InvertedSettings:
+        """Return what users ask for.
+
+        Args:
+            arguments: Parameters of pylance, by name; those of analysers are in `AnalyserArguments`.
+
+        Raises:
+            WrongTypeError: A parameter does not exist, or is of a wrong type.
+            InvalidInputError: A value makes no sense, or values do not go together.
+            UnsupportedError: Texts cannot be analysed so, or list elements are to be documents.
+        """
+        refuse_unknown(arguments, INVERTED_PARAMETERS, _WHERE, "parameter")
+        named = {name: value for name, value in arguments.items() if name not in _OPTIONS}
+        parameters = AnalyserParameters.from_arguments(named, _WHERE)
+        parameters.require_support(_WHERE)
+        _check_granularity(arguments.get("document_granularity"))
+        megabytes = _count("memory_limit", arguments.get("memory_limit"), 1)
+        limit = None if megabytes is None else megabytes << 20
+        workers = _count("num_workers", arguments.get("num_workers"), 0)
+        form = _form(parameters, _format(arguments.get(FORMAT_VERSION), parameters.block_size))
+        return cls(form, parameters, limit, None if workers is None else max(1, workers))
+
+    @classmethod
+    def of_segment(cls, form: InvertedParameters) -> InvertedSettings:
+        """Return what makes a segment like one that there is; texts may be of no analyser that is supported.
+
+        Raises:
+            CorruptError: What it says of its analyser makes no sense.
+        """
+        return cls(form, AnalyserParameters.from_json(json.dumps(dict(form.params))))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What asks for such an index, by pylance's names."""
+        arguments = {**asdict(self.parameters), FORMAT_VERSION: self.form.format_version}
+        words = self.parameters.custom_stop_words
+        return {**arguments, "custom_stop_words": None if words is None else list(words)}
+
+    def details(self) -> Details:
+        """Return what the manifest says of a segment."""
+        parameters, form = self.parameters, self.form
+        message = index_pb2.InvertedIndexDetails(
+            base_tokenizer=parameters.base_tokenizer,
+            language=json.dumps(parameters.language),
+            max_token_length=parameters.max_token_length,
+            block_size=form.block_size,
+            posting_format_version=form.format_version,
+            **{name: getattr(parameters, name) for name in _PLAIN},
+        )
+        if parameters.base_tokenizer == _CODE_TOKENIZER:
+            code = index_pb2.InvertedIndexDetails.CodeConfig(**{name: getattr(parameters, name) for name in _CODE})
+            message.code_config.MergeFrom(code)
+        if form.document_granularity == _LIST_ELEMENT:
+            message.document_granularity = index_pb2.InvertedIndexDetails.LIST_ELEMENT
+        version = max(FORMATS) if form.document_granularity == _LIST_ELEMENT else form.format_version
+        return Details(version, message.SerializeToString())
+
+
+def shown_settings(details: bytes) -> dict[str, Any]:
+    """Return what a details message says, by pylance's names; {} where it cannot be read."""
+    message = _message(details)
+    if message is None:
+        return {}
+    shown = asdict(_parameters(message))
+    element = index_pb2.InvertedIndexDetails.LIST_ELEMENT
+    is_element = message.document_granularity == element
+    return {**shown, "lance_tokenizer": None, "document_granularity": _LIST_ELEMENT if is_element else _ROW}
+
+
+def settings_in(details: bytes) -> InvertedSettings:
+    """Return what a details message says, the defaults where it cannot be read; it lacks custom stop words."""
+    message = _message(details)
+    if message is None:
+        return InvertedSettings.of({})
+    version = message.posting_format_version if message.HasField("posting_format_version") else 2
+    parameters = _parameters(message)
+    return InvertedSettings(_form(parameters, version), parameters)
+
+
+def _message(details: bytes) -> index_pb2.InvertedIndexDetails | None:
+    try:
+        return index_pb2.InvertedIndexDetails.FromString(details)
+    except DecodeError:
+        return None
+
+
+def _parameters(message: index_pb2.InvertedIndexDetails) -> AnalyserParameters:
+    """Return the parameters that a message says, the defaults where an old writer left it empty."""
+    if not message.HasField("base_tokenizer") and not message.language:
+        return AnalyserParameters()
+    code = {name: getattr(message.code_config, name) for name in _CODE}
+    return AnalyserParameters(
+        base_tokenizer=message.base_tokenizer or AnalyserParameters.base_tokenizer,
+        language=_language(message.language),
+        max_token_length=message.max_token_length if message.HasField("max_token_length") else None,
+        block_size=message.block_size if message.HasField("block_size") else AnalyserParameters.block_size,
+        **{name: getattr(message, name) for name in _PLAIN},
+        **code,
+    )
+
+
+def _form(parameters: AnalyserParameters, format_version: int) -> InvertedParameters:
+    return InvertedParameters(
+        params=json.loads(parameters.to_json()),
+        with_position=parameters.with_position,
+        block_size=parameters.block_size,
+        format_version=format_version,
+        posting_tail_codec=WORDS if format_version == min(FORMATS) else VARINTS,
+    )
+
+
+def _language(text: str) -> str:
+    """Return a language, which is in JSON."""
+    try:
+        language = json.loads(text)
+    except ValueError:
+        language = text
+    return language if isinstance(language, str) and language else AnalyserParameters.language
+
+
+def _format(value: Any, block_size: int) -> int:
+    large = block_size == _LARGE_BLOCK
+    if value is None:
+        return 3 if large else 2
+    name = str(value).lower().removeprefix("v") if isinstance(value, int | str) else ""
+    if isinstance(value, bool) or name not in map(str, FORMATS):
+        raise InvalidInputError(FORMAT_VERSION, where=_WHERE, expected="1, 2 or 3", found=repr(value))
+    if large and int(name) < max(FORMATS):
+        raise InvalidInputError(
+            f"format_version={name} with block_size={_LARGE_BLOCK}", where=_WHERE, remedy="use format_version=3"
+        )
+    return int(name)
+
+
+def _check_granularity(value: Any) -> None:
+    name = getattr(value, "value", value)
+    if name is None or (isinstance(name, str) and name.lower() == _ROW):
+        return
+    if isinstance(name, str) and name.lower() == _LIST_ELEMENT:
+        raise UnsupportedError("document_granularity LIST_ELEMENT", where=_WHERE, remedy="rows can be documents")
+    raise InvalidInputError("document_granularity", where=_WHERE, expected="ROW or LIST_ELEMENT", found=repr(name))
+
+
+def _count(name: str, value: Any, least: int) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WrongTypeError(name, where=_WHERE, expected="a whole number", found=repr(value))
+    if value < least:
+        raise InvalidInputError(name, where=_WHERE, expected=f"{least} or more", found=value)
+    return value

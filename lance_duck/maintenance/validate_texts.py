@@ -1,0 +1,134 @@
+"""Validation of full-text segments: each covered row once, with the terms that its text has now.
+
+What a row has is compared by a sum over its tokens, of 64-bit hashes of their terms and positions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.arrow.join import joined
+from lance_duck.errors import CorruptError
+from lance_duck.index.catalog import Segment
+from lance_duck.index.inverted.contents import PartitionContents
+from lance_duck.index.inverted.kind import settings_of
+from lance_duck.index.names import Follower
+from lance_duck.kernels.keys.xxhash import xxh64
+from lance_duck.snapshot import Snapshot
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.tokens import Tokens
+
+Sums = NDArray[np.uint64]
+
+
+class TextRows:
+    """The rows of an open segment.
+
+    Args:
+        snapshot: Version of the table.
+        segment: Of its catalog.
+        index: It, open.
+
+    Raises:
+        CorruptError: A partition is broken, or a row lies beyond the end of its fragment, or lives in it twice.
+    """
+
+    def __init__(self, snapshot: Snapshot, segment: Segment, index: Any) -> None:
+        settings = settings_of(index)
+        self._has_positions = settings.form.with_position
+        self._analyser = None if settings.parameters.refusal else Analyser(settings.parameters)
+        follower = Follower(snapshot, segment)
+        addresses, sums = [], []
+        for partition in index.partitions:
+            contents = partition.contents()
+            names, lives = follower.follow(contents.documents.row_ids)
+            addresses.append(names[lives])
+            sums.append(_sums_of_contents(contents, self._has_positions)[lives])
+        self._addresses, self._sums = _ordered(joined(addresses, np.uint64), joined(sums, np.uint64))
+        twice = np.flatnonzero(self._addresses[1:] == self._addresses[:-1])
+        if len(twice):
+            raise CorruptError("rows that are in the index twice", where=segment, found=self._addresses[twice[0]])
+
+    def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
+        """Compare with the living rows of a fragment: their texts, and their offsets.
+
+        An index whose texts cannot be analysed is not compared.
+
+        Raises:
+            CorruptError: It does not have a row with terms, has one without, or other terms of one.
+        """
+        if self._analyser is None:
+            return
+        tokens = self._analyser.analyse(column)
+        has_terms = np.diff(tokens.bounds) > 0
+        addresses = (np.uint64(fragment_id << 32) + offsets.astype(np.uint64))[has_terms]
+        expected = _sums_of_tokens(tokens, self._has_positions)[has_terms]
+        addresses, expected = _ordered(addresses, expected)
+        mine = slice(*np.searchsorted(self._addresses, [fragment_id << 32, (fragment_id + 1) << 32]).tolist())
+        for rows, what in (
+            (np.setdiff1d(addresses, self._addresses[mine]), "lacks"),
+            (np.setdiff1d(self._addresses[mine], addresses), "has terms of"),
+            (self._different(mine, addresses, expected), "has other terms of"),
+        ):
+            if len(rows):
+                raise CorruptError(
+                    f"the index {what} row {int(rows[0]) & 0xFFFFFFFF} of fragment {fragment_id}",
+                    found=f"{len(rows)} such rows",
+                    remedy="create the index again: it is damaged, or its stemmer was another one",
+                )
+
+    def _different(self, mine: slice, addresses: Sums, expected: Sums) -> Sums:
+        """Return the rows whose terms differ; none where the rows do."""
+        if not np.array_equal(self._addresses[mine], addresses):
+            return addresses[:0]
+        different: Sums = addresses[self._sums[mine] != expected]
+        return different
+
+
+def _ordered(addresses: Sums, sums: Sums) -> tuple[Sums, Sums]:
+    order = np.argsort(addresses, kind="stable")
+    return addresses[order], sums[order]
+
+
+def _sums_of_contents(contents: PartitionContents, has_positions: bool) -> Sums:
+    """Return a number for the tokens of each document."""
+    terms: Sums = np.repeat(_hashes(contents.terms), np.diff(contents.bounds))
+    documents: NDArray[np.uint32] = contents.document_ids
+    if has_positions and contents.positions is not None:
+        terms = np.repeat(terms, contents.frequencies)
+        documents = np.repeat(documents, contents.frequencies)
+        weights = _weights(contents.positions)
+    else:
+        weights = contents.frequencies.astype(np.uint64)
+    sums = np.zeros(len(contents.documents), np.uint64)
+    np.add.at(sums, documents, terms * weights)
+    return sums
+
+
+def _sums_of_tokens(tokens: Tokens, has_positions: bool) -> Sums:
+    """Return a number for the tokens of each text."""
+    terms = _hashes(tokens.terms)[tokens.term_ids]
+    if has_positions:
+        terms = terms * _weights(tokens.positions)
+    upto = np.append(np.uint64(0), np.cumsum(terms, dtype=np.uint64))
+    return np.diff(upto[tokens.bounds])
+
+
+def _weights(positions: NDArray[np.uint32]) -> Sums:
+    """Return an odd number for each position, so that no term is lost."""
+    return positions.astype(np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def _hashes(terms: pa.LargeBinaryArray) -> Sums:
+    hashes = np.empty(len(terms), np.uint64)
+    _, offsets, data = terms.buffers()
+    if not len(terms) or offsets is None:
+        return hashes
+    places = np.frombuffer(offsets, np.int64, len(terms) + 1, 8 * terms.offset)
+    if not xxh64(np.frombuffer(data or b"", np.uint8), places, hashes):
+        raise CorruptError("terms of a partition whose offsets do not ascend")
+    return hashes

@@ -1,0 +1,229 @@
+"""Full-text indexes through the life of a table: made by one of us, kept by the other, searched by pylance."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from oracle.cases import Cases
+from oracle.full_text import OPTIONS, QUERIES, all_scores, contents, ours, rows, scores
+from oracle.test_index_upkeep import rewrite_column
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError, UnsupportedError
+
+CASE_KIND = "life cycle"
+PLAIN: dict[str, Any] = {"stem": False, "remove_stop_words": False, "ascii_folding": False, "max_token_length": None}
+ASKED = ("lake", "lakes", "the", "straße", "42", "renewed")
+MERGES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "none": {"num_indices_to_merge": 0},
+    "one": {"num_indices_to_merge": 1},
+    "all": {"num_indices_to_merge": 100},
+    "retrain": {"retrain": True},
+}
+OPEN: dict[str, Any] = {"ours": ours, "theirs": lance.dataset}
+
+
+def table_of(uri: str, *, stable: bool, settings: dict[str, Any], maker: str) -> None:
+    """Write a table of three fragments, whose index somebody makes, and change its rows in every way."""
+    options: dict[str, Any] = {"enable_stable_row_ids": True} if stable else {}
+    ld.write_dataset(rows(1, 0, 240), uri, max_rows_per_file=80, storage_options=OPTIONS, **options)
+    OPEN[maker](uri).create_scalar_index("s", "INVERTED", **settings)
+    ours(uri).insert(rows(2, 240, 60))
+    ours(uri).update({"s": "'renewed lake'"}, where="id % 7 = 0")
+    rewrite_column(uri, "s", 1)
+    ours(uri).delete("id % 5 = 0")
+
+
+def found(uri: str, word: str) -> set[int]:
+    """Return the rows that have a word, by a plain scan."""
+    table = ours(uri).to_table(columns=["id", "s"])
+    pairs = zip(table["id"].to_pylist(), table["s"].to_pylist(), strict=True)
+    return {i for i, text in pairs if text and word in re.findall(r"\w+", text.lower())}
+
+
+def check(uri: str, cases: Cases) -> None:
+    """Pylance finds by the index what a scan finds, and the index has what the rows have."""
+    for word in ASKED:
+        assert set(scores(uri, word)) == found(uri, word), word
+        cases.count += 1
+    ours(uri).validate()
+
+
+def twin(uri: str, settings: dict[str, Any]) -> str:
+    """Return a new table of the same rows, with an index that pylance made of them."""
+    copy = uri.replace(".lance", "-twin.lance")
+    ld.write_dataset(ours(uri).to_table(), copy, mode="overwrite", storage_options=OPTIONS)
+    lance.dataset(copy).create_scalar_index("s", "INVERTED", num_workers=1, **settings)
+    return copy
+
+
+@pytest.mark.parametrize("merge", list(MERGES))
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("maker", ["theirs", pytest.param("ours", marks=pytest.mark.slow)])
+def test_what_we_keep_pylance_finds(tmp_path: Path, cases: Cases, maker: str, stable: bool, merge: str) -> None:
+    uri = str(tmp_path / "t.lance")
+    table_of(uri, stable=stable, settings=PLAIN, maker=maker)
+    ours(uri).optimize.optimize_indices(**MERGES[merge])
+    assert ours(uri).index_statistics("s_idx")["num_unindexed_rows"] == 0
+    check(uri, cases)
+    ours(uri).optimize.compact_files(target_rows_per_fragment=10_000)
+    check(uri, cases)
+    ours(uri).insert(rows(3, 300, 20))
+    lance.dataset(uri).optimize.optimize_indices()
+    check(uri, cases)
+    lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=10_000)
+    check(uri, cases)
+    ours(uri).optimize.optimize_indices(num_indices_to_merge=100)
+    if merge != "none":
+        assert len(ours(uri).list_indices()) == 1
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+def test_merged_and_compacted_indexes_score_as_new_ones(
+    tmp_path: Path, cases: Cases, stable: bool, format_version: int
+) -> None:
+    uri, settings = str(tmp_path / "t.lance"), {"format_version": format_version, "with_position": True}
+    table_of(uri, stable=stable, settings=settings, maker="theirs")
+    ours(uri).optimize.optimize_indices(num_indices_to_merge=0)
+    ours(uri).insert(rows(3, 300, 20))
+    ours(uri).optimize.optimize_indices(num_indices_to_merge=100)
+    copy = twin(uri, settings)
+    expected = all_scores(copy, phrases=True)
+    for _ in range(2):
+        assert all_scores(uri, phrases=True) == expected
+        (figures,) = contents(uri)
+        assert figures == contents(copy)[0]
+        (segment,) = ours(uri).handle.snapshot.indices
+        assert segment.version == format_version
+        ours(uri).optimize.compact_files(target_rows_per_fragment=10_000)
+        cases.count += len(QUERIES)
+
+
+@pytest.mark.parametrize("maker", ["ours", "theirs"])
+@pytest.mark.parametrize("compactor", ["ours", "theirs"])
+def test_a_remap_that_is_put_off_loses_nothing(tmp_path: Path, cases: Cases, maker: str, compactor: str) -> None:
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset(rows(1, 0, 240), uri, max_rows_per_file=40, storage_options=OPTIONS)
+    OPEN[maker](uri).create_scalar_index("s", "INVERTED", **PLAIN)
+    ours(uri).delete("id % 5 = 0")
+    OPEN[compactor](uri).optimize.compact_files(target_rows_per_fragment=120, defer_index_remap=True)
+    check(uri, cases)
+    ours(uri).insert(rows(2, 240, 60))
+    ours(uri).optimize.optimize_indices(num_indices_to_merge=1)
+    check(uri, cases)
+    ours(uri).optimize.compact_files(target_rows_per_fragment=10_000)
+    check(uri, cases)
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("merge", ["none", "one", "all"])
+def test_we_go_on_with_what_pylance_kept(tmp_path: Path, cases: Cases, stable: bool, merge: str) -> None:
+    uri = str(tmp_path / "t.lance")
+    table_of(uri, stable=stable, settings=PLAIN, maker="ours")
+    lance.dataset(uri).optimize.optimize_indices(**MERGES[merge])
+    ours(uri).validate()
+    ours(uri).insert(rows(3, 300, 20))
+    ours(uri).optimize.optimize_indices(num_indices_to_merge=100)
+    check(uri, cases)
+    assert all_scores(uri) == all_scores(twin(uri, PLAIN))
+
+
+@pytest.mark.parametrize("maker", ["ours", "theirs"])
+def test_segments_that_are_built_apart_are_committed_together(tmp_path: Path, cases: Cases, maker: str) -> None:
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset(rows(1, 0, 240), uri, max_rows_per_file=40, storage_options=OPTIONS)
+    other = "theirs" if maker == "ours" else "ours"
+    segments = [
+        OPEN[maker](uri).create_index_uncommitted("s", "INVERTED", "s_idx", fragment_ids=ids, **PLAIN)
+        for ids in ([0, 1], [2, 3], [4])
+    ]
+    OPEN[maker](uri).commit_existing_index_segments("s_idx", "s", segments)
+    assert [sorted(s["fragment_ids"]) for s in ours(uri).list_indices()] == [[0, 1], [2, 3], [4]]
+    check(uri, cases)
+    OPEN[other](uri).optimize.optimize_indices(num_indices_to_merge=2)
+    check(uri, cases)
+    ours(uri).optimize.optimize_indices(num_indices_to_merge=100)
+    assert all_scores(uri) == all_scores(twin(uri, PLAIN))
+
+
+def test_uncommitted_segments_of_pylance_are_merged(tmp_path: Path, cases: Cases) -> None:
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset(rows(1, 0, 160), uri, max_rows_per_file=40, storage_options=OPTIONS)
+    dataset = ours(uri)
+    segments = [
+        dataset.create_index_uncommitted("s", "INVERTED", "s_idx", fragment_ids=ids, with_position=True)
+        for ids in ([0, 1], [3])
+    ]
+    merged = dataset.merge_existing_index_segments(segments)
+    dataset.commit_existing_index_segments("s_idx", "s", [merged])
+    dataset.optimize.optimize_indices(num_indices_to_merge=1)
+    expected = twin(uri, {"with_position": True})
+    assert all_scores(uri, phrases=True) == all_scores(expected, phrases=True)
+    cases.count += 1
+
+
+def test_segments_of_other_settings_are_not_committed_as_one_index(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset(rows(1, 0, 80), uri, max_rows_per_file=40, storage_options=OPTIONS)
+    dataset = ours(uri)
+    segments = [
+        dataset.create_index_uncommitted("s", "INVERTED", "s_idx", fragment_ids=[i], with_position=bool(i))
+        for i in range(2)
+    ]
+    with pytest.raises(InvalidInputError, match="different parameters"):
+        dataset.commit_existing_index_segments("s_idx", "s", segments)
+    with pytest.raises(UnsupportedError, match="analysed in different ways"):
+        dataset.merge_existing_index_segments(segments)
+    assert dataset.list_indices() == []
+
+
+def test_segments_of_other_stop_words_are_built_again_when_they_are_merged(tmp_path: Path, cases: Cases) -> None:
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset(rows(1, 0, 120), uri, max_rows_per_file=40, storage_options=OPTIONS)
+    dataset = ours(uri)
+    segments = [
+        dataset.create_index_uncommitted("s", "INVERTED", "s_idx", fragment_ids=[i], custom_stop_words=[word])
+        for i, word in enumerate(("lake", "duck", "the"))
+    ]
+    dataset.commit_existing_index_segments("s_idx", "s", segments)
+    dataset.insert(rows(2, 120, 40))
+    dataset.optimize.optimize_indices(num_indices_to_merge=2)
+    assert sorted(sorted(s["fragment_ids"]) for s in dataset.list_indices()) == [[0], [1, 2, 3]]
+    dataset.validate()
+    dataset.optimize.optimize_indices(num_indices_to_merge=2)
+    assert all_scores(uri) == all_scores(twin(uri, {"custom_stop_words": ["the"]}))
+    dataset.validate()
+    cases.count += 1
+
+
+def test_an_index_is_dropped_and_replaced(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset(rows(1, 0, 60), uri, storage_options=OPTIONS)
+    dataset = ours(uri)
+    dataset.create_scalar_index("s", "INVERTED", language="German")
+    dataset.create_scalar_index("s", "INVERTED", stem=False)
+    (index,) = lance.dataset(uri).describe_indices()
+    assert index.details["stem"] is False
+    assert index.details["language"] == "English"
+    dataset.drop_index("s_idx")
+    assert lance.dataset(uri).describe_indices() == []
+
+
+def test_an_empty_table_gets_its_index_and_its_rows(tmp_path: Path, cases: Cases) -> None:
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset(rows(1, 0, 0), uri, storage_options=OPTIONS)
+    ours(uri).create_scalar_index("s", "INVERTED", **PLAIN)
+    ours(uri).insert(rows(1, 0, 60))
+    ours(uri).optimize.optimize_indices()
+    check(uri, cases)
+    ours(uri).delete("true")
+    ours(uri).optimize.compact_files()
+    assert all(scores(uri, word) == {} for word in ASKED)
+    assert isinstance(ours(uri).to_table(), pa.Table)
