@@ -17,6 +17,8 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck import connect
 from lance_duck.kernels.cache import writable_folder
 from lance_duck.kernels.notice import first_use
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.wire.blob_type import blob_array
 from lance_duck.write_dataset import write_dataset
 
@@ -60,6 +62,7 @@ def warm_up() -> WarmUp:
         _use_blobs(f"{folder}/blobs.lance")
         _change(write_dataset(_plain(), f"{folder}/changed.lance"))
         _index(write_dataset(_plain(), f"{folder}/indexed.lance"))
+        _analyse()
         _search(write_dataset(_vectors(), f"{folder}/vectors.lance"))
         with connect({"t": f"{folder}/indexed.lance"}) as connection:
             connection.sql("SELECT word, count(*), sum(i64) FROM t WHERE f64 > 0.5 GROUP BY ALL").fetchall()
@@ -181,6 +184,13 @@ def _change(ds: LanceDataset) -> None:
     ds.add_columns({"twice": "id * 2"})
     ds.optimize.compact_files()
     ds.to_table()
+
+
+def _analyse() -> None:
+    """Cut texts into words, more than the first table has room for, and into n-grams."""
+    texts = pa.array([f"word{i}" for i in range(ROWS)])
+    for base in ("simple", "ngram"):
+        Analyser(AnalyserParameters(base_tokenizer=base)).analyse(texts)
 
 
 def _index(ds: LanceDataset) -> None:

@@ -14,7 +14,7 @@ from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InternalError, WrongTypeError
 from lance_duck.kernels.tokens.keep import DROPPED, keep_tokens
 from lance_duck.text.filters import terms_of_words
-from lance_duck.text.parameters import AnalyserParameters
+from lance_duck.text.parameters import AnalyserParameters, encoded
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.tokens import FtsToken, Tokens
 from lance_duck.text.words import Words, tokens_of_text, words_of
@@ -61,7 +61,12 @@ class Analyser:
         return Tokens(_binary(terms), words.ids[:count], positions[:count], bounds)
 
     def terms_of(self, text: str) -> list[FtsToken]:
-        """Return the tokens of one text, in order, with their positions; tokens that are left out leave gaps."""
+        """Return the tokens of one text, in order, with their positions; tokens that are left out leave gaps.
+
+        Raises:
+            InvalidInputError: The text has half of a surrogate pair.
+        """
+        encoded(text, "text")
         cut = list(tokens_of_text(text, self.parameters))
         terms = terms_of_words([token for token, _ in cut], self.parameters)
         return [FtsToken(term, place) for term, (_, place) in zip(terms, cut, strict=True) if term is not None]

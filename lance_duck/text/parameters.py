@@ -184,6 +184,8 @@ class AnalyserParameters:
             return f"lance_tokenizer {self.lance_tokenizer!r} is not supported"
         if self.base_tokenizer not in BASE_TOKENIZERS:
             return f"base_tokenizer {self.base_tokenizer!r} is not supported"
+        if self.base_tokenizer == "ngram" and not 0 < self.min_ngram_length <= self.max_ngram_length:
+            return f"n-grams of {self.min_ngram_length} to {self.max_ngram_length} characters are not supported"
         if (self.stem or self.remove_stop_words) and self.language not in LANGUAGES:
             return f"language {self.language!r} is not supported"
         return None
@@ -222,6 +224,18 @@ class AnalyserParameters:
             raise InvalidInputError("bad lengths of n-grams", where=where, expected=expected, found=lengths)
         if self.block_size not in BLOCK_SIZES:
             raise InvalidInputError("bad block_size", where=where, expected="128 or 256", found=self.block_size)
+
+
+def encoded(text: str, what: str, where: str | None = None) -> bytes:
+    """Return the UTF-8 of a text.
+
+    Raises:
+        InvalidInputError: It has half of a surrogate pair, which no UTF-8 has.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"bad {what}", where=where, expected="Unicode text", found=ascii(text)[:80]) from error
 
 
 def _unknown(name: str, names: list[str], where: str | None) -> InvalidInputError:
@@ -267,4 +281,6 @@ def _words(value: Any, where: str | None) -> tuple[str, ...] | None:
     if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(w, str) for w in value):
         found = repr(value)[:80]
         raise WrongTypeError("bad custom_stop_words", where=where, expected="a list of str", found=found)
+    for word in value:
+        encoded(word, "custom_stop_words", where)
     return tuple(value)

@@ -127,6 +127,16 @@ def test_many_words_have_the_same_stems(language: str, cases: Cases) -> None:
     cases.count += 6
 
 
+@pytest.mark.parametrize("base", ["simple", "whitespace", "ngram"])
+def test_documents_have_the_same_tokens(base: str, cases: Cases) -> None:
+    for name in ("README.md", "ARCHITECTURE.md", "LICENSE"):
+        text = (Path(__file__).parents[2] / name).read_text("utf-8")
+        for language in ("English", "German", "Tamil"):
+            options = {"base_tokenizer": base, "language": language}
+            assert by_kernel(text, **options) == ours(text, **options) == theirs(text, **options)
+            cases.count += 1
+
+
 FLAGS = [
     dict(zip(("lower_case", "stem", "remove_stop_words", "ascii_folding"), values, strict=True))
     for values in product([True, False], repeat=4)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.text.analyser import Analyser
+from lance_duck.text.filters import stemmer_version
 from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tokens import Tokens
 
@@ -61,6 +64,20 @@ def test_positions_run_on_over_the_elements_of_a_list(list_: Any) -> None:
     rows = [["no", "no", "no"], ["a the", None, "b"], None, ["", "c", "c"]]
     tokens = analyser().analyse(pa.array(rows, list_(pa.string())).slice(1))
     assert listed(tokens) == [[("b", 2)], [], [("c", 0), ("c", 1)]]
+
+
+@pytest.mark.parametrize("type_", [pa.large_string(), pa.string_view()])
+def test_lists_of_texts_of_each_type_give_the_same(type_: pa.DataType) -> None:
+    rows = pa.chunked_array([pa.array([["a", "b"]], pa.list_(type_)), pa.array([None, [None, "a"]], pa.list_(type_))])
+    assert listed(analyser(**PLAIN).analyse(rows)) == [[("a", 0), ("b", 1)], [], [("a", 0)]]
+
+
+def test_threads_share_an_analyser() -> None:
+    texts = pa.array([f"running foxes {i} the {i * 7}" for i in range(2_000)])
+    shared = analyser()
+    want = listed(shared.analyse(texts))
+    with ThreadPoolExecutor(4) as pool:
+        assert all(listed(tokens) == want for tokens in pool.map(lambda _: shared.analyse(texts), range(8)))
 
 
 def test_the_text_under_a_null_is_not_read() -> None:
@@ -170,8 +187,17 @@ def test_other_types_are_refused() -> None:
         analyser().analyse(pa.array([[1]]))
 
 
+def test_half_of_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"bad text: expected Unicode text, found 'a \\ud800'"):
+        analyser().terms_of("a \ud800")
+
+
 def test_texts_that_are_no_utf8_are_refused() -> None:
     texts = pa.array([b"a\xff"], pa.binary())
     broken = pa.StringArray.from_buffers(1, texts.buffers()[1], texts.buffers()[2])
     with pytest.raises(InvalidInputError, match="expected UTF-8"):
         analyser().analyse(broken)
+
+
+def test_the_stemmers_have_a_version() -> None:
+    assert re.fullmatch(r"Snowball 3\.1\.\d+", stemmer_version())

@@ -66,6 +66,7 @@ def test_none_is_the_default_except_for_the_longest_token() -> None:
         ({"base_tokenizer": 3}, WrongTypeError, "bad base_tokenizer: expected str, found int"),
         ({"custom_stop_words": "a"}, WrongTypeError, "expected a list of str, found 'a'"),
         ({"custom_stop_words": [1]}, WrongTypeError, "expected a list of str"),
+        ({"custom_stop_words": ["\ud800"]}, InvalidInputError, r"bad custom_stop_words: expected Unicode text"),
         ({"block_size": 64}, InvalidInputError, "expected 128 or 256, found 64"),
     ],
 )
@@ -101,6 +102,12 @@ def test_what_is_not_supported_is_read_and_named_and_not_used(stored: dict[str, 
     assert parameters.refusal == f"{name} {value!r} is not supported"
     assert json.loads(parameters.to_json())[name] == value
     with pytest.raises(UnsupportedError, match="is not supported"):
+        Analyser(parameters)
+
+
+def test_ngrams_of_no_length_are_read_and_not_used() -> None:
+    parameters = AnalyserParameters.from_json('{"base_tokenizer":"ngram","min_ngram_length":0}')
+    with pytest.raises(UnsupportedError, match="n-grams of 0 to 3 characters are not supported"):
         Analyser(parameters)
 
 
