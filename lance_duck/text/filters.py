@@ -39,11 +39,6 @@ def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list
     ]
 
 
-def stemmer_version() -> str:
-    """Return the version of the stemmers: with another one, an index may have other stems than a query asks for."""
-    return f"Snowball {Stemmer.version()}"
-
-
 def _refused(parameters: AnalyserParameters) -> frozenset[str]:
     """Return the words that are left out."""
     if not parameters.remove_stop_words:
