@@ -200,9 +200,19 @@ def _index(ds: LanceDataset) -> None:
         **dict.fromkeys(("word", "i32"), "BITMAP"),
         **dict.fromkeys(("i64", "day"), "ZONEMAP"),
         **dict.fromkeys(("u64", "name_null"), "BLOOMFILTER"),
+        "text": "NGRAM",
     }.items():
         ds.create_scalar_index(column, kind)
-    for condition in ("id = 7", "id IN (1, 5)", "name = 'x'", "word = 'word 3'", "i32 = 5", "i64 = 3", "u64 = 3"):
+    for condition in (
+        "id = 7",
+        "id IN (1, 5)",
+        "name = 'x'",
+        "word = 'word 3'",
+        "i32 = 5",
+        "i64 = 3",
+        "u64 = 3",
+        "contains(text, 'hort')",
+    ):
         ds.to_table(filter=condition)
     ds.insert(ds.take([1, 2, 3]))
     ds.delete("id = 4")

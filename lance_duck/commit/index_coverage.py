@@ -24,15 +24,14 @@ Segments: TypeAlias = list[table_pb2.IndexMetadata]
 Ids: TypeAlias = NDArray[np.uint32]
 Rewrite: TypeAlias = transaction_pb2.Transaction.Rewrite
 
-# The others, zone maps and Bloom filters, know rows by address; so does a B-tree from version 1 on.
+# The others, zone maps and Bloom filters, know rows by address; so do those of _BY_VERSION from version 1 on.
 _BY_ROW_ID = (
     "BitmapIndexDetails",
     "LabelListIndexDetails",
-    "NGramIndexDetails",
     "InvertedIndexDetails",
     "VectorIndexDetails",
 )
-_BTREE = "BTreeIndexDetails"
+_BY_VERSION = ("BTreeIndexDetails", "NGramIndexDetails")
 
 
 def covered(segment: table_pb2.IndexMetadata) -> Ids | None:
@@ -96,7 +95,7 @@ def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequ
 def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
     """Return whether a segment names rows by stable row id; False where that is unknown."""
     kind = segment.index_details.type_url.rpartition(".")[2]
-    if kind == _BTREE:
+    if kind in _BY_VERSION:
         return segment.index_version == 0
     return kind in _BY_ROW_ID
 

@@ -98,13 +98,27 @@ class ContainsAll:
 
 
 @dataclass(frozen=True)
+class HasTrigrams:
+    """The text, in lower case and without accents, has each trigram of some words; see `text.trigrams`.
+
+    Attributes:
+        words: Letters a to z and digits, at least three in each.
+    """
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"value has the trigrams of {', '.join(map(repr, self.words))}"
+
+
+@dataclass(frozen=True)
 class Except:
     """The value is not null, and does not satisfy a condition. `Except(Null())` is IS NOT NULL."""
 
-    query: Between | Among | Null | HasPrefix | ContainsAny | ContainsAll
+    query: Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | HasTrigrams
 
     def __str__(self) -> str:
         return f"not ({self.query})"
 
 
-Query: TypeAlias = Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | Except
+Query: TypeAlias = Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | HasTrigrams | Except

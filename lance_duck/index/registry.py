@@ -11,11 +11,12 @@ from lance_duck.index.bitmap.label_list import LABEL_LIST
 from lance_duck.index.btree import BTREE
 from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import IndexKind
+from lance_duck.index.ngram.kind import NGRAM
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.zones.bloom_filter import BLOOM_FILTER
 from lance_duck.index.zones.zone_map import ZONE_MAP
 
-KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER, INVERTED, VECTOR)
+KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER, NGRAM, INVERTED, VECTOR)
 
 _ALIASES: Final = MappingProxyType({"fts": "inverted"})
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -26,6 +26,9 @@ from lance_duck.scan.routing import Routes
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import watched
+
+_MAYBE: Final = ("ZoneMap", "BloomFilter", "NGram")
+"""Kinds of indexes whose answers are not sure."""
 
 
 def explain(table: TableScan, plan: ScanPlan, options: ScanOptions, *, verbose: bool = False) -> str:
@@ -157,7 +160,7 @@ def _reasons(routes: Routes) -> list[str]:
 
 def _exact(part: Conjunct, plan: IndexPlan) -> bool:
     """Return whether a condition is answered whole, by indexes that say no maybe."""
-    maybe = any(i.kind and i.kind.name in ("ZoneMap", "BloomFilter") for leaf in _leaves(plan) for i in _indexes(leaf))
+    maybe = any(i.kind and i.kind.name in _MAYBE for leaf in _leaves(plan) for i in _indexes(leaf))
     return part.exact and not maybe and not list(reasons(plan))
 
 

@@ -60,7 +60,15 @@ def write_deletions(folder: Path, *, many: bool) -> Path:
     return table
 
 
-INDEXES = {"i": "BTREE", "f": "BTREE", "s": "BITMAP", "z": "ZONEMAP", "b": "BLOOMFILTER", "l": "LABEL_LIST"}
+INDEXES = {
+    "i": "BTREE",
+    "f": "BTREE",
+    "s": "BITMAP",
+    "z": "ZONEMAP",
+    "b": "BLOOMFILTER",
+    "l": "LABEL_LIST",
+    "g": "NGRAM",
+}
 FILTERS = [
     "i = 17",
     "i >= 90 OR i IS NULL",
@@ -70,6 +78,7 @@ FILTERS = [
     "z BETWEEN 10 AND 20",
     "b = 'k7'",
     "array_has_any(l, ['w1', 'w4'])",
+    "g LIKE '%trigrams 1%'",
 ]
 
 
@@ -85,6 +94,7 @@ def write_indexed(folder: Path) -> Path:
             "z": rows,
             "b": [f"k{n}" for n in rows],
             "l": [None if n % 19 == 4 else [f"w{n % 5}", f"w{n % 3}"] for n in rows],
+            "g": [None if n % 7 == 1 else f"some trigrams {n % 30}" for n in rows],
         }
     )
     dataset = lance.write_dataset(data.slice(0, 120), str(table), max_rows_per_file=40)

@@ -30,6 +30,7 @@ FILES = [
     ("l", "bitmap_page_lookup.lance"),
     ("z", "zonemap.lance"),
     ("b", "bloomfilter.lance"),
+    ("g", "ngram_postings.lance"),
 ]
 FIRST = [("i", "page_data.lance"), ("s", "bitmap_page_lookup.lance"), ("z", "zonemap.lance")]
 each_file = pytest.mark.parametrize(("column", "name"), FILES)

@@ -272,7 +272,7 @@ def test_the_index_follows_tasks_that_the_other_one_executed(
     assert covered["x"] == covered["s"] == lance.dataset(life.path).count_rows()
 
 
-@pytest.mark.parametrize(("kind", "fragments"), [("IVF_FLAT", 1), ("IVF_RQ", 1), ("INVERTED", 1), ("NGRAM", 3)])
+@pytest.mark.parametrize(("kind", "fragments"), [("IVF_FLAT", 1), ("IVF_RQ", 1), ("INVERTED", 1)])
 def test_indexes_that_we_cannot_rewrite_are_used_by_pylance_after_our_compaction(
     tmp_path: Path, cases: Cases, kind: str, fragments: int
 ) -> None:
@@ -296,10 +296,8 @@ def test_indexes_that_we_cannot_rewrite_are_used_by_pylance_after_our_compaction
         if kind.startswith("IVF"):
             nearest = {"column": "v", "q": np.full(8, 0.5, np.float32), "k": 9, "nprobes": 2, "refine_factor": 50}
             rows = now.to_table(columns=["key", "_distance"], nearest=nearest, fast_search=True)
-        elif kind == "INVERTED":
-            rows = now.to_table(columns=["key", "_score"], full_text_query="word3", fast_search=True)
         else:
-            rows = now.to_table(columns=["key"], filter="contains(t, 'word3')")
+            rows = now.to_table(columns=["key", "_score"], full_text_query="word3", fast_search=True)
         return [sorted(rows["key"].to_pylist()), now.to_table(filter="key > 500", columns=["key"])["key"].to_pylist()]
 
     dataset.delete("key % 9 = 0")

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from lance_duck.arrow.types import is_text
 from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, expression_tree
 from lance_duck.scan.predicate.leaves import implied_by_like
+from lance_duck.scan.predicate.texts import CONTAINS, LIKE, REGEX, implied_by_text
 from lance_duck.scan.predicate.tree import (
     MIRRORED,
     Compare,
@@ -31,6 +32,13 @@ from lance_duck.scan.predicate.tree import (
 from lance_duck.scan.predicate.types import exact, path_type, value_type
 
 _UNKNOWN: Final = Opaque("a condition of pyarrow", ())
+_TEXTS: Final = {
+    "starts_with": CONTAINS,
+    "ends_with": CONTAINS,
+    "match_substring": CONTAINS,
+    "match_substring_regex": REGEX,
+    "match_like": LIKE,
+}
 
 
 def implied_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate | None:
@@ -82,9 +90,19 @@ class _ImpliedReader:
             return any_of(member, IsNull(path)) if values.null_count else member
         if function == "starts_with" and not options["ignore_case"].as_py() and is_text(type_):
             return StartsWith(path, pa.scalar(options["pattern"].as_py(), type_))
-        if function == "match_like" and not negated and not options["ignore_case"].as_py() and is_text(type_):
-            return implied_by_like(path, options["pattern"].as_py().partition("\\")[0], type_) or _UNKNOWN
+        if function in _TEXTS and not negated and is_text(type_):
+            return self._text(function, path, type_, options["pattern"].as_py(), options["ignore_case"].as_py())
         return _UNKNOWN
+
+    def _text(self, function: str, path: Path, type_: pa.DataType, pattern: Any, any_case: bool) -> Predicate:
+        """Return what is implied by a condition on a part of a text."""
+        pattern = pattern.decode() if isinstance(pattern, bytes) else pattern
+        trigrams = implied_by_text(path, _TEXTS[function], pattern, escape="\\", any_case=any_case)
+        prefix = None
+        if function == "match_like" and not any_case:
+            prefix = implied_by_like(path, pattern.partition("\\")[0], type_)
+        implied = [part for part in (prefix, trigrams) if part is not None]
+        return all_of(*implied) if implied else _UNKNOWN
 
     def _comparison(self, op: Op, left: Node, right: Node, negated: bool) -> Predicate:
         if left[0] == "literal":

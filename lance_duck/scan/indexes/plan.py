@@ -129,7 +129,9 @@ class _Planner:
                 return self.plan(operand, true=not true)
             case ConstantCondition(value):
                 return EVERY if value is true else NONE
-            case Opaque():
+            case Opaque(implied=implied):
+                if true and implied is not None:
+                    return self.plan(implied, true=True)
                 return Open(f"{predicate} is evaluated by DuckDB")
         (path,) = predicate.paths()
         if path[0] in HIDDEN and path[0] not in self._catalog.schema.names:

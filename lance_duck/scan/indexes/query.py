@@ -11,8 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_duck.arrow.types import is_list
-from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, Null, Query
+from lance_duck.arrow.types import is_list, is_text
+from lance_duck.index.query import (
+    Among,
+    Between,
+    ContainsAll,
+    ContainsAny,
+    Except,
+    HasPrefix,
+    HasTrigrams,
+    Null,
+    Query,
+)
 from lance_duck.scan.predicate import tree
 from lance_duck.scan.predicate.evaluate import evaluate
 from lance_duck.scan.predicate.lists import item_type
@@ -45,6 +55,8 @@ def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> 
             return _either(Null(), true)
         case tree.StartsWith(_, prefix):
             return _either(HasPrefix(exact(prefix, type_)), true) if prefix.is_valid else None
+        case tree.HasTrigrams(_, words) if true and is_text(type_):
+            return HasTrigrams(words)
         case tree.HasAny(_, values) if is_list(type_):
             return _either(ContainsAny(exact(values.drop_null(), item_type(type_))), true)
         case tree.HasAll(_, values) if is_list(type_):
@@ -58,6 +70,8 @@ def intersection(first: Query, second: Query) -> Query | None:
         low, low_open = _tighter(first.low, first.low_open, second.low, second.low_open, ">")
         high, high_open = _tighter(first.high, first.high_open, second.high, second.high_open, "<")
         return Between(low, high, low_open, high_open)
+    if isinstance(first, HasTrigrams) and isinstance(second, HasTrigrams):
+        return HasTrigrams(tuple(dict.fromkeys((*first.words, *second.words))))
     if isinstance(second, Among):
         first, second = second, first
     if isinstance(first, Among) and isinstance(second, Between | Among):

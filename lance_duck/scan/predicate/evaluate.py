@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.arrow.types import is_list
+from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.expressions import evaluate_sql
 from lance_duck.scan.predicate.lists import has_all, has_any, item_type
@@ -23,6 +23,7 @@ from lance_duck.scan.predicate.tree import (
     ConstantCondition,
     HasAll,
     HasAny,
+    HasTrigrams,
     In,
     IsNull,
     Not,
@@ -33,6 +34,8 @@ from lance_duck.scan.predicate.tree import (
     Predicate,
     StartsWith,
 )
+from lance_duck.text.needles import trigrams_of_words
+from lance_duck.text.trigrams import has_trigrams
 
 Columns = Mapping[str, pa.Array]
 
@@ -67,6 +70,8 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
             return _leaf(path, columns, lambda array: _is_in(array, values))
         case StartsWith(path, prefix):
             return _leaf(path, columns, lambda array: _starts_with(array, prefix))
+        case HasTrigrams(path, words):
+            return _leaf(path, columns, lambda array: _has_trigrams(array, words))
         case HasAny(path, values):
             return _of_lists(path, columns, values.drop_null(), has_any)
         case HasAll(path, values):
@@ -162,6 +167,13 @@ def _starts_with(array: pa.Array, prefix: pa.Scalar) -> pa.BooleanArray:
         return pa.nulls(len(array), pa.bool_())
     plain = array.cast(PLAIN_FORM.get(array.type, array.type))
     return pc.starts_with(plain, prefix.as_py())
+
+
+def _has_trigrams(array: pa.Array, words: Sequence[str]) -> pa.BooleanArray:
+    if not is_text(array.type):
+        raise InvalidInputError("filter on trigrams of a column that holds no texts", found=array.type)
+    has_all_words = has_trigrams(array, trigrams_of_words(words))
+    return pa.array(has_all_words, mask=array.is_null().to_numpy(zero_copy_only=False))
 
 
 def _of_lists(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -124,6 +124,23 @@ class StartsWith(_OfColumn):
 
 
 @dataclass(frozen=True)
+class HasTrigrams(_OfColumn):
+    """Text has, in lower case and without accents, each trigram of some words; null for a null text.
+
+    What containing a part, LIKE and regular expressions imply. See `text.trigrams`.
+
+    Attributes:
+        words: Letters a to z and digits, at least three in each.
+    """
+
+    path: Path
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{_name(self.path)} has the trigrams of {', '.join(map(repr, self.words))}"
+
+
+@dataclass(frozen=True)
 class HasAny(_OfColumn):
     """List has one of the constants; null for a null list alone. A null, on either side, matches nothing."""
 
@@ -153,11 +170,14 @@ class Opaque(_Leaf):
         sql: The condition, as one operand of SQL.
         inputs: Columns and struct fields that it reads.
         parameters: Values bound to it: a list, or a dict by name.
+        implied: What is true of trigrams wherever the condition is, and perhaps elsewhere, for indexes to be asked:
+            `HasTrigrams`, joined by AND and OR. None: nothing is known.
     """
 
     sql: str
     inputs: tuple[Path, ...]
     parameters: Any = None
+    implied: Predicate | None = field(default=None, compare=False)
 
     @property
     def reads(self) -> tuple[Path, ...]:

@@ -24,6 +24,7 @@ from lance_duck.scan.sql.constants import computed, constant_tokens, ends_consta
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
 from lance_duck.scan.sql.names import quote_names
 from lance_duck.scan.sql.parser import Parser
+from lance_duck.scan.sql.texts import implied_by_tokens
 from lance_duck.scan.sql.tokens import SqlToken, tokens
 from lance_duck.scan.sql.vet import all_parameters, bind_conditions, operand_paths
 
@@ -57,7 +58,7 @@ class MixedSql:
         Returns:
             None where all of the text is for DuckDB, or where it is wrong, which DuckDB explains better.
         """
-        if all(isinstance(leaf, Opaque) for leaf in self.tree.leaves()):
+        if all(isinstance(leaf, Opaque) and leaf.implied is None for leaf in self.tree.leaves()):
             return None
         sql = tuple(piece.sql for piece in self.pieces)
         try:
@@ -91,6 +92,22 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
     except NotSimpleError:
         return None
     return MixedSql(text, tree, parser.pieces)
+
+
+def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
+    """Return a predicate that is true wherever a filter is, without asking DuckDB; None where none is known.
+
+    It is the filter itself where that is simple. Of other conditions it has what they imply of trigrams.
+
+    Args:
+        text: SQL in which AND, OR and NOT are known to join conditions.
+        schema: Columns that the text may read.
+        parameters: Values bound to the text.
+    """
+    try:
+        return _implied(_MixedParser(text, schema, parameters).whole())
+    except NotSimpleError:
+        return None
 
 
 def is_cacheable(text: str, schema: pa.Schema) -> bool:
@@ -159,7 +176,9 @@ class _MixedParser(Parser):
             raise NotSimpleError
         part = self._tokens[first : self._at]
         text = self._text[part[0].start : part[-1].stop]
-        piece = Opaque(f"({text}\n)", (), self._parameters_of(part))
+        parameters = self._parameters_of(part)
+        trigrams = implied_by_tokens(part, self._schema, parameters)
+        piece = Opaque(f"({text}\n)", (), parameters, trigrams)
         self.pieces.append(piece)
         implied = self._implied_by_like(part)
         return piece if implied is None else And((implied, piece))
@@ -213,6 +232,22 @@ def _negates_piece(operand: Predicate) -> bool:
     return isinstance(operand, Not) and isinstance(operand.operand, Opaque)
 
 
+def _implied(predicate: Predicate) -> Predicate | None:
+    """Return a predicate without conditions that only DuckDB knows, true wherever it is."""
+    match predicate:
+        case Opaque(implied=implied):
+            return implied
+        case And(operands):
+            parts = [part for part in map(_implied, operands) if part is not None]
+            return all_of(*parts) if parts else None
+        case Or(operands):
+            parts = [part for part in map(_implied, operands) if part is not None]
+            return any_of(*parts) if len(parts) == len(operands) else None
+        case Not():
+            return None if any(isinstance(leaf, Opaque) for leaf in predicate.leaves()) else predicate
+    return predicate
+
+
 def _joined(predicate: Predicate, reads: Mapping[str, tuple[Path, ...]]) -> Predicate:
     """Return a tree in which pieces know the columns that they read, and several operands for DuckDB are one."""
     match predicate:
@@ -235,4 +270,8 @@ def _one(pieces: list[Opaque], word: str) -> Opaque:
         return pieces[0]
     inputs = tuple(sorted({path for piece in pieces for path in piece.inputs}))
     sql = "(" + f" {word} ".join(piece.sql for piece in pieces) + "\n)"
-    return Opaque(sql, inputs, all_parameters([piece.parameters for piece in pieces]))
+    implied = [piece.implied for piece in pieces if piece.implied is not None]
+    join = all_of if word == "AND" else any_of
+    said = bool(implied) and (word == "AND" or len(implied) == len(pieces))
+    parameters = all_parameters([piece.parameters for piece in pieces])
+    return Opaque(sql, inputs, parameters, join(*implied) if said else None)

@@ -79,7 +79,7 @@ def create_index(
         spark: Classic or Connect.
         uri: The table, as tasks reach it, too.
         column: Its dotted path.
-        kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "INVERTED" (or "FTS"), "IVF_FLAT",
+        kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED" (or "FTS"), "IVF_FLAT",
             "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
         name: None: "{column}_idx".
         replace: Take the place of an index of this name over this column.

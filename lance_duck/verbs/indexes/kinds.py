@@ -20,7 +20,9 @@ from lance_duck.snapshot import Snapshot
 Progress = Callable[[int, int], Any]
 
 _STAGE: Final = "load_data"
-_KNOWN: Final = MappingProxyType({"BTree": ("zone_size",), "Bitmap": (), "LabelList": ()})  # others look for themselves
+_KNOWN: Final = MappingProxyType(
+    {"BTree": ("zone_size",), "Bitmap": (), "LabelList": (), "NGram": ()}
+)  # others look for themselves
 
 
 @dataclass

@@ -55,7 +55,7 @@ class IndexChanges(VectorIndexChanges):
 
         Args:
             column: Its dotted path.
-            index_type: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER" or, for full-text searches,
+            index_type: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM" or, for full-text searches,
                 "INVERTED" (or "FTS"), in any case, or an `IndexConfig`.
             name: None: "{column}_idx", with a number where that is taken by another index.
             replace: Take the place of an index of this name over this column.

@@ -14,6 +14,7 @@ from unit.index.plain import FILE, PlainKind, built, changed, indexed, offsets
 import lance_duck as ld
 from lance_duck.commit import CreateIndex, commit
 from lance_duck.errors import CorruptError, IndexWarning, LanceDuckError, NotFoundError
+from lance_duck.index import registry
 from lance_duck.index.btree import BTREE
 from lance_duck.index.build import merge_segments
 from lance_duck.index.catalog import Segment, catalog
@@ -69,9 +70,12 @@ def test_deleted_rows_may_be_in_an_answer_by_address(table: Table, kind: PlainKi
     assert asked(open_snapshot(snapshot.uri), among(17)) == {1: [7]}
 
 
-def test_rows_known_by_id_are_found_where_they_are_now(table: Table, kind: PlainKind) -> None:
+def test_rows_known_by_id_are_found_where_they_are_now(
+    table: Table, kind: PlainKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kind.rows_by = "id"
-    kind.type_url = "/test.room.NGramIndexDetails"  # of which a commit knows that it names rows by id
+    monkeypatch.setattr(registry, "KINDS", (kind,))
+    kind.type_url = "/test.room.BitmapIndexDetails"  # of which a commit knows that it names rows by id
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))
     dataset = ld.dataset(snapshot.uri)

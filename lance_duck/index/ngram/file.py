@@ -1,0 +1,127 @@
+"""The file of an n-gram index, open: its trigrams in memory, posting lists read when they are asked for.
+
+ngram_postings.lance
+    tokens        uint32, ascending: trigrams as `text.trigrams` numbers them; 0: the rows that are null
+    posting_list  binary: the rows of each, a treemap (see `rows.row_set_bytes`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.cache import SizedCache
+from lance_duck.errors import CorruptError
+from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.index.ngram.costs import LIST_BLOCK_BYTES, LIST_BYTES, LISTS_AT_ONCE, MOST_LISTS, ROW_SET_BYTES
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set_bytes import read_treemap
+
+Trigrams = NDArray[np.uint32]
+Places = NDArray[np.int64]
+
+FILE: Final = "ngram_postings.lance"
+TOKENS: Final = "tokens"
+POSTINGS: Final = "posting_list"
+NULLS: Final = 0
+"""The token of rows that are null."""
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field(TOKENS, pa.uint32()),
+        pa.field(POSTINGS, pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}),
+    ]
+)
+
+
+class NGramFile:
+    """A file of trigrams and their rows. Safe to use from several threads.
+
+    Attributes:
+        tokens: Tokens of the file, ascending.
+        path: For messages.
+
+    Args:
+        files: Files of the segment.
+
+    Raises:
+        CorruptError, NotFoundError: There is no such file.
+    """
+
+    def __init__(self, files: SegmentReader) -> None:
+        self._file: SegmentFile = files.open(FILE)
+        self._file.column(TOKENS, pa.uint32())
+        self._file.column(POSTINGS, pa.binary())
+        self.path = self._file.path
+        self.tokens = self._tokens()
+        self._lists: SizedCache[tuple[RowSet, int]] = SizedCache(LIST_BYTES, lambda entry: entry[1])
+
+    def rows(self, trigrams: Trigrams) -> RowSet:
+        """Return rows whose text may have all of some trigrams: all that do are among them.
+
+        Args:
+            trigrams: Ascending, at least one.
+
+        Raises:
+            CorruptError: A posting list is broken.
+        """
+        places = np.searchsorted(self.tokens, trigrams)
+        if not len(self.tokens) or (self.tokens[np.minimum(places, len(self.tokens) - 1)] != trigrams).any():
+            return RowSet({})
+        step = -(-len(places) // MOST_LISTS)
+        first, *others = sorted(self._of(places[::step]), key=len)
+        for other in others:
+            if not first:
+                break
+            first = first & other
+        return first
+
+    def prewarm(self) -> None:
+        """Read all posting lists, and keep as many as are kept."""
+        for _ in self.entries():
+            pass
+
+    def entries(self) -> Iterator[tuple[int, RowSet]]:
+        """Yield all tokens with their rows, in order."""
+        start, step = 0, min(LISTS_AT_ONCE, 64)
+        while start < len(self.tokens):
+            places = np.arange(start, min(start + step, len(self.tokens)))
+            lists = self._file.read([POSTINGS], slice(start, int(places[-1]) + 1))[0]
+            for place, data in zip(places.tolist(), lists, strict=True):
+                yield int(self.tokens[place]), self._kept(place, data)
+            start += len(places)
+            step = max(1, min(LISTS_AT_ONCE, 4 * step, len(places) * LIST_BLOCK_BYTES // max(lists.nbytes, 1)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.tokens.nbytes + self._lists.nbytes
+
+    def _of(self, places: Places) -> list[RowSet]:
+        """Return the rows of tokens; lists that are not kept are read together."""
+        entries = {place: self._lists.find(place) for place in places.tolist()}
+        rows = {place: entry[0] for place, entry in entries.items() if entry is not None}
+        missing = [place for place, entry in entries.items() if entry is None]
+        if missing:
+            lists = self._file.read([POSTINGS], np.array(missing, np.int64))[0]
+            rows |= {place: self._kept(place, data) for place, data in zip(missing, lists, strict=True)}
+        return list(rows.values())
+
+    def _kept(self, place: int, data: pa.Scalar) -> RowSet:
+        content = data.as_py()
+        if content is None:
+            raise CorruptError("token without a posting list", where=self.path, found=int(self.tokens[place]))
+        rows = read_treemap(content, self.path)
+        self._lists.put(place, (rows, len(content) + ROW_SET_BYTES))
+        return rows
+
+    def _tokens(self) -> Trigrams:
+        column = self._file.read([TOKENS])[0]
+        tokens: Trigrams = column.to_numpy(zero_copy_only=False)
+        if column.null_count or (tokens[1:] <= tokens[:-1]).any():
+            raise CorruptError("tokens of an n-gram index", where=self.path, expected="ascending, each once")
+        return tokens

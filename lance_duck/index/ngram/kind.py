@@ -1,0 +1,126 @@
+"""N-gram indexes: for each trigram of a text column the set of rows whose text has it.
+
+_indices/{uuid}/ngram_postings.lance    see `index.ngram.file`
+
+Details are an empty message, the version is 0. Rows go by their stable ids where the table has them; from version 1 on
+by address.
+
+A trigram is in lower case and without accents, so an answer is never sure: the condition itself is asked of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.arrow.types import is_text
+from lance_duck.index.files import SegmentReader, SegmentWriter
+from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergeInput
+from lance_duck.index.ngram.costs import MOST_TEXTS
+from lance_duck.index.ngram.file import NGramFile, Trigrams
+from lance_duck.index.ngram.runs import PostingRuns
+from lance_duck.index.ngram.write import followed, write_entries
+from lance_duck.index.query import Among, HasPrefix, HasTrigrams, Query
+from lance_duck.rows.row_set import RowSet
+from lance_duck.text.needles import trigrams_of_words, words_of
+
+
+class NGramIndex:
+    """An open segment.
+
+    Attributes:
+        file: File of the segment.
+        type: Storage type of the column.
+    """
+
+    def __init__(self, file: NGramFile, type_: pa.DataType) -> None:
+        self.file = file
+        self.type = type_
+
+    def estimate(self, query: Query) -> int | None:
+        """Return how many rows an answer has; reads posting lists, which are kept for the search that follows."""
+        return len(self._rows(query))
+
+    def search(self, query: Query) -> Answer:
+        """Return the rows that may satisfy a query."""
+        return Answer.at_most(self._rows(query))
+
+    def statistics(self) -> dict[str, Any]:
+        """Return how many tokens there are."""
+        return {"num_ngrams": len(self.file.tokens)}
+
+    def prewarm(self) -> None:
+        """Read the posting lists, and keep as many as are kept."""
+        self.file.prewarm()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.file.nbytes
+
+    def _rows(self, query: Query) -> RowSet:
+        return RowSet.union(self.file.rows(trigrams) for trigrams in _alternatives(query))
+
+
+class NGramKind:
+    """N-gram indexes."""
+
+    name: str = "NGram"
+    type_url: str = "/lance.table.NGramIndexDetails"
+    versions: range = range(2)
+    rows_by: str = "version"
+
+    def supports(self, type_: pa.DataType) -> bool:
+        """Return whether a column of a storage type can be indexed: texts."""
+        return is_text(type_)
+
+    def answers(self, query: Query, type_: pa.DataType) -> bool:
+        """Answer for trigrams, for prefixes that have one, and for a few texts that each have one."""
+        if not is_text(type_):
+            return False
+        alternatives = _alternatives(query)
+        return bool(alternatives) and all(map(len, alternatives))
+
+    def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> NGramIndex:
+        """Open a segment: reads the tokens."""
+        return NGramIndex(NGramFile(files), type_)
+
+    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
+        """Write a segment of rows."""
+        return self.merge((), rows, writer, options)
+
+    def merge(
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
+    ) -> Details:
+        """Write a segment of others and of new rows."""
+        with PostingRuns(options) as runs:
+            for batch in rows or ():
+                runs.add(batch.column(VALUE), batch.column(ROW).to_numpy())
+            old = [followed(part.index.file.entries(), part.follow) for part in parts]
+            write_entries([*old, *runs.sources()], writer)
+        return Details(0)
+
+    def can_follow(self) -> bool:
+        """Return whether the segment can be rewritten with new row names: its rows can."""
+        return True
+
+
+def _alternatives(query: Query) -> list[Trigrams]:
+    """Return for each text that a value may have or be its trigrams; none for a query that is not about texts."""
+    match query:
+        case HasTrigrams(words):
+            return [trigrams_of_words(words)]
+        case HasPrefix(prefix) if is_text(prefix.type):
+            return [trigrams_of_words(words_of(prefix.as_py()))]
+        case Among(values) if is_text(values.type) and len(values) <= MOST_TEXTS:
+            return [trigrams_of_words(words_of(value)) for value in values.to_pylist()]
+    return []
+
+
+NGRAM: Final = NGramKind()

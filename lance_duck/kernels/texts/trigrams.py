@@ -1,0 +1,107 @@
+"""Kernel that groups texts by their trigrams.
+
+A character is a class, or several: a letter or digit is one, below 256, and what is neither ends a run. Three classes
+in a row are a trigram, with the number (first * 37 + second) * 37 + third.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.status import BAD_CODE, BAD_OFFSETS, OK
+
+Bytes = NDArray[np.uint8]
+Offsets = NDArray[np.int64]
+
+BASE: Final = 37
+CLASSES: Final = 256
+TRIGRAMS: Final = ((CLASSES - 1) * BASE + CLASSES - 1) * BASE + CLASSES
+"""Numbers that a trigram may have are below this one."""
+
+BREAK: Final = -1
+"""The class of what ends a run."""
+
+
+@subroutine
+def _code_point(data: Any, at: int, end: int) -> tuple[int, int]:
+    """Return the code point of several bytes that begins at a place, and where it ends; -1 for broken bytes."""
+    first = int(data[at])
+    size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+    if first < 0xC0 or at + size > end:
+        return -1, at + 1
+    point = first & (0x7F >> size)
+    for i in range(1, size):
+        follower = int(data[at + i])
+        if follower & 0xC0 != 0x80:
+            return -1, at + 1
+        point = (point << 6) | (follower & 0x3F)
+    return point, at + size
+
+
+@kernel
+def group_by_trigram(
+    data: Bytes,
+    offsets: Offsets,
+    is_valid: NDArray[np.bool_],
+    places: NDArray[np.uint16],
+    starts: NDArray[np.int32],
+    classes: NDArray[np.int16],
+    last: NDArray[np.uint32],
+    ends: Offsets,
+    texts: NDArray[np.uint32],
+) -> int:
+    """Find which texts have each trigram; called twice, at first with no `texts`, to count them.
+
+    Args:
+        data: Bytes of the texts, UTF-8.
+        offsets: Where each text begins, and where the last one ends.
+        is_valid: Whether each is a text; null ones have no trigrams.
+        places: For each code point a place in `starts`; the first place is of characters that end a run.
+        starts: Where the classes of each place begin; those of the last end where it says in one more.
+        classes: Classes, `BREAK` ends a run.
+        last: By trigram, all 0 before each call: which text, counted from 1, had it last.
+        ends: By trigram. To count: all 0, and afterwards the texts that have it. Else: where its texts begin in
+            `texts`, and afterwards where they end.
+        texts: Gets the numbers of the texts that have each trigram, ascending.
+
+    Returns:
+        A status.
+    """
+    if len(is_valid) + 1 > len(offsets) or len(last) > len(ends) or len(starts) < 2:
+        return BAD_OFFSETS
+    counts = len(texts) == 0
+    for number in range(len(is_valid)):
+        if not is_valid[number]:
+            continue
+        at, end = offsets[number], offsets[number + 1]
+        if at < 0 or end < at or end > len(data):
+            return BAD_OFFSETS | (number << 8)
+        first = second = BREAK
+        while at < end:
+            point = int(data[at])
+            if point < 128:
+                at += 1
+            else:
+                point, at = _code_point(data, at, end)
+            place = int(places[point]) if 0 <= point < len(places) else 0
+            if place + 1 >= len(starts) or starts[place] < 0 or starts[place + 1] > len(classes):
+                return BAD_CODE | (number << 8)
+            for i in range(starts[place], starts[place + 1]):
+                third = int(classes[i])
+                if third < 0:
+                    first = second = BREAK
+                    continue
+                token = (first * BASE + second) * BASE + third
+                if first >= 0 and token < len(last) and last[token] != number + 1:
+                    last[token] = number + 1
+                    if not counts:
+                        if ends[token] < 0 or ends[token] >= len(texts):
+                            return BAD_OFFSETS | (number << 8)
+                        texts[ends[token]] = number
+                    ends[token] += 1
+                first, second = second, third
+    return OK

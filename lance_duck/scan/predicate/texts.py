@@ -1,0 +1,45 @@
+"""Conditions on parts of texts, as what they imply of trigrams: for n-gram indexes to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from lance_duck.scan.predicate.tree import HasTrigrams, Path, Predicate, any_of
+from lance_duck.text.patterns import Parts, glob_parts, like_parts, regex_parts
+
+CONTAINS: Final = "contains"
+LIKE: Final = "like"
+GLOB: Final = "glob"
+REGEX: Final = "regex"
+
+
+def implied_by_text(
+    path: Path, how: str, pattern: str, *, escape: str = "", any_case: bool = False
+) -> Predicate | None:
+    """Return what is true of each text that matches a pattern: `HasTrigrams`, several of them joined by OR.
+
+    Args:
+        path: The column.
+        how: CONTAINS, also for what texts begin or end with or are; LIKE; GLOB; or REGEX, of RE2.
+        pattern: What they contain or match.
+        escape: Of LIKE: the character that takes the meaning of the next one; "": there is none.
+        any_case: Upper and lower case count as equal, or the text is compared in upper or lower case.
+
+    Returns:
+        None where nothing is known.
+    """
+    parts = _PARTS[how](pattern, escape, any_case)
+    words = parts.words()
+    return None if words is None else any_of(*(HasTrigrams(path, each) for each in words))
+
+
+_PARTS: Final[Mapping[str, Callable[[str, str, bool], Parts]]] = MappingProxyType(
+    {
+        CONTAINS: lambda pattern, _, any_case: Parts(((pattern,),), any_case),
+        LIKE: lambda pattern, escape, any_case: Parts((like_parts(pattern, escape),), any_case),
+        GLOB: lambda pattern, _, any_case: Parts((glob_parts(pattern),), any_case),
+        REGEX: lambda pattern, _, any_case: regex_parts(pattern, any_case=any_case),
+    }
+)

@@ -1,0 +1,60 @@
+"""What all texts have that contain a part, as far as their trigrams tell it.
+
+A trigram is only asked for where it is certain that every such text has it, whichever writer made the index:
+
+- Of other characters than ASCII only Latin letters with accents are looked at (U+00C0 to U+017F), because tables of
+  writers differ in others, as in the old letters "ĸ" and "ŉ".
+- Where case does not count, only letters and digits of ASCII are looked at, and an "i" ends a word: "İ" may stand for
+  it, of which trigrams see an "i" and a dot that is no letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.text.tables import ascii_folding, lower_case
+from lance_duck.text.trigrams import trigrams_of
+
+LEAST: Final = 3
+"""Characters of the shortest word that has a trigram."""
+
+_LATIN: Final = frozenset(map(chr, range(0xC0, 0x180))) - {"ĸ", "ŉ"}
+_END: Final = " "
+
+
+def words_of(part: str, *, any_case: bool = False) -> tuple[str, ...]:
+    """Return words of letters a to z and digits, each in the lower-cased and folded form of every text with a part.
+
+    Args:
+        part: What the texts contain.
+        any_case: They contain it in upper or lower case, as one character of theirs for one of the part.
+
+    Returns:
+        Words of at least `LEAST` characters; none where the part has no trigram.
+    """
+    folded = "".join(_in_any_case(each) if any_case else _folded(each) for each in part)
+    return tuple(dict.fromkeys(word for word in folded.split(_END) if len(word) >= LEAST))
+
+
+def trigrams_of_words(words: Iterable[str]) -> NDArray[np.uint32]:
+    """Return the trigrams of words, ascending."""
+    return np.array(sorted(set().union(*map(trigrams_of, words))), np.uint32)
+
+
+def _folded(character: str) -> str:
+    """Return the letters and digits that a character becomes, and an end in place of what is neither."""
+    if not character.isascii() and character not in _LATIN:
+        return _END
+    lower, folding = lower_case(), ascii_folding()
+    folded = (folding.get(ord(each), each) for each in lower.get(ord(character), character))
+    return "".join(each if each.isascii() and each.isalnum() else _END for each in "".join(folded))
+
+
+def _in_any_case(character: str) -> str:
+    if not (character.isascii() and character.isalnum()):
+        return _END
+    return "i" + _END if character in "iI" else character.lower()

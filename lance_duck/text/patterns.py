@@ -1,0 +1,180 @@
+"""Parts that every text has which matches a pattern: of LIKE, of GLOB, of regular expressions.
+
+What is said holds for every text that matches, and for others, too. Of what is not understood of a pattern nothing is
+said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from lance_duck.text.needles import words_of
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What texts contain.
+
+    Attributes:
+        alternatives: Parts; a text has all those of one alternative.
+        any_case: Upper and lower case count as equal.
+    """
+
+    alternatives: tuple[tuple[str, ...], ...]
+    any_case: bool = False
+
+    def words(self) -> list[tuple[str, ...]] | None:
+        """Return for each alternative its words, as `words_of` says; None where one of them has none."""
+        each = [
+            tuple(dict.fromkeys(word for part in parts for word in words_of(part, any_case=self.any_case)))
+            for parts in self.alternatives
+        ]
+        return each if each and all(each) else None
+
+
+def like_parts(pattern: str, escape: str = "") -> tuple[str, ...]:
+    """Return parts of texts that are LIKE a pattern.
+
+    Args:
+        pattern: The pattern.
+        escape: A character that takes the meaning of the next one; "": there is none.
+    """
+    return tuple(re.split(f"[%_{re.escape(escape)}]", pattern))
+
+
+def glob_parts(pattern: str) -> tuple[str, ...]:
+    """Return parts of texts that match a GLOB pattern; none where it has sets or escapes."""
+    return () if set(pattern) & set("[]\\") else tuple(re.split("[*?]", pattern))
+
+
+def regex_parts(pattern: str, *, any_case: bool = False) -> Parts:
+    """Return parts of texts in which a regular expression, as RE2 has them, is found."""
+    reader = _RegexReader(pattern)
+    try:
+        alternatives = reader.whole()
+    except (_UnknownError, RecursionError):
+        return Parts(_NOTHING)
+    return Parts(alternatives, any_case or reader.any_case)
+
+
+class _UnknownError(Exception):
+    """The expression has something that is not understood."""
+
+
+_Alternatives = tuple[tuple[str, ...], ...]
+
+_NOTHING: Final[_Alternatives] = ((),)
+_MOST: Final = 16
+"""Alternatives that are kept apart; of an expression with more, nothing is said."""
+
+_DEEPEST: Final = 50
+"""Groups in groups that are looked into."""
+
+_REPEATED: Final = re.compile(r"(?:[*+?]|\{(\d+)(?:,\d*)?\})\??")
+_FLAGS: Final = re.compile(r"\?(?:P?<\w+>|(?P<on>[imsU]*)(?:-[imsU]+)?(?P<end>[:)]))")
+_SET: Final = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]", re.DOTALL)
+_CLASS: Final = re.compile(r"\\(?:[dDwWsSbBAzCafnrtv]|[pP](?:\{\^?\w+\}|[A-Z])|x(?:\{[0-9a-fA-F]+\}|[0-9a-fA-F]{2}))")
+_PUNCTUATION: Final = re.compile(r"\\([^\w\s])", re.ASCII)
+
+
+class _RegexReader:
+    """Reads one expression.
+
+    Attributes:
+        any_case: A flag somewhere in it says that case does not count.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self.any_case = False
+
+    def whole(self) -> _Alternatives:
+        """Return the alternatives of all of it."""
+        result = self._alternation(0)
+        if self._at < len(self._pattern):
+            raise _UnknownError
+        return result
+
+    def _alternation(self, depth: int) -> _Alternatives:
+        if depth > _DEEPEST:
+            raise _UnknownError
+        result = self._sequence(depth)
+        while self._takes("|"):
+            result = (*result, *self._sequence(depth))
+        return result if len(result) <= _MOST else _NOTHING
+
+    def _sequence(self, depth: int) -> _Alternatives:
+        """Return what texts have that match what stands here up to `|`, `)` or the end."""
+        result: _Alternatives = _NOTHING
+        run = ""
+        while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
+            atom, is_literal = self._atom(depth)
+            least = self._least()
+            if is_literal and least == 1:
+                run += atom[0][0]
+                continue
+            literal = run + atom[0][0] if is_literal and least else run
+            result = _both(result, ((literal,),))
+            run = ""
+            if least and not is_literal:
+                result = _both(result, atom)
+        return _both(result, ((run,),))
+
+    def _atom(self, depth: int) -> tuple[_Alternatives, bool]:
+        """Return what the next part asks for, and whether that is one character."""
+        text, at = self._pattern, self._at
+        if self._takes("("):
+            return self._group(depth), False
+        match = _SET.match(text, at) or _CLASS.match(text, at)
+        if match is not None:
+            self._at = match.end()
+            return _NOTHING, False
+        match = _PUNCTUATION.match(text, at)
+        if match is not None:
+            self._at = match.end()
+            return ((match[1],),), True
+        if text[at] in "\\[*+?":
+            raise _UnknownError
+        self._at += 1
+        return (_NOTHING, False) if text[at] in ".^$" else (((text[at],),), True)
+
+    def _group(self, depth: int) -> _Alternatives:
+        if self._pattern.startswith("?", self._at):
+            match = _FLAGS.match(self._pattern, self._at)
+            if match is None:
+                raise _UnknownError
+            self._at = match.end()
+            self.any_case |= "i" in (match["on"] or "")
+            if match["end"] == ")":
+                return _NOTHING
+        inside = self._alternation(depth + 1)
+        if not self._takes(")"):
+            raise _UnknownError
+        return inside
+
+    def _least(self) -> int:
+        """Return how often the part before this place stands at least: 0, 1, or 2 where it may stand more often."""
+        match = _REPEATED.match(self._pattern, self._at)
+        if match is None:
+            return 1
+        self._at = match.end()
+        if _REPEATED.match(self._pattern, self._at):
+            raise _UnknownError
+        return 2 if match[0][0] == "+" or (match[1] is not None and int(match[1])) else 0
+
+    def _takes(self, character: str) -> bool:
+        if self._pattern.startswith(character, self._at):
+            self._at += 1
+            return True
+        return False
+
+
+def _both(first: _Alternatives, second: _Alternatives) -> _Alternatives:
+    """Return the alternatives of two things that a text has both; of the first alone, where they are too many."""
+    if len(first) * len(second) > _MOST:
+        return first
+    return tuple((*one, *other) for one, other in product(first, second))

@@ -1,0 +1,124 @@
+"""Trigrams of texts: three letters or digits in a row, in lower case and without accents.
+
+Each character of a text becomes, by itself, its lower case, and that is folded to ASCII; so a part of a text becomes a
+part of what the text becomes. Trigrams are numbered: digits are 1 … 10, letters 11 … 36, and a trigram is
+(first * 37 + second) * 37 + third. Capital letters that folding leaves, of "™" for one, which has no lower case, follow
+the same rule in a byte: "A" is 235.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.status import check
+from lance_duck.kernels.texts.trigrams import BASE, BREAK, TRIGRAMS, group_by_trigram
+from lance_duck.text.tables import ascii_folding, lower_case
+
+_CODE_POINTS: Final = 0x110000
+_DIGIT: Final = ord("0") - 1
+_LETTER: Final = ord("a") - 11
+
+
+@dataclass(frozen=True, eq=False)
+class TextsByTrigram:
+    """Which texts have each trigram.
+
+    Attributes:
+        trigrams: Those that some text has, ascending; uint32.
+        bounds: Where the texts of each begin, and where those of the last end; int64.
+        texts: Numbers of the texts, ascending for each trigram; uint32.
+    """
+
+    trigrams: NDArray[np.uint32]
+    bounds: NDArray[np.int64]
+    texts: NDArray[np.uint32]
+
+
+def texts_by_trigram(texts: pa.Array) -> TextsByTrigram:
+    """Group texts by their trigrams; null ones have none.
+
+    Args:
+        texts: string, large_string or string_view.
+    """
+    texts = texts.cast(pa.large_string())
+    places, starts, classes = _tables()
+    _, offsets, data = texts.buffers()
+    begins = np.zeros(1, np.int64) if offsets is None else np.frombuffer(offsets, np.int64)
+    begins = readonly(begins[texts.offset : texts.offset + len(texts) + 1])
+    content = readonly(np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))
+    is_valid = readonly(texts.is_valid().to_numpy(zero_copy_only=False))
+    counts, last = np.zeros(TRIGRAMS, np.int64), np.zeros(TRIGRAMS, np.uint32)
+    tables = (content, begins, is_valid, places, starts, classes)
+    check(group_by_trigram(*tables, last, counts, np.empty(0, np.uint32)), "trigrams", "text")
+    trigrams = np.flatnonzero(counts)
+    bounds = np.concatenate([[0], np.cumsum(counts[trigrams])])
+    numbers = np.empty(int(bounds[-1]), np.uint32)
+    if len(numbers):
+        ends = np.cumsum(counts) - counts
+        last[:] = 0
+        check(group_by_trigram(*tables, last, ends, numbers), "trigrams", "text")
+    return TextsByTrigram(trigrams.astype(np.uint32), bounds, numbers)
+
+
+def trigrams_of(text: str) -> set[int]:
+    """Return the trigrams of a text: the plain reference."""
+    result, run = set(), list[int]()
+    for character in text:
+        for each in classes_of(character):
+            run = [*run[-2:], each] if each != BREAK else []
+            if len(run) == 3:
+                result.add((run[0] * BASE + run[1]) * BASE + run[2])
+    return result
+
+
+def classes_of(character: str) -> list[int]:
+    """Return the classes of a character; `BREAK` where a run ends."""
+    lower, folding = lower_case(), ascii_folding()
+    folded = "".join(folding.get(ord(each), each) for each in lower.get(ord(character), character))
+    return [_class(each) for each in folded]
+
+
+def has_trigrams(texts: pa.Array, trigrams: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Return whether texts have all of some trigrams, which are distinct; null ones have none."""
+    groups = texts_by_trigram(texts)
+    present = np.flatnonzero(np.isin(groups.trigrams, trigrams))
+    if len(present) < len(trigrams):
+        return np.zeros(len(texts), np.bool_)
+    counts = np.zeros(len(texts), np.int64)
+    for place in present.tolist():
+        counts[groups.texts[groups.bounds[place] : groups.bounds[place + 1]]] += 1
+    return np.asarray(counts == len(trigrams))
+
+
+def _class(character: str) -> int:
+    if character.isascii() and character.isdigit():
+        return ord(character) - _DIGIT
+    if character.isascii() and character.isalpha():
+        return (ord(character) - _LETTER) & 0xFF
+    return BREAK
+
+
+def _changed() -> Iterator[int]:
+    """Yield the characters that are not just themselves, and no letter or digit."""
+    yield from range(ord("z") + 1)
+    yield from {point for point in (*lower_case(), *ascii_folding()) if point > ord("z")}
+
+
+@cache
+def _tables() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return places, starts and classes, as the kernel takes them."""
+    places = np.zeros(_CODE_POINTS, np.uint16)
+    known: dict[tuple[int, ...], int] = {(BREAK,): 0}
+    for point in _changed():
+        places[point] = known.setdefault(tuple(classes_of(chr(point))), len(known))
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in known])]).astype(np.int32)
+    classes = np.array([each for one in known for each in one], np.int16)
+    return readonly(places), readonly(starts), readonly(classes)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.text.needles import trigrams_of_words, words_of
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("Hello World", ("hello", "world")),
+        ("ab", ()),
+        ("", ()),
+        ("a-b-c", ()),
+        ("abc abc", ("abc",)),
+        ("Straße", ("strasse",)),
+        ("Müller & Söhne", ("muller", "sohne")),
+        ("日本語abc", ("abc",)),
+        ("3.14159", ("14159",)),
+    ],
+)
+def test_words_of_a_part(part: str, words: tuple[str, ...]) -> None:
+    assert words_of(part) == words
+
+
+@pytest.mark.parametrize("character", "\u212aﬃ™½\u0301ĸŉ\uff21²")
+def test_characters_that_tables_may_differ_in_end_a_word(character: str) -> None:
+    assert words_of(f"abc{character}def") == ("abc", "def")
+
+
+def test_the_dot_of_a_capital_i_ends_a_word() -> None:
+    assert words_of("xyİstanbul") == ("xyi", "stanbul")
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("Istanbul", ("stanbul",)),
+        ("hospital", ("hospi", "tal")),
+        ("VIVID", ()),
+        ("KELVIN", ("kelvi",)),
+        ("Müller", ("ller",)),
+        ("\u017ftop", ("top",)),
+    ],
+)
+def test_in_any_case_an_i_ends_a_word_and_accents_do(part: str, words: tuple[str, ...]) -> None:
+    assert words_of(part, any_case=True) == words
+
+
+def test_trigrams_of_words_ascend() -> None:
+    assert trigrams_of_words(["zabc", "abc"]).tolist() == [11 * 1369 + 12 * 37 + 13, 36 * 1369 + 11 * 37 + 12]
+    assert trigrams_of_words([]).tolist() == []
