@@ -111,6 +111,7 @@ class ChangeMaker:
             return ""
         scope = scope_of(self.columns, alias)
         subquery, self.make.subquery = self.make.subquery, ""
+        parameters, self.make.parameters = self.make.parameters, self.make.parameters if _TWO else None
         kind = self.random.choice(["int", "text", "bool", "list", "decimal", "tz", "struct"])
         items = [
             "*",
@@ -121,7 +122,7 @@ class ChangeMaker:
             "COLUMNS('^[ais]$')",
             "* REPLACE (id * 2 AS id)",
         ]
-        self.make.subquery = subquery
+        self.make.subquery, self.make.parameters = subquery, parameters
         return f" RETURNING {self.random.choice(items)}"
 
     # INSERT.

@@ -134,7 +134,7 @@ _CALLS: Final = {
     ],
     "structs": ["[{{'p': {int}, 'q': [{text}]}}]", "{structs}"],
     "map": ["MAP {{'k': {int}}}", "{map}"],
-    "array": ["{array}", "[{int} % 9, 0.5]::FLOAT[2]"],
+    "array": ["{array}", "[coalesce({int}, 0) % 9, 0.5]::FLOAT[2]"],
 }
 
 

@@ -410,3 +410,30 @@ def test_errors_are_those_of_duckdb(con: ld.Connection) -> None:
     with pytest.raises(duckdb.BinderException, match="nope"):
         con.execute("SELECT nope FROM plain ORDER BY array_distance(vec, [1, 2, 3]::FLOAT[3]) LIMIT 2")
     con.execute("ROLLBACK")
+
+
+JOINED = [
+    "SELECT t.id, q.n FROM {t} AS t LEFT JOIN q ON q.n = t.label ORDER BY {e}, t.id, q.n LIMIT 7",
+    "SELECT t.id, q.n, r.n FROM {t} AS t LEFT JOIN q ON q.n <= t.label LEFT JOIN q AS r ON r.n = q.n AND t.id > 3 "
+    "WHERE t.name = 'a' ORDER BY {e}, r.n, q.n, t.id LIMIT 9 OFFSET 4",
+    "SELECT count(*), min(n) FROM (SELECT t.*, n FROM {t} AS t LEFT JOIN q ON true ORDER BY {e}, t.id, n LIMIT 5)",
+    "SELECT t FROM {t} AS t LEFT JOIN {t} AS u ON u.id = t.label ORDER BY {e}, t.id, u.id LIMIT 6",
+]
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("sql", JOINED)
+def test_left_joins_behind_the_nearest_rows_give_what_they_give_in_duckdb(
+    pair: tuple[ld.Connection, duckdb.DuckDBPyConnection], sql: str, table: str
+) -> None:
+    ours, theirs = pair
+    type_ = "DOUBLE" if table == "double" else "FLOAT"
+    text = sql.replace("{t}", table).replace("{e}", f"array_distance(t.vec, [1, 0, -1]::{type_}[3])")
+    assert len(order_by_distance.find(Statement.of(LiftedText.of(text).text))) == 1
+    ours.execute("SET lance_nearest = 'exact'")
+    try:
+        expected = list(map(repr, theirs.execute(text).fetchall()))
+        assert list(map(repr, ours.execute(text).fetchall())) == expected
+        assert list(map(repr, ours.sql(text).fetchall())) == expected
+    finally:
+        ours.execute("SET lance_nearest = 'auto'")

@@ -5,7 +5,8 @@
 Such a SELECT gives the same when t holds only rows that come first, also where it is a subquery, a common table
 expression or a part of a UNION. Known to be so is one SELECT from one table, with nothing that counts rows before they
 are sorted (windows, groups, DISTINCT, unnest), whose first key measures one column, and whose WHERE is simple, so that
-a search can apply it first. Whatever is not known is left alone.
+a search can apply it first. LEFT JOIN may follow the table: each of its rows stays, once or several times, so the first
+rows still stem from those that come first. Whatever is not known is left alone.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Key = int | str
 
 _MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
 _HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)
-_PARTS: Final = frozenset({"kind", "expressions", "from_", "where", "order", "limit", "offset", "with_"})
+_PARTS: Final = frozenset({"kind", "expressions", "from_", "joins", "where", "order", "limit", "offset", "with_"})
 _REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp.Anonymous, exp.Lateral, exp.Columns)
 
 
@@ -135,8 +136,11 @@ class SelectReader:
         from_, order = select.args.get("from_"), select.args.get("order")
         if from_ is None or order is None or any(value and name not in _PARTS for name, value in select.args.items()):
             return None
-        table = from_.this
-        if select.args.get("kind") or not is_plain_table(table) or any(table.args.get(n) for n in ("joins", "sample")):
+        table, joins = from_.this.copy(), joins_of(select)
+        table.set("joins", None)
+        if select.args.get("kind") or not is_plain_table(table) or table.args.get("sample"):
+            return None
+        if joins and (self._outer or not all(map(_keeps_rows, joins))):
             return None
         if self._reads_named(table):
             return None
@@ -147,7 +151,9 @@ class SelectReader:
             return None
         measure, largest_first = key
         alias = table.alias_or_name.lower()
-        if measure.column.table.lower() not in ("", alias) or self._is_hidden(measure.column.name):
+        if measure.column.table.lower() not in (("", alias) if not joins else (alias,)):
+            return None
+        if self._is_hidden(measure.column.name):
             return None
         return self._made(table, alias, measure, largest_first, limit, offset)
 
@@ -237,6 +243,8 @@ class SelectReader:
         if where is None:
             return None, (), frozenset()
         hidden = [each.alias.lower() for each in self._select.expressions if self._is_hidden(each.alias)]
+        if joins_of(self._select) and any(c.table.lower() != alias for c in where.find_all(exp.Column)):
+            return None  # perhaps a column of another table
         condition = without_table(where.this, alias, hidden)
         if condition is None or not is_plain_condition(condition, [""], lists=True):
             return None
@@ -285,6 +293,20 @@ class SelectReader:
             end += 1
             depth += {"(": 1, ")": -1}.get(tokens[end].text, 0)
         return tokens[start].end, tokens[end].start
+
+
+def joins_of(select: exp.Select) -> list[exp.Join]:
+    """Return the joins of the FROM of a SELECT."""
+    first = select.args["from_"].this
+    return [*(first.args.get("joins") or []), *(select.args.get("joins") or [])]
+
+
+def _keeps_rows(join: exp.Join) -> bool:
+    """Return whether a join leaves no row of what stands before it out: a LEFT JOIN with a table, ON a condition."""
+    table, on = join.this, join.args.get("on")
+    if join.side != "LEFT" or join.kind not in ("", "OUTER") or join.method or on is None or not is_plain_table(table):
+        return False
+    return not any(isinstance(node, _REFUSED) for node in on.walk())
 
 
 def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:

@@ -102,7 +102,7 @@ class CreateStatement(TableStatement):
         uri, storage = session.place_of(self.target)
         session.check_place(uri)
         if self.may_exist and session.exists(uri, storage) is not None:
-            return counted(0) if query else nothing("Count", "BIGINT")
+            return nothing("Count", "BIGINT")
         values = Options.of(self.options, "CREATE TABLE").values(session, WRITE_OPTIONS)
         mode = "overwrite" if self.replaces else "create"
         arguments: dict[str, Any] = {**write_arguments(values), "mode": mode, "storage_options": storage}

@@ -65,6 +65,46 @@ def test_parts_of_a_statement_are_proposed_too(sql: str, tables: list[str]) -> N
     assert sorted(text[each.start : each.end] for each in find(Statement.of(text))) == tables
 
 
+LAST = "ORDER BY array_distance(t.vec, ?), n LIMIT 2"
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        (f"SELECT t.id, n FROM a.t LEFT JOIN u ON t.id = u.id {LAST}", {"id", "vec", "n"}),
+        (f"FROM t LEFT JOIN u ON t.a < u.b LEFT OUTER JOIN w ON w.x = u.x WHERE t.k = 1 {LAST}", None),
+        (f"SELECT u.* FROM t AS t LEFT JOIN t AS u ON t.id = u.a {LAST}", None),
+    ],
+)
+def test_the_nearest_rows_before_left_joins_are_proposed(sql: str, columns: set[str] | None) -> None:
+    (proposal,) = find(Statement.of(sql))
+    assert sql[proposal.start : proposal.end] in ("t", "a.t")
+    assert columns is None or columns <= (proposal.columns or set())
+    assert (proposal.columns is None) == (columns is None)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT t.id FROM t JOIN u ON t.id = u.id {LAST}",
+        f"SELECT t.id FROM t RIGHT JOIN u ON t.id = u.id {LAST}",
+        f"SELECT t.id FROM u LEFT JOIN t ON t.id = u.id {LAST}",
+        f"SELECT t.id FROM t LEFT JOIN u USING (id) {LAST}",
+        f"SELECT t.id FROM t NATURAL LEFT JOIN u {LAST}",
+        f"SELECT t.id FROM t ASOF LEFT JOIN u ON t.id >= u.id {LAST}",
+        f"SELECT t.id FROM t LEFT JOIN u ON t.id = u.id JOIN w ON w.id = u.id {LAST}",
+        f"SELECT t.id FROM t LEFT JOIN u ON t.id = u.id, w {LAST}",
+        f"SELECT t.id FROM t LEFT JOIN u ON t.id = u.id WHERE k = 1 {LAST}",
+        f"SELECT t.id FROM t LEFT JOIN u ON t.id = u.id WHERE u.k = 1 {LAST}",
+        f"SELECT t.id FROM t LEFT JOIN u ON t.id = u.id {LAST.replace('t.vec', 'vec')}",
+        f"SELECT t.id FROM t LEFT JOIN u ON t.id = u.id {LAST.replace('t.vec', 'u.vec')}",
+        f"SELECT t.id FROM t LEFT JOIN u ON t.id IN (SELECT id FROM w) {LAST}",
+    ],
+)
+def test_rows_that_a_join_may_leave_out_are_not_searched(sql: str) -> None:
+    assert find(Statement.of(sql)) == ()
+
+
 @pytest.mark.parametrize(
     "sql",
     [
