@@ -214,6 +214,7 @@ def _index(ds: LanceDataset) -> None:
         "contains(text, 'hort')",
     ):
         ds.to_table(filter=condition)
+    ds.create_scalar_index("word", "INVERTED", "texts", with_position=True)
     ds.insert(ds.take([1, 2, 3]))
     ds.delete("id = 4")
     ds.optimize.optimize_indices()

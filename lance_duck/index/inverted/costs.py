@@ -19,6 +19,7 @@ SEARCH_WINDOW: Final = 2048
 
 MOST_PRUNED_TERMS: Final = 64
 """Terms up to which such a search skips postings; with more, bounds say little, and each posting is scored."""
+
 TEXT_BYTES: Final = 8 << 20
 """Bytes of texts that a thread analyses at once: filters run once for each distinct word of them."""
 

@@ -9,7 +9,11 @@ from uuid import UUID
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import IndexNotFoundError, InvalidInputError, UnsupportedError
 from lance_duck.index.catalog import catalog
+from lance_duck.index.inverted.kind import INVERTED
+from lance_duck.index.inverted.settings import settings_in
+from lance_duck.index.registry import kind_of
 from lance_duck.index.search import open_index
+from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.indexes.create import create_index, drop_index
 from lance_duck.verbs.indexes.describe import (
@@ -222,15 +226,16 @@ class IndexChanges(VectorIndexChanges):
 
         Args:
             name: Of the index.
-            with_position: Refused: no scalar index has positions.
+            with_position: Of a full-text index that has positions of terms: without effect, phrases read those that
+                they need. Of other indexes refused.
             index_segments: Uuids of some of its segments; None: all.
 
         Raises:
             IndexNotFoundError: There is no such index, or no such segment of it.
             LanceDuckError: A segment is broken, or of a kind that is not supported.
         """
-        if with_position:
-            raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}")
+        if with_position and not _has_positions(self.handle.snapshot, name):
+            raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}, which has none")
         uuids = {s.uuid for s in segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
             selected = {uuid_of(text) for text in index_segments}
@@ -245,3 +250,10 @@ class IndexChanges(VectorIndexChanges):
             for segment in index.segments:
                 if segment.uuid in uuids and len(segment.fragments):
                     open_index(self.handle.snapshot, segment).prewarm()
+
+
+def _has_positions(snapshot: Snapshot, name: str) -> bool:
+    """Return whether an index is one of full texts that keeps positions; by the manifest alone."""
+    segments = segments_named(snapshot, name)
+    texts = [s for s in segments if kind_of(s.details_type or "") is INVERTED]
+    return bool(texts) and all(settings_in(s.details).form.with_position for s in texts)

@@ -1,0 +1,84 @@
+"""Full-text indexes, as users make them and hear of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import IndexExistsError, UnsupportedError, WrongTypeError
+from lance_duck.index.catalog import catalog
+from lance_duck.index.search import open_index
+from lance_duck.indices import IndexConfig
+from lance_duck.text.filters import STEMMER
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> ld.LanceDataset:
+    texts = ["the lake", None, "ducks swim", "", "a duck"]
+    return ld.write_dataset(pa.table({"id": range(5), "s": texts}), tmp_path / "t.lance", max_rows_per_file=3)
+
+
+@pytest.mark.parametrize("kind", ["INVERTED", "fts", "Inverted", IndexConfig("FTS", {"stem": False})])
+def test_it_has_two_names(dataset: ld.LanceDataset, kind: Any) -> None:
+    dataset.create_scalar_index("s", kind)
+    (index,) = dataset.describe_indices()
+    assert (index.name, index.index_type, index.num_rows_indexed) == ("s_idx", "Inverted", 5)
+    assert index.details["stem"] is (kind != IndexConfig("FTS", {"stem": False}))
+
+
+def test_its_figures_are_documents_terms_parameters_and_the_stemmer(dataset: ld.LanceDataset) -> None:
+    dataset.create_scalar_index("s", "FTS", remove_stop_words=False)
+    said = dataset.index_statistics("s_idx")
+    (segment,) = said["segments"]
+    assert (segment["num_docs"], segment["num_tokens"], segment["stemmer"]) == (3, 5, STEMMER)
+    assert segment["params"]["remove_stop_words"] is False
+    assert (said["index_type"], said["num_indexed_rows"], said["num_unindexed_rows"]) == ("Inverted", 5, 0)
+
+
+def test_rows_that_are_taken_in_are_told(dataset: ld.LanceDataset) -> None:
+    told: list[tuple[int, int]] = []
+    dataset.create_scalar_index("s", "FTS", progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (0, 5)
+    assert told[-1] == (5, 5)
+
+
+def test_a_name_that_is_taken_is_not_replaced_where_that_is_not_wanted(dataset: ld.LanceDataset) -> None:
+    dataset.create_scalar_index("s", "FTS")
+    with pytest.raises(IndexExistsError):
+        dataset.create_scalar_index("s", "FTS", "s_idx", replace=False)
+
+
+def test_a_parameter_that_does_not_exist_names_the_one_that_does(dataset: ld.LanceDataset) -> None:
+    with pytest.raises(WrongTypeError, match="did you mean 'base_tokenizer'"):
+        dataset.create_scalar_index("s", "FTS", base_tokeniser="raw")
+
+
+def test_its_words_are_read_ahead_and_positions_only_where_there_are_some(dataset: ld.LanceDataset) -> None:
+    dataset.create_scalar_index("s", "FTS")
+    dataset.create_scalar_index("s", "FTS", "placed", with_position=True)
+    dataset.prewarm_index("s_idx")
+    dataset.prewarm_index("placed", with_position=True)
+    snapshot = dataset.handle.snapshot
+    (index,) = catalog(snapshot).named("placed")
+    assert open_index(snapshot, index.segments[0]).nbytes > 0
+    with pytest.raises(UnsupportedError, match="'s_idx', which has none"):
+        dataset.prewarm_index("s_idx", with_position=True)
+
+
+def test_a_fragment_that_is_appended_is_covered_when_indexes_are_brought_up_to_date(dataset: ld.LanceDataset) -> None:
+    dataset.create_scalar_index("s", "FTS", custom_stop_words=["duck"], format_version=1)
+    dataset.insert(pa.table({"id": [5], "s": ["duck pond"]}))
+    dataset.optimize.optimize_indices(num_indices_to_merge=0)
+    first, second = dataset.index_statistics("s_idx")["segments"]
+    assert first["params"] == second["params"]
+    assert (second["num_docs"], second["num_tokens"]) == (1, 1)
+    assert {segment.index_version for segment in dataset.describe_indices()[0].segments} == {1}
+    dataset.optimize.optimize_indices(retrain=True)
+    (whole,) = dataset.index_statistics("s_idx")["segments"]
+    assert whole["params"] == first["params"]
+    assert dataset.describe_indices()[0].segments[0].index_version == 1
+    dataset.validate()
