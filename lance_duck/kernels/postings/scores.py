@@ -22,6 +22,9 @@ Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
 
 SATURATION: Final = np.float32(np.float32(1.2) + np.float32(1))
+_NEW, _KNOWN, _ALL, _SUM = range(4)
+_DENSE_SHARE: Final = 2
+"""Adding up a posting takes 4 to 5 ns, keeping it by term 12, looking one up 5 (`benchmarks/postings.py`)."""
 GROUP: Final = 32
 """Blocks that an entry of the second level of impacts covers."""
 
@@ -189,8 +192,7 @@ def find_best(
     least: float,
     heap_scores: Float32s,
     heap_documents: Int64s,
-    ids: NDArray[np.uint32],
-    frequencies: NDArray[np.uint32],
+    room: NDArray[np.uint32],
     decoded: Int64s,
     parts: Float32s,
     marks: NDArray[np.uint16],
@@ -219,89 +221,132 @@ def find_best(
         least: Documents below this score are not wanted.
         heap_scores: Written: the scores of the best, in no order; as many as are wanted.
         heap_documents: Written: their ids.
-        ids: (terms, documents of a block), for work.
-        frequencies: The same.
+        room: (2, terms, documents of a block), for work.
         decoded: One for each term, -1: for work.
         parts: (terms, ids of a window), 0 everywhere: for work.
         marks: Ids of a window, 0 everywhere: for work.
         touched: Ids of a window, for work.
         sequence: Terms, for work; with `every` the terms, the rarest first.
-        counts: Written: documents that were found, blocks that were decoded.
+        counts: Two numbers, 0 before; written: documents that were found, blocks that were decoded.
 
     Returns:
         A status; its place is a term.
     """
-    size = len(marks)
     kept = np.int64(0)
-    limit = len(heap_scores)
-    counts[1] = 0
     for number in range(len(order)):
         window = order[number]
-        threshold = max(least, np.float64(heap_scores[0])) if kept == limit else least
+        start = window * len(marks)
+        threshold = max(least, np.float64(heap_scores[0])) if kept == len(heap_scores) else least
         if totals[window] < 0 or totals[window] < threshold:
             break
         optional = 0 if every else _order_terms(window_bounds, window, threshold, sequence)
+        is_dense = not every and _is_dense(lengths, sequence, optional)
         found = np.int64(0)
-        start = window * size
-        for rank in range(len(sequence) - 1, -1, -1):
-            term = sequence[len(sequence) - 1 - rank] if every else sequence[rank]
+        for stage in range(len(sequence)):
+            term, kind = _turn(sequence, stage, optional, every, is_dense)
+            ids, how_often = room[0, term], room[1, term]
             block = _first_block(last, lists[term], lists[term + 1], start)
-            while block < lists[term + 1] and (block == lists[term] or last[block - 1] + 1 < start + size):
+            while block < lists[term + 1] and (block == lists[term] or last[block - 1] + 1 < start + len(marks)):
+                count = min(block_size, lengths[term] - (block - lists[term]) * block_size)
                 if decoded[term] != block:
-                    count = min(block_size, lengths[term] - (block - lists[term]) * block_size)
-                    code = _decode_checked(
-                        data,
-                        offsets[block],
-                        offsets[block + 1],
-                        count,
-                        block_size,
-                        is_varint,
-                        ids[term],
-                        frequencies[term],
-                        last[block],
-                    )
+                    span = offsets[block], offsets[block + 1], last[block]
+                    code = _decode(data, span, count, block_size, is_varint, ids, how_often)
                     if code != status.OK:
                         return int(code | (term << 8))
                     decoded[term] = block
                     counts[1] += 1
-                count = min(block_size, lengths[term] - (block - lists[term]) * block_size)
-                stage = len(sequence) - 1 - rank
-                for i in range(count):
-                    document = np.int64(ids[term, i])
-                    place = document - start
-                    if place < 0:
-                        continue
-                    if place >= size:
-                        break
-                    if stage == 0 or (not every and rank >= optional):
-                        if len(mask) and not mask[document]:
-                            continue
-                        if marks[place] == 0:
-                            marks[place] = 1
-                            touched[found] = place
-                            found += 1
-                    elif every:
-                        if marks[place] != stage:
-                            continue
-                        marks[place] = np.uint16(stage + 1)
-                    elif marks[place] == 0:
-                        continue
-                    parts[term, place] = score_of(weights[term], frequencies[term, i], norms[document])
+                source = ids, how_often, count, weights[term], norms, mask, start
+                found = _take(source, kind, stage, parts[0 if is_dense else term], marks, touched, found)
                 block += 1
-            if found == 0 and (every or rank <= optional):
+            if not is_dense and found == 0 and (every or stage + 1 >= len(sequence) - optional):
                 break
-        for i in range(found):
-            place = touched[i]
-            score = np.float32(0)
-            for term in range(len(sequence)):
-                score = np.float32(score + parts[term, place])
-                parts[term, place] = 0
-            is_match = not every or marks[place] == len(sequence)
-            marks[place] = 0
-            if is_match and score >= least:
-                kept = _push(heap_scores, heap_documents, keys, kept, score, start + place)
+        best = heap_scores, heap_documents, keys, kept
+        needed = 0 if is_dense else len(sequence) if every else 1
+        kept = _settle(parts, marks, touched, found, needed, start, threshold, best)
     counts[0] = kept
     return status.OK
+
+
+@subroutine
+def _turn(sequence: Any, stage: Any, optional: Any, every: Any, is_dense: Any) -> Any:
+    """Return the term that is read next in a window, and what is made of its documents."""
+    if is_dense:
+        return np.int64(stage), _SUM
+    if every:
+        return sequence[stage], _ALL if stage else _NEW
+    return sequence[len(sequence) - 1 - stage], _NEW if stage < len(sequence) - optional else _KNOWN
+
+
+@subroutine
+def _add(source: Any, scores: Any, marks: Any) -> None:
+    """Add what a term adds to the scores of the documents of a block that lie in a window."""
+    ids, frequencies, count, weight, norms, mask, start = source
+    for i in range(count):
+        document = np.int64(ids[i])
+        place = document - start
+        if place < 0 or (len(mask) and not mask[document]):
+            continue
+        if place >= len(marks):
+            break
+        scores[place] = np.float32(scores[place] + score_of(weight, frequencies[i], norms[document]))
+        marks[place] = 1
+
+
+@subroutine
+def _take(source: Any, kind: Any, stage: Any, parts: Any, marks: Any, touched: Any, found: Any) -> Any:
+    """Keep what a term adds to the documents of a block that lie in a window; returns how many there are now.
+
+    New documents are taken in, or those that are known get more, or only those that had all terms until now.
+    """
+    if kind == _SUM:
+        _add(source, parts, marks)
+        return found
+    ids, frequencies, count, weight, norms, mask, start = source
+    for i in range(count):
+        document = np.int64(ids[i])
+        place = document - start
+        if place < 0:
+            continue
+        if place >= len(marks):
+            break
+        if kind == _NEW:
+            if len(mask) and not mask[document]:
+                continue
+            if marks[place] == 0:
+                marks[place] = 1
+                touched[found] = place
+                found += 1
+        elif kind == _KNOWN:
+            if marks[place] == 0:
+                continue
+        else:
+            if marks[place] != stage:
+                continue
+            marks[place] = np.uint16(stage + 1)
+        parts[place] = score_of(weight, frequencies[i], norms[document])
+    return found
+
+
+@subroutine
+def _settle(parts: Any, marks: Any, touched: Any, found: Any, needed: Any, start: Any, least: Any, best: Any) -> Any:
+    """Score the documents of a window and forget them; returns how many of the best there are now.
+
+    Those that were found count that have as many terms as are needed; with 0 all that are marked, which are added up.
+    """
+    scores, documents, keys, kept = best
+    for i in range(found if needed else len(marks)):
+        place = touched[i] if needed else i
+        if marks[place] == 0:
+            continue
+        score = np.float32(0)
+        for term in range(len(parts) if needed else 1):
+            score = np.float32(score + parts[term, place])
+            parts[term, place] = 0
+        is_match = marks[place] >= needed
+        marks[place] = 0
+        if is_match and score >= least:
+            kept = _push(scores, documents, keys, kept, score, start + place)
+    return kept
 
 
 @subroutine
@@ -323,6 +368,18 @@ def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any
 
 
 @subroutine
+def _is_dense(lengths: Any, sequence: Any, optional: Any) -> Any:
+    """Return whether it is quicker to add up all terms than to look up the optional ones."""
+    few, many = np.int64(0), np.int64(0)
+    for i in range(len(sequence)):
+        if i < optional:
+            many += lengths[sequence[i]]
+        else:
+            few += lengths[sequence[i]]
+    return few * _DENSE_SHARE > many
+
+
+@subroutine
 def _first_block(last: Any, low: Any, high: Any, start: Any) -> Any:
     """Return the first block that ends at a document or behind it."""
     while low < high:
@@ -335,17 +392,9 @@ def _first_block(last: Any, low: Any, high: Any, start: Any) -> Any:
 
 
 @subroutine
-def _decode_checked(
-    data: Any,
-    begin: Any,
-    end: Any,
-    count: Any,
-    block_size: Any,
-    is_varint: Any,
-    ids: Any,
-    frequencies: Any,
-    last: Any,
-) -> Any:
+def _decode(data: Any, span: Any, count: Any, block_size: Any, is_varint: Any, ids: Any, frequencies: Any) -> Any:
+    """Decode a block, whose last document is known, and check it; returns a status without place."""
+    begin, end, last = span
     code = decode_block(data, begin, end, count, block_size, is_varint, ids, frequencies, 0)
     if code != status.OK:
         return code
