@@ -111,7 +111,7 @@ class ChangeMaker:
             return ""
         scope = scope_of(self.columns, alias)
         subquery, self.make.subquery = self.make.subquery, ""
-        parameters, self.make.parameters = self.make.parameters, self.make.parameters if _TWO else None
+        parameters, self.make.parameters = self.make.parameters, None
         kind = self.random.choice(["int", "text", "bool", "list", "decimal", "tz", "struct"])
         items = [
             "*",

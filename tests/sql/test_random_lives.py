@@ -7,7 +7,8 @@ several fragments, deleted rows, indexes, stable row ids or none, and many names
 
 Known differences, which are not asked for: `rowid` in RETURNING and MERGE, several rows of a source for one row of
 UPDATE … FROM, keys that plain INSERT repeats, defaults of columns for later rows, ALTER … TYPE to another kind of types
-or of an indexed column, PREPARE of MERGE (which DuckDB refuses), `con.sql` of a change on DuckDB 1 (which gives none).
+or of an indexed column, PREPARE of MERGE (which DuckDB refuses), `con.sql` of a change on DuckDB 1 (which gives none),
+parameters in RETURNING (which DuckDB refuses), and vectors with null elements, which a search passes over.
 """
 
 from __future__ import annotations
