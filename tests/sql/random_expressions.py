@@ -187,7 +187,7 @@ class Expressions:
         try:
             parts = self.random.choice(_CALLS[kind])
             names = [part for part in _CALLS if "{" + part + "}" in parts]
-            text = parts.replace("{{", "\0").replace("}}", "\1")
+            text = parts.replace("{{", "\0").replace("}}}", "}\1").replace("}}", "\1")
             for name in names:
                 while "{" + name + "}" in text:
                     text = text.replace("{" + name + "}", self._within(name, scope), 1)
