@@ -8,10 +8,11 @@ own, on 1.x a Python variable, which DuckDB looks up among the names of the fram
 from __future__ import annotations
 
 import atexit
+import re
 import sys
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import FrameType
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 import duckdb
 
+from lance_duck.arguments import did_you_mean
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import HistoryRows
 from lance_duck.duck.statement.identifiers import quoted
@@ -27,7 +29,7 @@ from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_ver
 from lance_duck.duck.tables.nearest import NearestRows, listed_numbers, select_nearest
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.user_scope import add_variable
-from lance_duck.errors import InternalError, InvalidInputError
+from lance_duck.errors import InternalError, InvalidInputError, NotFoundError
 from lance_duck.forks import RLock
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
@@ -39,6 +41,8 @@ _SPECIAL: Any = "special"
 _KEPT: Final = 1024
 _Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
+_NAME: Final = re.compile(r"[\w$ -]+")
+"""A text that could be a path, but looks like the name of a table."""
 _SEARCH_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
     *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
@@ -65,15 +69,18 @@ class Binder:
     Args:
         find: Returns the handle of a name that stands for a table, or None for a path.
         options: Returns the settings of the store that a path is in.
+        names: Returns the names that stand for tables.
     """
 
     def __init__(
         self,
         find: Callable[[str], TableHandle | None] = lambda _: None,
         options: Callable[[str], Mapping[str, str] | None] = lambda _: None,
+        names: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._find = find
         self._options = options
+        self._names = names
         self._lock = RLock()
         self._handles: OrderedDict[_Key, TableHandle] = OrderedDict()
         self._sources: OrderedDict[int, tuple[TableHandle, Any]] = OrderedDict()
@@ -192,18 +199,31 @@ class Binder:
         return f"SELECT * FROM {quoted(self._held(rows) if SPEAKS_SOURCE else self._variable(rows))}"  # noqa: S608
 
     def handle(self, path: str, choice: VersionChoice) -> TableHandle:
-        """Return the handle of a table, the same for the same arguments."""
+        """Return the handle of a table, the same for the same arguments.
+
+        Raises:
+            NotFoundError: The text is that of a name rather than of a path, and there is no such table.
+        """
         named = self._find(path)
         if named is not None and choice == VersionChoice():
             return named
         handle = TableHandle(path, choice, self._options(path)) if named is None else named.at(choice)
         key = (handle.uri, handle.choice, tuple(sorted((handle.storage_options or {}).items())))
+        if named is None and key not in self._handles and _NAME.fullmatch(path):
+            self._check_there(path, handle.storage_options)
         with self._lock:
             handle = self._handles.setdefault(key, handle)
             self._handles.move_to_end(key)
             while len(self._handles) > _KEPT:
                 self._handles.popitem(last=False)
             return handle
+
+    def _check_there(self, name: str, options: Mapping[str, str] | None) -> None:
+        try:
+            TableHandle(name, VersionChoice(), options).newest()
+        except NotFoundError as error:
+            remedy = did_you_mean(name, self._names()) or "check the name, or give the path of a table"
+            raise NotFoundError("no such table", where=name, remedy=remedy) from error
 
     def spare_cursor(self) -> duckdb.DuckDBPyConnection:
         """Return a new cursor on the instance, for use while the connections are busy."""

@@ -41,7 +41,7 @@ class TableCatalog:
 
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
         self.secrets = Secrets()
-        self.binder = Binder(self.named, self.options_for)
+        self.binder = Binder(self.named, self.options_for, self._names)
         self.default = LanceDatabase(_NAME, self.binder, self._forget, dict(given), folder)
         self._databases: dict[str, LanceDatabase] = {}
         self._vocabulary: Vocabulary | None = None
@@ -154,6 +154,9 @@ class TableCatalog:
         """Take the name of a table back that `add` or the caller gave it; False when there is none."""
         return self.default.remove(name)
 
+    def _names(self) -> list[str]:
+        return [name for database in self.databases for name in database.tables]
+
     def refresh(self, *, force: bool = False) -> bool:
         """Look again which tables there are; True when some came or went.
 
@@ -170,8 +173,7 @@ class TableCatalog:
         """Words by which a statement names something here: another object after tables came or went."""
         vocabulary = self._vocabulary
         if vocabulary is None:
-            names = [name for database in self.databases for name in database.tables]
-            vocabulary = self._vocabulary = Vocabulary.of(names)
+            vocabulary = self._vocabulary = Vocabulary.of(self._names())
         return vocabulary
 
     def explain(self, message: str, current: Callable[[], str]) -> LanceDuckError | None:

@@ -15,7 +15,7 @@ from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
-from lance_duck.duck.failures import own_errors, raise_own, read_only, view_not_changed
+from lance_duck.duck.failures import own_errors, raise_own, unsupported_change, view_not_changed
 from lance_duck.duck.foreign import ForeignTexts, changes_search
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.inherited import Inherited, leave_to_children
@@ -305,7 +305,7 @@ class Connection:
         if not isinstance(query, str):
             self._writer.rowcount = None
             return self._with_new_tables(partial(call_as_user, partial(method, query, **options)))
-        query = with_named_arguments(query, FUNCTIONS)
+        query = self._session.shown(with_named_arguments(query, FUNCTIONS))
         if (statements := self._writer.several(query)) is not None:
             for statement in statements[:-1]:
                 self._run(self._native.execute, statement, {}, later=False)
@@ -333,7 +333,7 @@ class Connection:
             name = view_not_changed(query, error)
             if name is None or not self._names.are_ours(parts_of_name(name), later=bool(later)):
                 raise
-            raise read_only(name) from error
+            raise unsupported_change(name, query) from error
 
     def _is_foreign_select(self, query: object) -> bool:
         """Return whether a statement is a SELECT that DuckDB may be asked for before anything else is looked up.

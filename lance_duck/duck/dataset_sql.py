@@ -15,12 +15,15 @@ from lance_duck.duck.failures import own_errors
 from lance_duck.duck.statement.clauses import Clauses, statements_of
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.table import DuckTable
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_duck.scan.sql_query import SqlRequest, set_engine
 
 _BATCH: Final = 8192
 _PLAN: Final = ["plan_type", "plan"]
+_QUERIES: Final = frozenset(
+    ["select", "from", "values", "table", "pivot", "unpivot", "summarize", "describe", "desc", "show"]
+)
 _COMBINED: Final = (("group", "by"), ("union",), ("intersect",), ("except",), ("into",))
 
 
@@ -58,6 +61,13 @@ def run_query(request: SqlRequest) -> pa.RecordBatchReader:
     statements = statements_of(request.sql)
     if len(statements) != 1:
         raise InvalidInputError("a query is one statement", expected="one", found=f"{len(statements)} statements")
+    word = StatementHead.of(statements[0]).verb
+    if word is not None and word not in _QUERIES:
+        raise UnsupportedError(
+            f"{word.upper()} in LanceDataset.sql",
+            expected="a query",
+            remedy="lance_duck.connect(folder).sql changes tables, and so do the methods of LanceDataset",
+        )
     numbers = [name for name, wanted in ((ROW_ID, request.with_row_id), (ROW_ADDRESS, request.with_row_addr)) if wanted]
     connection = connect({} if numbers else {request.table_name: request.dataset}, read_only=True)
     try:

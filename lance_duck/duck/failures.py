@@ -20,15 +20,15 @@ _OURS = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LanceDuckError)
 }
 _FOUND = re.compile(rf"\b({'|'.join(_OURS)}): (.*?)(?:\n\nAt:|\n\nLINE |\n\nTraceback|\. Detail: |\Z)", re.DOTALL)
-_PART = r'(?:"(?:[^"]|"")+"|[^\s".,(;]+)'
+_PART = r'(?:"(?:[^"]|"")+"|[^\s".,();]+)'
 _MISSING = re.compile(r"Table with name (.+?) does not exist!")
 _PLACE = re.compile(r"^(?P<line>LINE \d+: .*)\n(?P<blanks> *)\^", re.MULTILINE)
 _NAME = re.compile(r'(?:"(?:[^"]|"")+"|[\w$]+)(?:\s*\.\s*(?:"(?:[^"]|"")+"|[\w$]+))*')
 _DOT = re.compile(r"\s*\.\s*")
 _CHANGE = re.compile(
     r"\s*(?:INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO|TRUNCATE(?:\s+TABLE)?"
-    r"|(?:DROP|ALTER)\s+TABLE(?:\s+IF\s+EXISTS)?)"
-    rf"\s+({_PART}(?:\.{_PART})*)",
+    r"|(?:DROP|ALTER)\s+TABLE(?:\s+IF\s+EXISTS)?|ANALYZE|COPY|CREATE\s+(?:UNIQUE\s+)?INDEX\b.*?\bON)"
+    rf"(?:\s+ONLY\b)?[\s(]+({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
 _STOPPED = re.compile(r"\bKeyboardInterrupt:?\s*(?:\Z|\n\nAt:)")
@@ -49,6 +49,8 @@ _KINDS = {
 }
 """Exceptions of DuckDB by what their texts begin with, in lower case."""
 _IS_A_VIEW = re.compile(r"is not an? table|base table|is of type View|ALTER VIEW|modify view", re.IGNORECASE)
+_SHOWN = 80
+"""Characters of a statement that an error shows."""
 
 
 class _OwnErrors:
@@ -124,11 +126,16 @@ def missing_table(message: str) -> tuple[str, tuple[str, ...] | None] | None:
     return missing[1], parts[:-1] if is_there else None
 
 
-def read_only(name: str) -> UnsupportedError:
-    """Return the error for a statement that would change a Lance table."""
+def unsupported_change(name: str, statement: str) -> UnsupportedError:
+    """Return the error for a change in a form that is not supported.
+
+    Args:
+        name: The Lance table, as the statement spells it.
+        statement: The statement.
+    """
+    text = " ".join(statement.split())
     return UnsupportedError(
-        "SQL reads Lance tables and does not change them",
-        where=name,
-        remedy="lance_duck.dataset(uri) has insert, update, delete and merge_insert; "
-        'lance_duck.write_dataset(rows, uri, mode="append") adds rows',
+        "a statement of a form that is not supported on Lance tables",
+        where=f"table {name}",
+        found=text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…",
     )

@@ -1,4 +1,4 @@
-"""What a scan filters with: a predicate tree, SQL text or a pyarrow expression, behind one face."""
+"""What a scan filters with: a predicate tree, SQL text or a pyarrow expression, each as one `Filter`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from sql.nearest_support import Pair, nearest_pair, vector_table
 
 import lance_duck as ld
 from lance_duck.duck.run import nearest_by
@@ -17,43 +18,19 @@ from lance_duck.duck.statement.edits import apply
 from lance_duck.duck.statement.nearest_clause import nearest_clauses
 from lance_duck.duck.statement.tokens import tokens_of
 
-DIM = 3
 KNOWS_NEAREST = not duckdb.__version__.startswith("1.")
 L2 = "array_distance(q.v, t.vec)"
 
 
-def _table(rows: int, seed: int) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    vectors = rng.normal(size=(rows, DIM)).astype(np.float32)
-    return pa.table(
-        {
-            "id": pa.array(range(rows), pa.int64()),
-            "label": pa.array(rng.integers(0, 3, rows), pa.int32()),
-            "vec": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
-        }
-    )
-
-
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ld.Connection, duckdb.DuckDBPyConnection]]:
-    """`t` of 500 rows with an index over most of them, `small` of 4, and `q`, a table of DuckDB with 12 queries."""
-    folder = tmp_path_factory.mktemp("nearest")
-    rows, queries, few = _table(500, 1), _table(12, 2), _table(4, 3)
-    dataset = ld.write_dataset(rows[:400], folder / "t.lance", max_rows_per_file=150)
-    dataset.create_index("vec", "IVF_FLAT", num_partitions=4)
-    dataset.insert(rows[400:])
-    ld.write_dataset(queries, folder / "lq.lance")
-    ld.write_dataset(few, folder / "small.lance")
-    with ld.connect(folder, config={"lance_nprobes": 1000}) as ours, duckdb.connect() as theirs:
-        theirs.execute("CREATE TABLE t AS FROM rows")
-        theirs.execute("CREATE TABLE lq AS FROM queries")
-        theirs.execute("CREATE TABLE small AS FROM few")
-        for each in (ours, theirs):
-            each.execute("CREATE TABLE q AS SELECT id AS n, label AS l, vec AS v FROM queries")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """See `nearest_pair`; there are more tables of queries, some of them odd."""
+    with nearest_pair(tmp_path_factory.mktemp("nearest")) as pair:
+        for each in pair:
             each.execute("CREATE TABLE holes AS SELECT * FROM q UNION ALL SELECT 999, 0, NULL")
             each.execute("CREATE TABLE odd AS SELECT * FROM q UNION ALL SELECT 999, 0, ['nan'::FLOAT, 0, 0]::FLOAT[3]")
             each.execute("CREATE TABLE names AS SELECT range AS k, 'name ' || range AS name FROM range(3)")
-        yield ours, theirs
+        yield pair
 
 
 @pytest.fixture
@@ -170,11 +147,11 @@ def test_explain_says_how(pair: tuple[Any, Any]) -> None:
 
 def test_paths_versions_and_new_tables(pair: tuple[Any, Any], tmp_path: Path) -> None:
     ours, theirs = pair
-    ld.write_dataset(_table(40, 4), tmp_path / "x.lance")
+    ld.write_dataset(vector_table(40, 4), tmp_path / "x.lance")
     sql = (
         f"SELECT n, x.id FROM q JOIN '{tmp_path}/x.lance' NEAREST 2 BY DISTANCE array_distance(q.v, x.vec) ORDER BY ALL"
     )
-    theirs.register("x", _table(40, 4))
+    theirs.register("x", vector_table(40, 4))
     plain = "SELECT n, x.id FROM q JOIN x NEAREST 2 BY DISTANCE array_distance(q.v, x.vec) ORDER BY ALL"
     assert ours.execute(sql).fetchall() == expected(theirs, plain)
     sql = f"SELECT n, t.id FROM q JOIN t AT (VERSION => 1) NEAREST 2 BY DISTANCE {L2} ORDER BY ALL"
@@ -186,7 +163,7 @@ def test_paths_versions_and_new_tables(pair: tuple[Any, Any], tmp_path: Path) ->
 
 
 def test_a_transaction_reads_its_own_changes(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
-    rows = _table(30, 5)
+    rows = vector_table(30, 5)
     ld.write_dataset(rows, tmp_path / "t.lance")
     con = connect(tmp_path)
     con.execute("CREATE TABLE q AS SELECT id AS n, vec AS v FROM rows WHERE id < 5")

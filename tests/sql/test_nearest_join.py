@@ -5,50 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import duckdb
-import numpy as np
-import pyarrow as pa
 import pytest
+from sql.nearest_support import Pair, nearest_pair
 
-import lance_duck as ld
 from lance_duck.duck.rules import lateral
 from lance_duck.duck.run import nearest_join
 from lance_duck.duck.statement.text import Statement
 
-DIM = 3
-
-
-def _table(rows: int, seed: int) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    vectors = rng.integers(-3, 4, (rows, DIM)).astype(np.float32)
-    vectors[(vectors == 0).all(axis=1)] = 1
-    return pa.table(
-        {
-            "id": pa.array(range(rows), pa.int64()),
-            "label": pa.array(rng.integers(0, 3, rows), pa.int32()),
-            "vec": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM),
-        }
-    )
-
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ld.Connection, duckdb.DuckDBPyConnection]]:
-    """`t` of 500 rows with an index over most of them, and `q`, a table of DuckDB with 12 queries, some twice."""
-    folder = tmp_path_factory.mktemp("joined")
-    rows, queries = _table(500, 1), _table(12, 2)
-    dataset = ld.write_dataset(rows[:400], folder / "t.lance", max_rows_per_file=150)
-    dataset.create_index("vec", "IVF_FLAT", num_partitions=4)
-    dataset.insert(rows[400:])
-    ld.write_dataset(queries, folder / "lq.lance")
-    with ld.connect(folder, config={"lance_nprobes": 1000}) as ours, duckdb.connect() as theirs:
-        theirs.execute("CREATE TABLE t AS FROM rows")
-        theirs.execute("CREATE TABLE lq AS FROM queries")
-        for each in (ours, theirs):
-            each.execute("CREATE TABLE q AS SELECT id AS n, label AS l, vec AS v FROM queries")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """See `nearest_pair`; some queries are there twice."""
+    with nearest_pair(tmp_path_factory.mktemp("joined"), ties=True) as pair:
+        for each in pair:
             each.execute("INSERT INTO q SELECT n + 100, l, v FROM q WHERE n < 3")
             each.execute("CREATE TABLE holes AS SELECT * FROM q UNION ALL SELECT 999, 0, NULL")
             each.execute("CREATE TABLE empty AS SELECT * FROM q WHERE false")
-        yield ours, theirs
+        yield pair
 
 
 @pytest.fixture

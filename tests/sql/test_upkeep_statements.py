@@ -65,7 +65,6 @@ def test_a_dry_run_of_compaction_says_what_would_be_joined(con: ld.Connection, s
     ("sql", "versions"),
     [
         ("VACUUM small", [1, 2, 3, 4]),
-        ("VACUUM ANALYZE small", [1, 2, 3, 4]),
         ("VACUUM small WITH (older_than = INTERVAL '0 seconds')", [4]),
         ("VACUUM LANCE '{path}' WITH (older_than_seconds = 0, retain_n_versions = 3)", [2, 3, 4]),
         ("VACUUM LANCE small WITH (older_than = '0s', retain_versions = 2, delete_unverified)", [3, 4]),

@@ -20,7 +20,7 @@ _TABLE_FOLLOWS: Final = frozenset({"from", "join", "into", "update", "table", "d
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class CompletionWords:
     """Words that a statement may hold.
 
     Attributes:
@@ -36,7 +36,7 @@ class Vocabulary:
     reserved: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, connection: ld.Connection) -> Vocabulary:
+    def of(cls, connection: ld.Connection) -> CompletionWords:
         """Ask a connection for its words."""
         columns: dict[str, list[str]] = {}
         names = connection.execute("SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal").fetchall()
@@ -59,7 +59,7 @@ class Vocabulary:
         return list(dict.fromkeys(c for table, cs in self.columns.items() if folded(table) in wanted for c in cs))
 
 
-def candidates(vocabulary: Vocabulary, before: str, after: str = "") -> tuple[str, list[str]]:
+def candidates(vocabulary: CompletionWords, before: str, after: str = "") -> tuple[str, list[str]]:
     """Return what may stand at a place of a statement.
 
     Args:
@@ -98,7 +98,7 @@ class SqlCompleter(Completer):
         commands: The commands of the shell, each with its dot.
     """
 
-    def __init__(self, vocabulary: Callable[[], Vocabulary], commands: Sequence[str]) -> None:
+    def __init__(self, vocabulary: Callable[[], CompletionWords], commands: Sequence[str]) -> None:
         self._vocabulary = vocabulary
         self._commands = commands
 
@@ -113,11 +113,11 @@ class SqlCompleter(Completer):
         yield from (Completion(each, -len(word)) for each in words)
 
 
-def _spelled_columns(vocabulary: Vocabulary, tables: Iterable[str]) -> list[str]:
+def _spelled_columns(vocabulary: CompletionWords, tables: Iterable[str]) -> list[str]:
     return [vocabulary.spelled(column) for column in vocabulary.columns_of(tables)]
 
 
-def _tables_named(vocabulary: Vocabulary, sql: str) -> dict[str, str]:
+def _tables_named(vocabulary: CompletionWords, sql: str) -> dict[str, str]:
     """Return the tables that a statement names, by what it calls them."""
     clauses = Clauses.of(sql)
     tables = {}

@@ -11,7 +11,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
 import lance_duck as ld
-from lance_duck.cli.sql.completion import SqlCompleter, Vocabulary
+from lance_duck.cli.sql.completion import CompletionWords, SqlCompleter
 from lance_duck.cli.sql.dot_commands import DOT_COMMANDS, run_dot_command
 from lance_duck.cli.sql.history import user_history
 from lance_duck.cli.sql.runner import StatementRunner, complain
@@ -33,7 +33,7 @@ class Shell:
     def __init__(self, runner: StatementRunner, **options: Any) -> None:
         self._runner = runner
         self._cursor: ld.Connection | None = None
-        self._vocabulary: Vocabulary | None = None
+        self._vocabulary: CompletionWords | None = None
         self._trouble: str | None = None
         if "history" not in options:
             options["history"], self._trouble = user_history()
@@ -74,12 +74,12 @@ class Shell:
     def _prompt(self) -> str:
         return _PROMPT_IN_TRANSACTION if self._runner.connection.in_transaction else _PROMPT
 
-    def _words(self) -> Vocabulary:
+    def _words(self) -> CompletionWords:
         """Return the words for completion, by a cursor of its own: the connection may be in a failed transaction."""
         if self._vocabulary is None:
             if self._cursor is None:
                 self._cursor = self._runner.connection.cursor()
-            self._vocabulary = Vocabulary.of(self._cursor)
+            self._vocabulary = CompletionWords.of(self._cursor)
         return self._vocabulary
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
+from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.errors import UnsupportedError
 
@@ -15,21 +17,22 @@ _BEFORE_VIEW: Final = frozenset({"create", "or", "replace", "recursive"})
 """Words before VIEW with which a view comes into the database that its name tells."""
 
 
+_OBJECTS: Final = frozenset({"view", "macro", "function", "sequence", "type"})
+
+
 @dataclass(frozen=True)
 class RefusedStatement(TableStatement):
     """A statement about a Lance table that is not supported: DuckDB would run it on the view that stands for the table.
 
-        DROP VIEW [IF EXISTS] t | CREATE [OR REPLACE] VIEW lance.t | ALTER VIEW [IF EXISTS] t … | COMMENT ON VIEW t …
+        DROP VIEW [IF EXISTS] t | ALTER VIEW [IF EXISTS] t … | COMMENT ON VIEW t …
 
     Attributes:
         what: The statement, as an error names it.
         remedy: What does the same.
-        is_new: The name is that of a new view, which may stand before that of a table in another database.
     """
 
     what: str
     remedy: str
-    is_new: bool = False
 
     @classmethod
     def read(cls, head: StatementHead) -> RefusedStatement | None:
@@ -42,29 +45,72 @@ class RefusedStatement(TableStatement):
             return cls._of(_after_if_exists(body, 2), "ALTER VIEW", remedy)
         if body.says(0, "comment", "on", "view"):
             return cls._of(TableName.at(body, 3), "COMMENT ON VIEW", "COMMENT ON TABLE keeps the text")
-        view = body.find("view", stop=min(5, len(body))) if head.verb == "create" else -1
-        if view < 0 or any(body.word(place) not in _BEFORE_VIEW for place in range(view)):
-            return None
-        if body.says(view + 1, "if", "not", "exists"):
-            return None  # which does nothing where there is a table
-        remedy = "DROP TABLE it, or give the view another name"
-        return cls._of(TableName.at(body, view + 1), "CREATE VIEW under the name of a table", remedy, is_new=True)
+        return None
 
     @classmethod
-    def _of(cls, target: TableName | None, what: str, remedy: str, *, is_new: bool = False) -> RefusedStatement | None:
-        return None if target is None else cls(target, what, remedy, is_new)
-
-    def concerns(self, session: ChangeSession) -> bool:
-        """Return whether the name is that of a Lance table, in the database where a new view would be."""
-        if not self.is_new or len(self.target.parts) > 1:
-            return session.is_ours(self.target)
-        database = session.database_of_new(self.target)
-        return database is not None and database.find(self.target.name) is not None
+    def _of(cls, target: TableName | None, what: str, remedy: str) -> RefusedStatement | None:
+        return None if target is None else cls(target, what, remedy)
 
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
         raise UnsupportedError(
             f"{self.what} is not supported on Lance tables", where=f"table {self.target.name}", remedy=self.remedy
+        )
+
+
+@dataclass(frozen=True)
+class RefusedObject(TableStatement):
+    """A CREATE of something in a database of Lance tables that is no table: DuckDB would forget it with the connection.
+
+        CREATE [OR REPLACE] [RECURSIVE] VIEW | MACRO | FUNCTION | SEQUENCE | TYPE [IF NOT EXISTS] lance.x …
+
+    Attributes:
+        kind: The word for it.
+        may_exist: IF NOT EXISTS, with which nothing happens where there is a table.
+    """
+
+    kind: str
+    may_exist: bool
+
+    @classmethod
+    def read(cls, head: StatementHead) -> RefusedObject | None:
+        """Read the clauses; None if they are not those of such a statement."""
+        body = head.body
+        place = next((place for place in range(1, min(5, len(body))) if body.word(place) not in _BEFORE_VIEW), 0)
+        kind = body.word(place)
+        if kind is None or kind not in _OBJECTS:
+            return None
+        may_exist = body.says(place + 1, "if", "not", "exists")
+        target = TableName.at(body, place + (4 if may_exist else 1))
+        return None if target is None or target.path is not None else cls(target, kind, may_exist)
+
+    @property
+    def subject(self) -> str:
+        """What would be made, for errors."""
+        return f"{self.kind} {self.target.name}"
+
+    def concerns(self, session: ChangeSession) -> bool:
+        """Return whether it would be in a database of Lance tables."""
+        database = session.database_of_new(self.target)
+        return database is not None and not (self.may_exist and database.find(self.target.name) is not None)
+
+    def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
+        """Return the database."""
+        database = session.database_of_new(self.target)
+        return () if database is None else (database,)
+
+    def run(self, session: ChangeSession) -> NoReturn:
+        """Raise UnsupportedError."""
+        if self.kind == "view" and session.is_ours(self.target):
+            raise UnsupportedError(
+                "CREATE VIEW under the name of a table is not supported on Lance tables",
+                where=f"table {self.target.name}",
+                remedy="DROP TABLE it, or give the view another name",
+            )
+        raise UnsupportedError(
+            f"CREATE {self.kind.upper()} in a database of Lance tables, which keeps tables alone",
+            where=self.subject,
+            remedy=f"CREATE {self.kind.upper()} memory.main.{self.target.name}, or in another database of DuckDB's own",
         )
 
 

@@ -12,7 +12,7 @@ from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.indexes.create import CreateIndexStatement, DropIndexStatement
 from lance_duck.duck.changes.indexes.manage import AlterIndexStatement, ReindexStatement, ShowIndexesStatement
 from lance_duck.duck.changes.procedure import PREFIX, Procedure
-from lance_duck.duck.changes.refused import RefusedAlias, RefusedStatement
+from lance_duck.duck.changes.refused import RefusedAlias, RefusedObject, RefusedStatement
 from lance_duck.duck.changes.rows.delete import DeleteStatement
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.rows.merge import MergeStatement
@@ -25,21 +25,27 @@ from lance_duck.duck.changes.tables.comment import CommentStatement
 from lance_duck.duck.changes.tables.copy_from import CopyDatabaseStatement, CopyFromStatement
 from lance_duck.duck.changes.tables.copy_to import CopyStatement
 from lance_duck.duck.changes.tables.create import CreateStatement
+from lance_duck.duck.changes.tables.describe import DescribeStatement
 from lance_duck.duck.changes.tables.drop import DropStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement, ForeignFileStatement
 from lance_duck.duck.changes.upkeep import metadata
 from lance_duck.duck.changes.upkeep import procedures as upkeep
 from lance_duck.duck.changes.upkeep.auto_cleanup import AutoCleanupStatement, ShowMaintenanceStatement
-from lance_duck.duck.changes.upkeep.statements import CheckpointStatement, OptimizeStatement, VacuumStatement
+from lance_duck.duck.changes.upkeep.statements import (
+    AnalyzeStatement,
+    CheckpointStatement,
+    OptimizeStatement,
+    VacuumStatement,
+)
 from lance_duck.duck.changes.versions import references
 from lance_duck.duck.changes.versions.commit_message import SetCommitMessage
-from lance_duck.duck.changes.versions.restore import Restore
+from lance_duck.duck.changes.versions.restore import RestoreProcedure
 
 PROCEDURES: Final[tuple[type[Procedure], ...]] = (
     *upkeep.PROCEDURES,
     *metadata.PROCEDURES,
     SetCommitMessage,
-    Restore,
+    RestoreProcedure,
     *references.PROCEDURES,
 )
 """What CALL runs, and SELECT … FROM."""
@@ -59,6 +65,7 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         CreateSecretStatement.read,
         SchemaStatement.read,
         RefusedStatement.read,
+        RefusedObject.read,
     ),
     "drop": (
         DropStatement.read,
@@ -84,11 +91,13 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
         RefusedStatement.read,
     ),
     "comment": (CommentStatement.read, RefusedStatement.read),
-    "vacuum": (VacuumStatement.read,),
+    "vacuum": (VacuumStatement.read, AnalyzeStatement.read),
+    "analyze": (AnalyzeStatement.read,),
     "optimize": (OptimizeStatement.read,),
     "checkpoint": (CheckpointStatement.read,),
     "reindex": (ReindexStatement.read,),
-    "show": (ShowIndexesStatement.read, ShowMaintenanceStatement.read),
+    "show": (ShowIndexesStatement.read, ShowMaintenanceStatement.read, DescribeStatement.read),
+    "describe": (DescribeStatement.read,),
     "call": tuple(procedure.read for procedure in PROCEDURES),
     "select": (partial(SelectedProcedure.read_of, PROCEDURES),),
     "from": (partial(SelectedProcedure.read_of, PROCEDURES),),

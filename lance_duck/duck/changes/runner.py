@@ -25,6 +25,7 @@ from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
+from lance_duck.duck.changes.user_text import as_written
 from lance_duck.duck.explain import rows_as_statement
 from lance_duck.duck.failures import unwrapped
 from lance_duck.duck.names import Names
@@ -43,7 +44,7 @@ _MAYBE: Final = re.compile(rf"\b({'|'.join(WORDS)})\b", re.IGNORECASE)
 _PART: Final = r"""(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)"""
 _TARGET: Final = re.compile(
     r"\s*(?:insert\s+(?:or\s+\w+\s+)?into|update|delete\s+from|merge\s+into|truncate\s+table)"
-    rf"\s+({_PART}(?:\.{_PART})*)",
+    rf"\s+(?:only\s+)?({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
 _NAMES_NEW: Final = re.compile(r"\b(create|attach|secret)\b", re.IGNORECASE)
@@ -53,6 +54,11 @@ _CONCERNED: Final = re.compile(_MAYBE.pattern + _WORDS, re.IGNORECASE)
 _TRANSACTION: Final = re.compile(SKIPPED + r"(begin|start|commit|end|rollback|abort)\b", re.IGNORECASE)
 _APPENDED: Final = "__lance_appended"
 _WRITES_FILES: Final = re.compile(r"\s*\b(?:copy\b.*\bto|export\s+database|attach)\b", re.IGNORECASE | re.DOTALL)
+_ONLY_OURS: Final = re.compile(
+    SKIPPED + r"(optimize|reindex|show\s+(indexes|index|maintenance)\s|alter\s.*\bauto_cleanup\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Beginnings of statements that are about Lance tables whatever these are called."""
 _PREPARED: Final = re.compile(SKIPPED + r"(prepare|execute|deallocate)\b", re.IGNORECASE)
 _RENAMES: Final = re.compile(SKIPPED + r"(use|attach|detach|set|reset|pragma|alter\s+database)\b", re.IGNORECASE)
 """Beginnings of statements after which names may mean something else."""
@@ -66,11 +72,19 @@ class Change:
         statement: Its clauses.
         sql: Its text, with numbered placeholders.
         explain: The words of an EXPLAIN, or nothing.
+        text: Its text as the user wrote it.
     """
 
     statement: LanceStatement
     sql: str
     explain: str
+    text: str = ""
+
+    def told(self, error: duckdb.Error) -> duckdb.Error:
+        """Return an error of DuckDB's as one of the text of the user; itself where it says nothing else."""
+        name = self.statement.target.name if isinstance(self.statement, TableStatement) else ""
+        message = as_written(str(error), self.text or self.sql, name)
+        return error if message == str(error) else type(error)(message)
 
 
 class ChangeRunner:
@@ -108,10 +122,13 @@ class ChangeRunner:
 
         Raises:
             UnsupportedError: The connection is read-only.
+            duckdb.TransactionException: A statement of the transaction failed before.
         """
         self.rowcount = None
-        if not _MAYBE.search(sql) or not self._may_name(sql):
+        if not _MAYBE.search(sql) or not (self._may_name(sql) or _ONLY_OURS.match(sql)):
             return None
+        if self._block is not None:  # what names mean could not be asked
+            (self._native.sql if later else self._native.execute)("SELECT 1").fetchall()
         if not later:
             self._abort()  # what names mean cannot be asked beside rows that nobody fetched
         target = _TARGET.match(sql)
@@ -120,7 +137,8 @@ class ChangeRunner:
         statements = statements_of(self._with_versions_called(Statement.of(sql).edited.text))
         if len(statements) != 1:
             return None
-        return self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
+        change = self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
+        return None if change is None else replace(change, text=sql)
 
     def several(self, sql: str) -> list[str] | None:
         """Return the statements of a text, where one of several is not left to DuckDB, or changes what names mean."""
@@ -169,12 +187,15 @@ class ChangeRunner:
 
     def _read(self, statement: Clauses, sets: Sequence[Any] = ()) -> Change | None:
         head = StatementHead.of(statement)
-        if not self._may_name(statement.text):
+        if not (self._may_name(statement.text) or _ONLY_OURS.match(statement.text)):
             return None
         nested = nested_changes(head)
-        changes = (change for change in (*nested, statement_of(head)) if change is not None)
+        changes = [change for change in (*nested, statement_of(head)) if change is not None]
         change = next((change for change in changes if self._is_concerned(change, statement.text, sets)), None)
         if change is None:
+            last = changes[-1] if changes else None
+            if last is not None and last.is_only_ours and isinstance(last, TableStatement):
+                raise self._session().unknown_table(last.target)
             return None
         if change.writes:
             self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
@@ -228,10 +249,13 @@ class ChangeRunner:
             raise
         except (duckdb.Error, OSError, RuntimeError, pa.ArrowException) as error:
             meaning = unwrapped(error)
+            if meaning is not error:
+                self._fail()
+            if isinstance(meaning, duckdb.Error):
+                meaning = change.told(meaning)
             if meaning is error:
                 raise
-            self._fail()
-            raise meaning from error
+            raise meaning from (error if isinstance(meaning, KeyboardInterrupt) else None)
         # Rows of a CALL are complete when it returns, as those of a change by DuckDB are.
         with self._names.kept():
             answer = call_as_user(partial(method, result.sql if later else result.called), result.tables)
@@ -292,9 +316,7 @@ class ChangeRunner:
         values = [StatementParameters(change.sql, each) for each in sets]
         if isinstance(change.statement, InsertStatement) and change.statement.is_plain:
             return change.statement.run_many([self._session(each) for each in values])
-        if self._block is not None:
-            return [change.statement.run(self._session(each)) for each in values][-1]
-        if not isinstance(change.statement, TableStatement):
+        if self._block is not None or not isinstance(change.statement, TableStatement):
             return [change.statement.run(self._session(each)) for each in values][-1]
         target = change.statement.target
         handle = self._session().handle(target)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from lance_duck.arguments import did_you_mean
 from lance_duck.cache import LruCache
 from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
@@ -31,7 +32,13 @@ from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    UnsupportedError,
+)
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.uri import join_uri, local_path
 from lance_duck.verbs.rows.draft import UncommittedFiles
@@ -109,6 +116,16 @@ class ChangeSession:
         handle = self.names.table(name.parts, later=True)
         assert handle is not None
         return handle
+
+    def unknown_table(self, name: TableName) -> LanceDuckError:
+        """Return the error for a name that is not that of a Lance table, where only one makes sense."""
+        where = ".".join(name.parts)
+        try:
+            self.native.sql(f"FROM {'.'.join(map(quoted, name.parts))} LIMIT 0")
+        except duckdb.Error:
+            tables = [table for database in self.catalog.databases for table in database.tables]
+            return NotFoundError("no such table", where=where, remedy=did_you_mean(name.name, tables))
+        return UnsupportedError("not a Lance table", where=where, found="a table or view of DuckDB's own")
 
     def dataset(self, name: TableName) -> LanceDataset:
         """Return a Lance table as statements read it: with what its transaction has changed."""

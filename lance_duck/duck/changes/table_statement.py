@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,33 +13,35 @@ from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import TableName
 
 
-class LanceStatement:
+class LanceStatement(ABC):
     """A statement that is run here and not by DuckDB.
 
     Attributes:
         writes: Whether it changes anything, which read-only connections refuse.
         parses: Whether it is in the grammar of DuckDB, wherever its table is a name and no path.
+        is_only_ours: Whether no table of DuckDB's own can have it, whose grammar lacks it.
     """
 
     writes: ClassVar[bool] = True
     parses: ClassVar[bool] = True
+    is_only_ours: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def subject(self) -> str:
         """What the statement is about, for errors."""
-        raise NotImplementedError
 
+    @abstractmethod
     def concerns(self, session: ChangeSession) -> bool:
         """Return whether it is about something of ours: other statements are left to DuckDB."""
-        raise NotImplementedError
 
     def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
         """Return the databases of ours in which it changes something."""
         return ()
 
+    @abstractmethod
     def run(self, session: ChangeSession) -> ChangeResult:
         """Run it, and return what it gives."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

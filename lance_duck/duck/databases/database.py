@@ -83,12 +83,16 @@ class LanceDatabase:
         reason = next((reason for known, reason in self._broken.items() if folded(known) == folded(name)), None)
         return self.folder.explain(name) if reason is None and self.folder is not None else reason
 
+    def show_columns(self, name: str) -> None:
+        """Have DuckDB show the columns that a table has now, with their comments."""
+        with self._lock:
+            known = next((known for known in self._views if folded(known) == folded(name)), None)
+            if known is not None:
+                self._create_view(known, self._views[known][0])
+
     def show_comments(self, name: str) -> None:
         """Have DuckDB show what the metadata of a table say about it and its columns."""
-        handle = self.find(name)
-        if handle is not None:
-            with self.binder.spare_cursor() as cursor:
-                _show_comments(cursor, self._qualified(name), handle.current(), anew=True)
+        self.show_columns(name)  # which others may have changed
 
     def describe(self) -> str:
         """Return where the tables come from and how many they are, in a few words."""
@@ -197,19 +201,18 @@ class LanceDatabase:
         return f"{quoted(self.name)}.{SCHEMA}.{quoted(name)}"
 
 
-def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset, *, anew: bool = False) -> None:
-    """Give a view and its columns the comments that a table and its columns have.
+def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDataset) -> None:
+    """Give a new view and its columns the comments that a table and its columns have.
 
     Args:
         cursor: On the instance.
         view: Its qualified name.
         table: The table.
-        anew: There may be others, which are removed.
     """
     comments = {f"VIEW {view}": table.metadata.get(COMMENT)}
     for column in table.schema:
         comment = (column.metadata or {}).get(COMMENT.encode())
         comments[f"COLUMN {view}.{quoted(column.name)}"] = None if comment is None else comment.decode()
     for subject, text in comments.items():
-        if anew or text is not None:
-            cursor.execute(f"COMMENT ON {subject} IS {'NULL' if text is None else literal(text)}")
+        if text is not None:
+            cursor.execute(f"COMMENT ON {subject} IS {literal(text)}")

@@ -19,6 +19,11 @@ _SET: Final = re.compile(
 )
 
 
+_CURRENT: Final = r"current_setting\s*\(\s*'lance_(?P<name>\w+)'\s*\)"
+_READ: Final = re.compile(rf"\b{_CURRENT}", re.IGNORECASE)
+_READ_ALONE: Final = re.compile(rf"\s*select\s+{_CURRENT}\s*;?\s*", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class SearchSettings:
     """What a connection wants of searches that statements do not call by name.
@@ -79,6 +84,24 @@ class Session:
             text = match["value"].strip("'")
             value = None if text.lower() in ("null", "default") else text
             self.settings = self.settings.changed(match["set"].lower(), value)
+
+    def shown(self, sql: str) -> str:
+        """Return a statement with values in place of `current_setting('lance_…')`.
+
+        Raises:
+            InvalidInputError: There is no such setting.
+        """
+        if PREFIX not in sql or _READ.search(sql) is None:
+            return sql
+        if (alone := _READ_ALONE.fullmatch(sql)) is not None:
+            name = alone["name"].lower()
+            return f"SELECT {self._literal(name)} AS \"current_setting('{PREFIX}{name}')\""
+        return _READ.sub(lambda match: self._literal(match["name"].lower()), sql)
+
+    def _literal(self, name: str) -> str:
+        self.settings.changed(name, None)
+        value = getattr(self.settings, name)
+        return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def is_setting(sql: str) -> bool:

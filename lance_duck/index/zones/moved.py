@@ -48,7 +48,7 @@ def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> M
 
 
 def follow_rows(rows: RowSet, follow: Callable[[Rows], tuple[Rows, Mask]]) -> RowSet:
-    """Follow a set of rows."""
+    """Return what a set of rows is called after its rows moved, without those that are gone."""
     names, lives = follow(rows.rows())
     return RowSet.of(names[lives])
 

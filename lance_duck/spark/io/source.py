@@ -75,7 +75,7 @@ class LanceReader(DataSourceReader):
         return partitions(opened(self._options, self._version), self._options, self._schema.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield batches exactly as Spark was promised.
+        """Yield the batches of a partition, in the schema that Spark was told.
 
         Raises:
             InvalidInputError: A value that Spark cannot hold.

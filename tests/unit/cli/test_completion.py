@@ -9,9 +9,9 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 import lance_duck as ld
-from lance_duck.cli.sql.completion import SqlCompleter, Vocabulary, candidates
+from lance_duck.cli.sql.completion import CompletionWords, SqlCompleter, candidates
 
-WORDS = Vocabulary(
+WORDS = CompletionWords(
     {"trips": ["fare", "from_zone", "order"], "zones": ["zone", "name"], "odd name": ["Fare"]},
     ["format", "lance_scan", "floor"],
     ["from", "select", "order", "for"],
@@ -54,7 +54,7 @@ def test_commands_of_the_shell_are_completed() -> None:
 def test_words_are_those_of_a_connection(tmp_path: Path) -> None:
     ld.write_dataset({"id": [1], "Where": [1]}, tmp_path / "t.lance")
     with ld.connect(tmp_path) as connection:
-        words = Vocabulary.of(connection)
+        words = CompletionWords.of(connection)
     assert words.columns == {"t": ["id", "Where"]}
     assert {"array_distance", "lance_scan", "upper"} <= set(words.functions)
     assert "select" in words.reserved

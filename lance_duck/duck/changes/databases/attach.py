@@ -24,6 +24,7 @@ from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from lance_duck.wire.paths import TABLE_SUFFIX
 
 _TYPE: Final = "lance"
 _OPTIONS: Final = ("type", "read_only", "read_write", "version", "timestamp", "branch")
@@ -92,6 +93,13 @@ class AttachStatement(LanceStatement):
                 return nothing()
             raise AlreadyExistsError(
                 f"there is a database {name!r}", remedy="ATTACH OR REPLACE, IF NOT EXISTS, or another name after AS"
+            )
+        if str(place).rstrip("/").endswith(TABLE_SUFFIX):
+            raise InvalidInputError(
+                "ATTACH of a table",
+                where=str(place),
+                expected="the folder of one",
+                remedy="a statement may name the table by its path in quotes: FROM 'folder/name.lance'",
             )
         folder = Folder(str(place), session.catalog.options_for(str(place)))
         if present:

@@ -25,7 +25,7 @@ from lance_duck.duck.changes.result import ChangeResult, nothing
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import IndexExistsError, InvalidInputError, UnsupportedError
 from lance_duck.index.inverted.settings import INVERTED_PARAMETERS
 from lance_duck.index.vector.storage.files import KINDS as VECTOR_KINDS
 from lance_duck.verbs.indexes.rows import column_path
@@ -101,7 +101,14 @@ class CreateIndexStatement(TableStatement):
         names = [*_COMMON, *(_VECTOR if is_vector_kind(kind) else _SCALAR)]
         values = _with_params(options.values(session, names, _ALIASES if is_vector_kind(kind) else {}), names)
         if not (self.may_exist and _has_index(dataset, self.name)):
-            self._create(dataset, kind, column, values)
+            try:
+                self._create(dataset, kind, column, values)
+            except IndexExistsError as error:
+                raise IndexExistsError(
+                    "the table has an index of this name" if self.name is None else f"index {self.name!r} exists",
+                    where=f"table {self.target.name}",
+                    remedy="CREATE OR REPLACE INDEX makes it anew, IF NOT EXISTS leaves it as it is",
+                ) from error
         return nothing("Count", "BIGINT")
 
     def _create(self, dataset: LanceDataset, kind: str, column: str, values: dict[str, Any]) -> None:
@@ -173,7 +180,7 @@ class DropIndexStatement(TableStatement):
         session.refuse_in_transaction("DROP INDEX")
         if not (self.may_miss and not _has_index(dataset, self.name)):
             dataset.drop_index(self.name)
-        return nothing("Count", "BIGINT")
+        return nothing()
 
 
 def _kind(definition: Clauses, place: int) -> tuple[int, str | None]:

@@ -23,7 +23,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.tables.facts import INDEX_COLUMNS, indexes, rows_as_sql
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 
 OPTIMIZED: Final = "optimize_index"
 _MODES: Final = ("append", "merge", "retrain")
@@ -34,6 +34,7 @@ class ShowIndexesStatement(TableStatement):
     """A SHOW INDEXES."""
 
     writes: ClassVar[bool] = False
+    is_only_ours: ClassVar[bool] = True
 
     @classmethod
     def read(cls, head: StatementHead) -> ShowIndexesStatement | None:
@@ -105,10 +106,14 @@ class ReindexStatement(TableStatement):
     Attributes:
         name: Of the index; None: all of the table.
         retrain: RETRAIN.
+        rest: What follows, which is nothing in a sound statement.
     """
+
+    is_only_ours: ClassVar[bool] = True
 
     name: str | None
     retrain: bool
+    rest: Clauses
 
     @classmethod
     def read(cls, head: StatementHead) -> ReindexStatement | None:
@@ -120,10 +125,18 @@ class ReindexStatement(TableStatement):
         if head.verb != "reindex" or target is None:
             return None
         retrain = body.word(target.after) == "retrain"
-        return None if target.after + retrain < len(body) else cls(target, name, retrain)
+        return cls(target, name, retrain, body.part(target.after + retrain))
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Bring the indexes up to date."""
+        if self.rest.tokens:
+            raise InvalidInputError(
+                "end of REINDEX",
+                where=f"table {self.target.name}",
+                expected="RETRAIN or nothing",
+                found=self.rest.text.strip(),
+                remedy="ALTER INDEX name ON table OPTIMIZE WITH (…) takes options",
+            )
         dataset = session.handle(self.target).current()
         session.explain_words("Indexes would be brought up to date. Nothing was written.")
         session.refuse_in_transaction("REINDEX")

@@ -1,7 +1,7 @@
 """DELETE and TRUNCATE, which end in `verbs.rows`.
 
-DELETE FROM t [[AS] a] [USING …] [WHERE …] [RETURNING …]
-TRUNCATE [TABLE] t
+DELETE FROM [ONLY] t [[AS] a] [USING …] [WHERE …] [RETURNING …]
+TRUNCATE [TABLE] [ONLY] t
 
 →  SELECT a.<address>[, a.…] FROM t AS a[, …] [WHERE …]
 """
@@ -51,7 +51,7 @@ class DeleteStatement(TableStatement):
         """Read the clauses; None if they are not those of such a statement."""
         body = head.body
         place = 1 + body.says(1, "table") if head.verb == "truncate" else 2 if body.says(0, "delete", "from") else -1
-        target = TableName.at(body, place) if place > 0 else None
+        target = TableName.at(body, place + body.says(place, "only")) if place > 0 else None
         if target is None:
             return None
         alias, after = target.alias(body, *_CLAUSES)

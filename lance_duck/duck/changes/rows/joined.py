@@ -8,10 +8,11 @@ Where clauses mean a whole row or its `rowid`, they are evaluated on a twin of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -108,7 +109,16 @@ class JoinedRows:
         if may_be_refused(expressions, self.clauses.others):
             with twin(self.session, self.table) as own:
                 self._bind(own)
-        return self.session.arrow(self._query(quoted(SOURCE), f'"{ADDRESS}"', columns), self.tables)
+        try:
+            return self.session.arrow(self._query(quoted(SOURCE), f'"{ADDRESS}"', columns), self.tables)
+        except duckdb.BinderException:
+            self._refuse()
+            raise
+
+    def _refuse(self) -> None:
+        """Raise what DuckDB says of the statement itself, if it refuses that, too."""
+        with suppress(duckdb.TransactionException), twin(self.session, self.table) as own:
+            self._bind(own)
 
     def _bind(self, own: str) -> None:
         ctes, assignments, others, where = self.texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ def result_of(
         casts = ", ".join(f"CAST({column.quoted} AS {column.type}) AS {column.quoted}" for column in table.columns)
         source = f"(SELECT {casts} FROM {_ROWS}) AS {quoted(alias)}"  # noqa: S608
         answer, titles, types = session.answer(f"SELECT {text} FROM {source}", {_ROWS: rows})  # noqa: S608
-        return returned(answer, types, count, titles)
+        return returned(answer, types, count, numbered(titles))
     with twin(session, table) as own:
         fill(session, table, own, rows)
         same = table.columns[0].quoted  # DELETE of DuckDB 1 leaves out rows that the same transaction has written
@@ -66,6 +66,20 @@ def returned_by(
     rows, titles, types = session.answer(f"{sql}RETURNING {items}", tables)
     seen = [i for i, title in enumerate(titles) if not is_hidden(title)]
     return returned(rows.select(seen), [types[i] for i in seen], rows.num_rows, [titles[i] for i in seen])
+
+
+def numbered(titles: Sequence[str]) -> list[str]:
+    """Return titles as DuckDB has them for statements that are no SELECT: one that comes again gets a number."""
+    counts: dict[str, int] = {}
+    result = []
+    for title in titles:
+        unique, name = title, folded(title)
+        while folded(unique) in counts:
+            unique = f"{title}_{counts[name]}"
+            counts[name] += 1
+        counts[folded(unique)] = 1
+        result.append(unique)
+    return result
 
 
 def _is_plain(clause: Clauses, alias: str) -> bool:

@@ -1,6 +1,6 @@
 """UPDATE, which ends in `verbs.rows.edits`.
 
-    UPDATE t [[AS] a] SET c = e | (c, …) = (e, …) | (c, …) = e, … [FROM …] [WHERE …] [RETURNING …]
+    UPDATE [ONLY] t [[AS] a] SET c = e | (c, …) = (e, …) | (c, …) = e, … [FROM …] [WHERE …] [RETURNING …]
 
     →  SELECT a.<address>, CAST((e) AS type of c) AS c, … FROM t AS a[, …] [WHERE …]
 
@@ -71,7 +71,7 @@ class UpdateStatement(TableStatement):
     @classmethod
     def read(cls, head: StatementHead) -> UpdateStatement | None:
         """Read the clauses; None if they are not those of an UPDATE."""
-        target = TableName.at(head.body, 1)
+        target = TableName.at(head.body, 1 + head.body.says(1, "only"))  # nothing inherits from a table
         if target is None:
             return None
         alias, after = target.alias(head.body, "set")

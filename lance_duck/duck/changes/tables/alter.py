@@ -26,6 +26,16 @@ from lance_duck.duck.statement.identifiers import folded
 from lance_duck.errors import UnsupportedError
 from lance_duck.write.relations import relation_reader
 
+_REMEDIES: Final = (
+    (frozenset({"rename", "to"}), "CREATE TABLE new AS FROM old, then DROP TABLE old: a table is called as its folder"),
+    (frozenset({"primary", "key"}), "ON CONFLICT (columns) names keys; CREATE TABLE takes PRIMARY KEY"),
+    (frozenset({"unique"}), "ON CONFLICT (columns) names keys"),
+    (frozenset({"set", "default"}), "INSERT names the value, or ADD COLUMN … DEFAULT gives one to the rows there are"),
+    (frozenset({"not", "null", "add"}), "ADD COLUMN without it, UPDATE, then ALTER COLUMN … SET NOT NULL"),
+    (frozenset({"using"}), "ADD COLUMN, UPDATE it, DROP COLUMN the old one"),
+    (frozenset({"check"}), "WHERE in the statements that write"),
+)
+"""What does the same, by words of the form."""
 _REFUSED: Final = frozenset({"check", "primary", "unique", "references", "generated", "collate"})
 
 
@@ -66,6 +76,9 @@ class AlterStatement(TableStatement):
         else:
             raise self._unsupported()
         session.catalog.refresh(force=True)
+        database = session.database(self.target)
+        if database is not None:
+            database.show_columns(self.target.name)
         return nothing()
 
     def _add(self, session: ChangeSession, table: TargetTable, place: int) -> None:
@@ -114,11 +127,13 @@ class AlterStatement(TableStatement):
         return relation_reader(rows, 1).schema.field(0).type
 
     def _unsupported(self) -> UnsupportedError:
+        words = {token.word for token in self.action.tokens}
         return UnsupportedError(
-            "this form of ALTER TABLE",
-            where=self.action.text.strip(),
-            expected="ADD, DROP, RENAME or ALTER of a column",
-            remedy="LanceDataset has add_columns, alter_columns and drop_columns",
+            "this form of ALTER TABLE is not supported on Lance tables",
+            where=f"table {self.target.name}",
+            expected="ADD, DROP or RENAME of a column, ALTER of its TYPE or NOT NULL",
+            found=self.action.text.strip(),
+            remedy=next((remedy for known, remedy in _REMEDIES if known <= words), None),
         )
 
 

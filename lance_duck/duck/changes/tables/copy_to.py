@@ -21,7 +21,7 @@ from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import literal
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
 from lance_duck.write_dataset import write_dataset
 
 _FORMAT: Final = "lance"
@@ -68,7 +68,12 @@ class CopyStatement(TableStatement):
         before = session.exists(self.target.path, storage)
         count = before.count_rows() if before is not None and mode == "append" else 0
         rows = session.relation(query, {})
-        table = write_dataset(rows, self.target.path, mode=mode, storage_options=storage, **write_arguments(values))
+        arguments = {**write_arguments(values), "mode": mode, "storage_options": storage}
+        try:
+            table = write_dataset(rows, self.target.path, **arguments)
+        except AlreadyExistsError as error:
+            remedy = "MODE 'append' adds rows, MODE 'overwrite' replaces them, also where there is no MODE"
+            raise AlreadyExistsError("the table exists", where=self.target.path, remedy=remedy) from error
         session.catalog.refresh(force=True)
         return counted(table.count_rows() - count)
 

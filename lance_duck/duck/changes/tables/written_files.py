@@ -9,7 +9,7 @@ ATTACH [DATABASE] [IF NOT EXISTS] e [AS …]   refused, unless it says TYPE lanc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.parameters import placeholders_of
@@ -157,12 +157,13 @@ class ForeignFileStatement(LanceStatement):
 
     def run(self, session: ChangeSession) -> NoReturn:
         """Raise UnsupportedError."""
-        raise _refused(self.what, self.path.value(session) or self.path.sql)
+        is_attach = self.what.startswith("ATTACH")
+        raise _refused(self.what, self.path.value(session) or self.path.sql, _ATTACHED if is_attach else _OTHER_PATH)
 
 
-def _refused(what: str, path: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{what} the place of a Lance table",
-        where=literal(path),
-        remedy="another path, without an ending in .lance in it",
-    )
+_OTHER_PATH: Final = "another path, without an ending in .lance in it"
+_ATTACHED: Final = "FROM 'name.lance' reads the table; ATTACH 'folder' AS name (TYPE lance) attaches its folder"
+
+
+def _refused(what: str, path: str, remedy: str = _OTHER_PATH) -> UnsupportedError:
+    return UnsupportedError(f"{what} the place of a Lance table", where=literal(path), remedy=remedy)

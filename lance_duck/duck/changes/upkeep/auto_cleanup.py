@@ -45,6 +45,7 @@ class AutoCleanupStatement(TableStatement):
     """
 
     parses: ClassVar[bool] = False
+    is_only_ours: ClassVar[bool] = True
 
     is_set: bool
     options: Clauses
@@ -81,6 +82,7 @@ class ShowMaintenanceStatement(TableStatement):
     """A SHOW MAINTENANCE."""
 
     writes: ClassVar[bool] = False
+    is_only_ours: ClassVar[bool] = True
 
     @classmethod
     def read(cls, head: StatementHead) -> ShowMaintenanceStatement | None:

@@ -10,6 +10,7 @@ They give one row with `Count`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
@@ -33,6 +34,7 @@ class MetadataProcedure(TableProcedure):
             raise InvalidInputError(f"{missing} of {self.subject}", expected="a text", found="NULL")
         self.update(dataset, {values["key"]: values.get("value")}, values.get("column", ""))
 
+    @abstractmethod
     def update(self, dataset: LanceDataset, updates: Mapping[str, str | None], column: str) -> None:
         """Change metadata of the kind that the procedure is about.
 
@@ -41,7 +43,6 @@ class MetadataProcedure(TableProcedure):
             updates: Values by key; None removes a key.
             column: Path of the column, where the metadata are of one.
         """
-        raise NotImplementedError
 
 
 class SetConfig(MetadataProcedure):

@@ -5,18 +5,22 @@
     CALL lance_optimize_indexes(table, index => name, num_indices_to_merge => n, retrain => true)
     CALL lance_compact_files(table) | lance_cleanup_old_versions(table, older_than_seconds, delete_unverified)
     CALL lance_create_scalar_index(table, column, name)
+    CALL lance_validate(table)
 
-Those of the last two lines give one row with `Count`.
+Those of the fourth and fifth line give one row with `Count`; the last one gives a row for each thing that is wrong.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+import pyarrow as pa
+
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.procedure import TABLE, Procedure
-from lance_duck.duck.changes.result import ChangeResult, counted, operated
+from lance_duck.duck.changes.result import ChangeResult, counted, operated, returned
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.upkeep.operations import CLEANUP_ALIASES, Outcome, cleaned_up, compacted, indexes_optimized
 
@@ -27,22 +31,8 @@ _COUNTS: Final = (
 _FLAGS: Final = ("materialize_deletions", "defer_index_remap", "remap_indices", "dry_run")
 
 
-class TableProcedure(Procedure):
-    """A procedure that is a change of one table of its own, and gives one row with `Count`."""
-
-    def change(self, dataset: LanceDataset, values: Mapping[str, Any]) -> None:
-        """Change the table.
-
-        Args:
-            dataset: The table; it moves to the new version.
-            values: The arguments that are given, without the table.
-        """
-        raise NotImplementedError
-
-    def run(self, session: ChangeSession) -> ChangeResult:
-        """Change the table."""
-        self.change(*self.given(session))
-        return counted(1)
+class _OneTableProcedure(Procedure):
+    """A procedure about one table, which its first argument names."""
 
     def given(self, session: ChangeSession) -> tuple[LanceDataset, dict[str, Any]]:
         """Return the table and the other arguments that are given.
@@ -57,12 +47,35 @@ class TableProcedure(Procedure):
         return dataset, {name: value for name, value in values.items() if name != TABLE and value is not None}
 
 
-class UpkeepProcedure(TableProcedure):
+class TableProcedure(_OneTableProcedure):
+    """A procedure that is a change of one table of its own, and gives one row with `Count`."""
+
+    @abstractmethod
+    def change(self, dataset: LanceDataset, values: Mapping[str, Any]) -> None:
+        """Change the table.
+
+        Args:
+            dataset: The table; it moves to the new version.
+            values: The arguments that are given, without the table.
+        """
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Change the table."""
+        self.change(*self.given(session))
+        return counted(1)
+
+
+class UpkeepProcedure(_OneTableProcedure):
     """A procedure that gives the figures of an operation."""
 
+    @abstractmethod
     def outcome(self, dataset: LanceDataset, values: Mapping[str, Any]) -> Outcome:
-        """Carry out the operation; arguments are those of `change`."""
-        raise NotImplementedError
+        """Carry out the operation.
+
+        Args:
+            dataset: The table; it moves to the new version.
+            values: The arguments that are given, without the table.
+        """
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Carry out the operation."""
@@ -164,7 +177,25 @@ class CreateScalarIndexProcedure(TableProcedure):
         dataset.create_scalar_index(values["column"], "BTREE", values.get("name"), replace=False)
 
 
+class ValidateProcedure(_OneTableProcedure):
+    """Reads everything of a table, and gives a row for each thing that is wrong."""
+
+    name: ClassVar[str] = "validate"
+    parameters: ClassVar[Mapping[str, str]] = {TABLE: "VARCHAR"}
+    required: ClassVar[int] = 1
+    writes: ClassVar[bool] = False
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Read the table."""
+        dataset, _ = self.given(session)
+        problems = dataset.find_problems()
+        columns = [[problem.where for problem in problems], [problem.what for problem in problems]]
+        rows = pa.table([pa.array(column, pa.string()) for column in columns], ["place", "problem"])
+        return returned(rows, ["VARCHAR"] * 2, -1)
+
+
 PROCEDURES: Final[tuple[type[Procedure], ...]] = (
     *(CompactProcedure, CleanupProcedure, OptimizeIndexesProcedure),
     *(CompactFilesProcedure, CleanupOldVersionsProcedure, CreateScalarIndexProcedure),
+    ValidateProcedure,
 )

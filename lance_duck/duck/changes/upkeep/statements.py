@@ -1,20 +1,23 @@
 """OPTIMIZE, VACUUM and CHECKPOINT, which end in `optimize.compact_files`, `cleanup_old_versions` and both.
 
     OPTIMIZE [TABLE] target [WITH (option = value, …)]
-    VACUUM [LANCE] [ANALYZE] target [WITH (option = value, …)]
+    VACUUM [LANCE] target [WITH (option = value, …)]
+    VACUUM ANALYZE target | ANALYZE target
     CHECKPOINT target
 
 Options are the arguments of the verbs, and dry_run; `retain` and `retain_n_versions` mean `retain_versions`, and
 `older_than_seconds` is `older_than` as a number. CHECKPOINT compacts, brings indexes up to date, and cleans up.
+ANALYZE does nothing: statistics of a Lance table are in its files and indexes, which writers keep.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.options import Options
-from lance_duck.duck.changes.result import ChangeResult, operated
+from lance_duck.duck.changes.result import ChangeResult, nothing, operated
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.upkeep.operations import (
@@ -35,6 +38,8 @@ class OptimizeStatement(TableStatement):
     Attributes:
         options: What follows the table.
     """
+
+    is_only_ours: ClassVar[bool] = True
 
     options: Clauses
 
@@ -70,10 +75,10 @@ class VacuumStatement(TableStatement):
         """Read the clauses; None if they are not those of a VACUUM of a table."""
         body = head.body
         place = 1
-        for word in ("lance", "analyze"):  # either may be the name of a table
-            place += body.word(place) == word and TableName.at(body, place + 1) is not None and not _ends(body, place)
+        place += _is_option(body, place, "lance")
         target = TableName.at(body, place)
-        return None if head.verb != "vacuum" or target is None else cls(target, body.part(target.after))
+        is_analyze = _is_option(body, place, "analyze")
+        return None if head.verb != "vacuum" or target is None or is_analyze else cls(target, body.part(target.after))
 
     def run(self, session: ChangeSession) -> ChangeResult:
         """Remove old versions."""
@@ -82,6 +87,29 @@ class VacuumStatement(TableStatement):
         session.explain_words("Old versions would be removed; dry_run = true says how many. Nothing was removed.")
         session.refuse_in_transaction("VACUUM")
         return operated([cleaned_up(dataset, options.values(session, CLEANUP_OPTIONS, CLEANUP_ALIASES))])
+
+
+@dataclass(frozen=True)
+class AnalyzeStatement(TableStatement):
+    """An ANALYZE of a table, perhaps after VACUUM."""
+
+    writes: ClassVar[bool] = False
+
+    @classmethod
+    def read(cls, head: StatementHead) -> AnalyzeStatement | None:
+        """Read the clauses; None if they are not those of an ANALYZE of a table."""
+        body = head.body
+        place = 1
+        if head.verb == "vacuum":
+            place += _is_option(body, place, "lance")
+            place += 1 if _is_option(body, place, "analyze") else len(body)
+        target = TableName.at(body, place)
+        return None if target is None else cls(target)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Do nothing."""
+        session.explain_words("Statistics of a Lance table are kept by those who write it. Nothing would be done.")
+        return nothing()
 
 
 @dataclass(frozen=True)
@@ -101,6 +129,11 @@ class CheckpointStatement(TableStatement):
         session.explain_words("The table would be compacted, indexed and cleaned up. Nothing was written.")
         session.refuse_in_transaction("CHECKPOINT")
         return operated([compacted(dataset, {}), indexes_optimized(dataset, {}), cleaned_up(dataset, {})])
+
+
+def _is_option(body: Clauses, place: int, word: str) -> bool:
+    """Return whether a word stands before a table, and is not the name of one."""
+    return body.word(place) == word and TableName.at(body, place + 1) is not None and not _ends(body, place)
 
 
 def _ends(body: Clauses, place: int) -> bool:

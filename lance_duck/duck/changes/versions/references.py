@@ -8,6 +8,7 @@ A version is a number, a tag, a branch or 'branch:number'; without it the newest
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final
@@ -60,6 +61,7 @@ class _ReferenceProcedure(Procedure):
         self.change(version_of(self.table(session, values), values.get("version")), values[kind])
         return nothing()
 
+    @abstractmethod
     def change(self, dataset: LanceDataset, name: str) -> None:
         """Change the tag or branch.
 
@@ -67,7 +69,6 @@ class _ReferenceProcedure(Procedure):
             dataset: The version.
             name: Of the tag or branch.
         """
-        raise NotImplementedError
 
 
 class CreateTag(_ReferenceProcedure):

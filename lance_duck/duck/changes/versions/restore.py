@@ -18,7 +18,7 @@ from lance_duck.duck.changes.versions.references import version_of
 from lance_duck.errors import InvalidInputError
 
 
-class Restore(Procedure):
+class RestoreProcedure(Procedure):
     """A CALL that restores a version."""
 
     name: ClassVar[str] = "restore"

@@ -1,0 +1,52 @@
+"""DESCRIBE of a table, which DuckDB would answer of the view that stands for it: without NOT NULL and keys.
+
+DESCRIBE [TABLE] t | SHOW t
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.result import ChangeResult, returned
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.table_statement import TableStatement
+from lance_duck.duck.statement.clauses import TableName
+from lance_duck.wire.schema_write import primary_key
+
+_COLUMNS: Final = ("column_name", "column_type", "null", "key", "default", "extra")
+_LISTS: Final = frozenset({"tables", "databases", "schemas", "variables", "all"})
+"""What SHOW lists, and is no name of a table."""
+
+
+@dataclass(frozen=True)
+class DescribeStatement(TableStatement):
+    """A DESCRIBE of one table."""
+
+    writes: ClassVar[bool] = False
+
+    @classmethod
+    def read(cls, head: StatementHead) -> DescribeStatement | None:
+        """Read the clauses; None if they are not those of a DESCRIBE of a table alone."""
+        body = head.body
+        place = 1 + (head.verb == "describe" and body.word(1) == "table" and len(body) > 2)
+        if head.verb == "show" and body.word(1) in _LISTS:
+            return None
+        target = TableName.at(body, place)
+        return None if target is None or target.after < len(body) else cls(target)
+
+    def run(self, session: ChangeSession) -> ChangeResult:
+        """Describe the columns, in order."""
+        session.explain_words("The columns of the table would be described.")
+        table = session.table(self.target, session.dataset(self.target))
+        keys = {field.name for field in primary_key(table.dataset.handle.snapshot.schema)}
+        rows = [
+            (column.name, column.type, "YES" if column.nullable else "NO", "PRI" if column.name in keys else None)
+            for column in table.columns
+        ]
+        columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
+        columns += [pa.nulls(len(rows), pa.string())] * (len(_COLUMNS) - len(columns))
+        return returned(pa.table(columns, list(_COLUMNS)), ["VARCHAR"] * len(_COLUMNS), -1)

@@ -1,0 +1,78 @@
+"""Errors of DuckDB's about statements that are made of the clauses of another one, as errors of that one.
+
+DuckDB draws the place of an error below the statement that it was given, and names what it was given. What the user
+wrote is drawn instead, where the place can be told, and no drawing where it cannot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_DRAWING: Final = re.compile(r"\n+(LINE \d+: )(.*)\n( *)(\^+)[^\S\n]*")
+_CANDIDATES: Final = re.compile(r"\n*Candidate bindings: (.*)")
+_UNGROUPED: Final = re.compile(r'column "__lance_address.*" must appear in the GROUP BY clause.*', re.DOTALL)
+_SOURCE: Final = re.compile(r" when casting from source column c\d+\b")
+_TABLE: Final = re.compile(r'(?:temp\.main\.)?("?)__lance_(?:target|twin|shadow|pinned)\1')
+_CAST: Final = re.compile(r"(?:CAST\()?\(*")
+_TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[\w.]+""")
+_SHOWN: Final = 60
+"""Characters of a line that are drawn before and after the place."""
+
+
+def as_written(message: str, sql: str, table: str) -> str:
+    """Return an error of DuckDB's as one of the statement that the user wrote.
+
+    Args:
+        message: What DuckDB says.
+        sql: The statement of the user.
+        table: The table that it changes.
+    """
+    drawing = _DRAWING.search(message)
+    if drawing is not None:
+        message = message[: drawing.start()] + _redrawn(drawing, sql) + message[drawing.end() :]
+    message = _UNGROUPED.sub("aggregate functions are not supported here", message)
+    message = _CANDIDATES.sub(_without_ours, _SOURCE.sub("", message))
+    return _TABLE.sub(lambda _: table, message)
+
+
+def _redrawn(drawing: re.Match[str], sql: str) -> str:
+    """Return the drawing of the same place in the statement of the user; nothing where it may be several places."""
+    at = len(drawing[3]) - len(drawing[1])
+    shown = drawing[2].strip().removeprefix("...").removesuffix("...").strip()
+    if shown and sql.count(shown) == 1:
+        place = sql.index(shown) + at - drawing[2].index(shown)
+        return _drawn(sql, min(max(place, 0), len(sql)), len(drawing[4]))
+    for text in _texts_at(drawing[2][max(at, 0) :], len(drawing[4])):
+        places = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", sql)]
+        if len(places) == 1:
+            return _drawn(sql, places[0], len(text))
+    return ""
+
+
+def _texts_at(rest: str, size: int) -> Iterator[str]:
+    """Yield what may stand in both statements at the place of an error: what is marked, and the word that begins it."""
+    if size > 1 and rest[:size].strip():
+        yield rest[:size].strip(" :")
+    cast = _CAST.match(rest)
+    token = _TOKEN.match(rest, 0 if cast is None else cast.end())
+    if token is not None:
+        yield token[0]
+
+
+def _drawn(sql: str, place: int, size: int) -> str:
+    before, start = sql[:place].count("\n"), sql.rfind("\n", 0, place) + 1
+    end = sql.find("\n", place)
+    line = sql[start : end if end >= 0 else len(sql)]
+    place -= start
+    first, last = max(place - _SHOWN, 0), place + size + _SHOWN
+    shown = f"LINE {before + 1}: {'...' if first else ''}"
+    blanks = " " * (len(shown) + place - first)
+    marks = "^" * min(size, len(line) - place)
+    return f"\n\n{shown}{line[first:last]}{'...' if last < len(line) else ''}\n{blanks}{marks}"
+
+
+def _without_ours(candidates: re.Match[str]) -> str:
+    names = [name for name in candidates[1].removeprefix(": ").split(", ") if "__lance_" not in name]
+    return f"\nCandidate bindings: {', '.join(names)}" if names else ""

@@ -1,0 +1,113 @@
+"""What an analyst reads when a change is refused: the statement as it was written, and what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import UnsupportedError
+
+SINCE_2 = duckdb.__version__ >= "2"
+INTERNAL = ("__lance_", "temp.main", "CAST((", "not an table")
+
+REFUSED = [
+    ("INSERT INTO trips VALUES ('abc', 'd')", "Could not convert string 'abc'"),
+    ("INSERT INTO trips VALUES (nope, 'd')", '"nope"'),
+    ("INSERT INTO trips SELECT 'abc', 'd'", "Could not convert string 'abc'"),
+    ("INSERT INTO trips SELECT nope, 'd' FROM dim", '"nope" not found'),
+    ("INSERT INTO trips VALUES (1, 'a') RETURNING count(*)", "[Aa]ggregate"),
+    ("INSERT INTO trips VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET city = nope", '"nope"'),
+    ("UPDATE trips SET id = 'q'", "Could not convert string 'q'"),
+    ("UPDATE trips SET id = nope", '"nope" not found'),
+    ("UPDATE trips SET id = count(*)", "aggregate"),
+    ("UPDATE trips SET id = (SELECT nope FROM dim)", '"nope" not found'),
+    ("UPDATE trips SET id = sum(id) OVER ()", "window functions are not allowed in UPDATE"),
+    ("UPDATE trips SET id = 1 RETURNING sum(id)", "[Aa]ggregate"),
+    ("UPDATE trips SET id = error('boo')", "boo"),
+    ("DELETE FROM trips WHERE nope = 1", '"nope" not found'),
+    ("DELETE FROM trips WHERE city::INT = 1", "Could not convert string"),
+    ("DELETE FROM trips USING dim WHERE trips.nope = dim.city", "nope"),
+    ("DELETE FROM trips RETURNING count(*)", "[Aa]ggregate"),
+    ("MERGE INTO trips USING dim ON trips.city = dim.city WHEN MATCHED THEN UPDATE SET id = nope", '"nope" not found'),
+    ("MERGE INTO trips USING dim ON trips.city = dim.city WHEN MATCHED THEN UPDATE SET id = 'abc'", "'abc'"),
+    ("CREATE TABLE lance.made AS SELECT nope FROM dim", '"nope" not found'),
+    ("COPY (SELECT nope FROM dim) TO 'made.lance'", '"nope" not found'),
+]
+
+
+@pytest.mark.parametrize("begin", ["", "BEGIN"])
+@pytest.mark.parametrize(("sql", "words"), REFUSED)
+def test_errors_of_duckdb_show_the_text_of_the_user(con: ld.Connection, sql: str, words: str, begin: str) -> None:
+    if begin and sql.startswith(("CREATE", "COPY")):
+        pytest.skip("refused in a transaction")
+    if begin:
+        con.execute(begin)
+    with pytest.raises(duckdb.Error, match=words) as failed:
+        con.execute(sql)
+    message = str(failed.value)
+    assert not any(word in message for word in INTERNAL), message
+    drawing = message.partition("\nLINE 1: ")[2].partition("\n")[0]
+    assert drawing.removeprefix("...").removesuffix("...") in sql
+
+
+@pytest.mark.skipif(not SINCE_2, reason="DuckDB 1 draws nothing here")
+def test_a_drawing_points_at_the_value_of_the_user(con: ld.Connection) -> None:
+    with pytest.raises(duckdb.ConversionException) as failed:
+        con.execute("INSERT INTO trips VALUES (1, 'a'),\n  ('abc', 'd')")
+    line, marks = str(failed.value).splitlines()[-2:]
+    assert line == "LINE 2:   ('abc', 'd')"
+    assert line[len(marks) - len(marks.lstrip()) :].startswith("'abc'")
+
+
+CHANGES = [
+    "INSERT INTO trips VALUES (9, 'd')",
+    "UPDATE trips SET id = 1",
+    "DELETE FROM trips",
+    "TRUNCATE trips",
+    "MERGE INTO trips USING dim ON trips.city = dim.city WHEN MATCHED THEN DELETE",
+    "ALTER TABLE trips ADD COLUMN q INT",
+    "DROP TABLE trips",
+    "CREATE TABLE lance.made AS SELECT 1 AS a",
+    "CREATE INDEX i ON trips (id)",
+    "OPTIMIZE trips",
+    "COPY trips FROM 'x.csv'",
+    "CALL lance_compact('trips')",
+]
+
+
+@pytest.mark.parametrize("failure", ["SELECT error('x')", "UPDATE trips SET id = error('x')", "SELECT nope FROM trips"])
+@pytest.mark.parametrize("method", ["sql", "execute"])
+def test_a_failed_transaction_says_so_to_every_change(con: ld.Connection, failure: str, method: str) -> None:
+    con.execute("BEGIN")
+    with pytest.raises(duckdb.Error):
+        con.execute(failure).fetchall()
+    if not SINCE_2 and "nope" in failure:
+        return  # DuckDB 1 goes on after errors of the binder
+    for sql in CHANGES:
+        with pytest.raises(duckdb.TransactionException, match=r"aborted \(please ROLLBACK\)"):
+            getattr(con, method)(sql)
+    con.execute("ROLLBACK")
+    assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
+
+
+def test_nobody_reads_that_sql_does_not_change_tables(con: ld.Connection) -> None:
+    for sql in ("DELETE FROM ONLY (trips)", "UPDATE trips * SET id = 1"):
+        with pytest.raises(duckdb.ParserException if SINCE_2 else UnsupportedError) as failed:
+            con.execute(sql)
+        assert SINCE_2 or str(failed.value) == (
+            f"table trips: a statement of a form that is not supported on Lance tables: found {sql}"
+        )
+
+
+@pytest.mark.skipif(SINCE_2, reason="DuckDB 2 has no ONLY")
+def test_only_means_nothing_as_in_duckdb_1(
+    con: ld.Connection, rows: Callable[..., list[tuple[object, ...]]], folder: Path
+) -> None:
+    assert rows(con, "UPDATE ONLY trips SET city = 'o' WHERE id = 1") == [(1,)]
+    assert rows(con, "DELETE FROM ONLY trips WHERE id = 1") == [(1,)]
+    assert rows(con, "TRUNCATE TABLE ONLY trips") == [(6,)]
+    assert ld.dataset(folder / "trips.lance").count_rows() == 0

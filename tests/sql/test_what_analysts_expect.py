@@ -1,0 +1,206 @@
+"""What a user of DuckDB tries on Lance tables works as there, or is refused in words of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import (
+    AlreadyExistsError,
+    IndexExistsError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    UnsupportedError,
+)
+
+Rows = Callable[..., list[tuple[object, ...]]]
+IN_PYTHON = ("=True", 'mode="', "LanceDataset", "add_columns", '{"name"')
+DESCRIBED = ("column_name", "column_type", "null", "key", "default", "extra")
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "remedy"),
+    [
+        ("COPY dim TO '{folder}/trips.lance' (MODE create)", AlreadyExistsError, "MODE 'append' adds rows"),
+        ("CREATE INDEX taken ON trips (city)", IndexExistsError, "CREATE OR REPLACE INDEX"),
+        ("CREATE TABLE lance.trips AS SELECT 1 AS a", AlreadyExistsError, "OR REPLACE"),
+        ("ATTACH '{folder}/trips.lance' AS x", UnsupportedError, "FROM 'name.lance' reads the table"),
+        ("ATTACH '{folder}/trips.lance' AS x (TYPE lance)", InvalidInputError, "FROM 'folder/name.lance'"),
+        ("ALTER TABLE trips RENAME TO other", UnsupportedError, "CREATE TABLE new AS FROM old"),
+        ("ALTER TABLE trips ADD PRIMARY KEY (id)", UnsupportedError, "ON CONFLICT (columns)"),
+        ("ALTER TABLE trips ALTER id SET DEFAULT 1", UnsupportedError, "INSERT names the value"),
+        ("CREATE VIEW lance.seen AS SELECT 1", UnsupportedError, "CREATE VIEW memory.main.seen"),
+        ("CREATE OR REPLACE VIEW lance.main.seen AS SELECT 1", UnsupportedError, "CREATE VIEW memory.main.seen"),
+        ("CREATE MACRO lance.m() AS 1", UnsupportedError, "CREATE MACRO memory.main.m"),
+        ("CREATE SEQUENCE lance.s", UnsupportedError, "CREATE SEQUENCE memory.main.s"),
+        ("CREATE TYPE lance.t AS INTEGER", UnsupportedError, "CREATE TYPE memory.main.t"),
+        ("REINDEX trips WITH (x = 1)", InvalidInputError, "ALTER INDEX"),
+    ],
+)
+def test_refusals_say_what_to_write_in_sql(
+    con: ld.Connection, folder: Path, sql: str, error: type[LanceDuckError], remedy: str
+) -> None:
+    con.execute("CREATE INDEX taken ON trips (id)")
+    databases = con.execute("SHOW DATABASES").fetchall()
+    with pytest.raises(error) as failed:
+        con.execute(sql.format(folder=folder))
+    assert remedy in str(failed.value)
+    assert not any(word in str(failed.value) for word in IN_PYTHON)
+    assert con.execute("SHOW DATABASES").fetchall() == databases
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "OPTIMIZE {name}",
+        "OPTIMIZE lance.{name}",
+        "REINDEX {name}",
+        "SHOW INDEXES ON {name}",
+        "SHOW MAINTENANCE ON {name}",
+        "ALTER TABLE {name} SET AUTO_CLEANUP (interval = 2)",
+        "CALL lance_compact('{name}')",
+        "CALL lance_compact({name})",
+        "FROM lance_scan('{name}')",
+        "FROM lance_versions('{name}')",
+        "FROM lance.versions('{name}')",
+    ],
+)
+def test_a_name_that_is_no_table_is_called_so_and_the_nearest_is_told(con: ld.Connection, sql: str) -> None:
+    with pytest.raises(NotFoundError, match=r"no such table; did you mean 'trips'\?"):
+        con.execute(sql.format(name="tripz")).fetchall()
+    with pytest.raises(NotFoundError, match="no such table") as failed:
+        con.execute(sql.format(name="quite_other")).fetchall()
+    assert "did you mean" not in str(failed.value)
+
+
+@pytest.mark.parametrize("sql", ["OPTIMIZE own", "REINDEX own", "SHOW INDEXES ON own"])
+def test_what_only_lance_tables_have_is_refused_of_others(con: ld.Connection, sql: str) -> None:
+    con.execute("CREATE TABLE own (a INTEGER)")
+    with pytest.raises(UnsupportedError, match="own: not a Lance table"):
+        con.execute(sql)
+
+
+def test_a_folder_beside_the_process_may_have_a_plain_name(
+    con: ld.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ld.write_dataset(pa.table({"a": [1]}), tmp_path / "plain")
+    monkeypatch.chdir(tmp_path)
+    assert con.execute("FROM lance_scan('plain')").fetchall() == [(1,)]
+    with pytest.raises(NotFoundError, match="no version 9"):
+        con.execute("FROM lance_scan('plain', version := 9)")
+
+
+@pytest.mark.parametrize("sql", ["DESCRIBE kept", "DESCRIBE lance.kept", "DESCRIBE TABLE kept", "SHOW kept"])
+def test_describe_shows_keys_and_not_null(con: ld.Connection, rows: Rows, sql: str) -> None:
+    con.execute("CREATE TABLE lance.kept (id INTEGER PRIMARY KEY, s VARCHAR NOT NULL, d DOUBLE)")
+    expected = [
+        ("id", "INTEGER", "NO", "PRI", None, None),
+        ("s", "VARCHAR", "NO", None, None, None),
+        ("d", "DOUBLE", "YES", None, None, None),
+    ]
+    assert rows(con, sql) == expected
+    relation = con.sql(sql)
+    assert (tuple(relation.columns), relation.fetchall()) == (DESCRIBED, expected)
+
+
+def test_describe_of_a_query_and_show_tables_are_those_of_duckdb(con: ld.Connection, rows: Rows) -> None:
+    assert rows(con, "DESCRIBE SELECT id FROM trips") == [("id", "BIGINT", "YES", None, None, None)]
+    assert ("trips",) in rows(con, "SHOW TABLES")
+
+
+def test_a_table_is_described_and_commented_as_it_is_now(con: ld.Connection, rows: Rows) -> None:
+    con.execute("CREATE TABLE lance.grown (a INTEGER); COMMENT ON TABLE grown IS 'first'")
+    con.execute("ALTER TABLE grown ADD COLUMN b VARCHAR")
+    assert [row[0] for row in rows(con, "SELECT column_name FROM duckdb_columns() WHERE table_name = 'grown'")] == [
+        "a",
+        "b",
+    ]
+    con.execute("COMMENT ON COLUMN grown.b IS 'new'; COMMENT ON TABLE grown IS NULL")
+    assert rows(con, "SELECT comment FROM duckdb_columns() WHERE column_name = 'b'") == [("new",)]
+    assert rows(con, "SELECT comment FROM duckdb_views() WHERE view_name = 'grown'") == [(None,)]
+
+
+def test_settings_of_searches_can_be_read(con: ld.Connection, rows: Rows) -> None:
+    assert rows(con, "SELECT current_setting('lance_nearest')") == [("auto",)]
+    assert con.sql("SELECT current_setting('lance_nearest')").columns == ["current_setting('lance_nearest')"]
+    con.execute("SET lance_nprobes = 7")
+    assert rows(con, "SELECT current_setting('lance_nprobes') + 1 AS n, current_setting('lance_ef') AS e") == [
+        (8, None)
+    ]
+    with pytest.raises(InvalidInputError, match="did you mean 'lance_nearest'"):
+        con.execute("SELECT current_setting('lance_nearst')")
+
+
+def test_analyze_does_nothing(con: ld.Connection, folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    for sql in ("ANALYZE trips", "VACUUM ANALYZE trips", "VACUUM ANALYZE lance.trips"):
+        assert con.execute(sql).fetchall() == []
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_validate_gives_what_is_wrong(con: ld.Connection, rows: Rows, folder: Path) -> None:
+    assert rows(con, "CALL lance_validate('trips')") == []
+    file = min((folder / "dim.lance" / "data").iterdir())
+    file.write_bytes(file.read_bytes()[:40])
+    ((place, problem),) = rows(con, "SELECT place, problem FROM lance_validate('dim')")
+    assert "fragment 0" in str(place)
+    assert problem
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {t} VALUES (9, 'n') RETURNING id, id, ID",
+        "UPDATE {t} SET city = 'n' WHERE id = 1 RETURNING id, id_1, id, id",
+        "DELETE FROM {t} WHERE id = 1 RETURNING id, *",
+    ],
+)
+def test_titles_that_come_twice_are_numbered_as_duckdb_does(con: ld.Connection, statement: str) -> None:
+    for table in ("lance.titled", "own"):
+        con.execute(f"CREATE TABLE {table} AS SELECT 1 AS id, 'a' AS city, 2 AS id_1")
+    statement = statement.replace("'n')", "'n', 3)")
+    ours, theirs = con.sql(statement.format(t="titled")), con.sql(statement.format(t="own"))
+    assert ours.columns == theirs.columns
+
+
+@pytest.mark.parametrize(
+    ("first", "statement"),
+    [
+        ("CREATE TABLE {t} (a INTEGER)", "CREATE TABLE IF NOT EXISTS {t} AS SELECT 1 AS a"),
+        ("CREATE TABLE {t} (a INTEGER)", "CREATE TABLE IF NOT EXISTS {t} (a INTEGER)"),
+        ("CREATE TABLE {t} (a INTEGER)", "ALTER TABLE {t} ADD COLUMN b INTEGER"),
+        ("CREATE TABLE {t} (a INTEGER)", "COMMENT ON TABLE {t} IS 'x'"),
+        ("CREATE TABLE {t} AS SELECT 1 AS a", "CREATE INDEX i ON {t} (a)"),
+        ("CREATE TABLE {t} AS SELECT 1 AS a", "TRUNCATE {t}"),
+        ("CREATE TABLE {t} AS SELECT 1 AS a", "DROP TABLE {t}"),
+    ],
+)
+def test_results_have_the_shape_of_duckdb(con: ld.Connection, first: str, statement: str) -> None:
+    shapes = []
+    for table in ("lance.shaped", "own"):
+        con.execute(first.format(t=table))
+        answer = con.execute(statement.format(t=table))
+        shapes.append(([column[:2] for column in answer.description or ()], answer.fetchall()))
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE x AS SELECT 1 AS a", "DELETE FROM dataset", "OPTIMIZE dataset"])
+def test_the_sql_of_a_dataset_runs_queries_alone(folder: Path, sql: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"in LanceDataset\.sql: expected a query"):
+        ld.dataset(folder / "trips.lance").sql(sql).build().to_batch_records()
+
+
+def test_a_view_may_be_kept_where_duckdb_keeps_it(con: ld.Connection, rows: Rows) -> None:
+    con.execute("USE lance; CREATE VIEW memory.main.seen AS FROM lance.dim; CREATE TEMP VIEW short AS FROM dim")
+    assert rows(con, "SELECT count(*) FROM memory.main.seen") == rows(con, "SELECT count(*) FROM short") == [(3,)]
+    with pytest.raises(UnsupportedError):
+        con.execute("CREATE VIEW seen AS FROM dim")
+    con.execute("USE memory; CREATE VIEW other AS SELECT 1")
+    with pytest.raises(duckdb.CatalogException):
+        con.execute("FROM lance.other")
