@@ -29,6 +29,7 @@ ALL = (
         "sql_changes",
         "bitmaps",
         "zones",
+        "postings",
         "tokens",
         "full_text",
         "vectors",
