@@ -143,7 +143,7 @@ def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
     plan = table.dataset.scanner(columns=[], filter=all_of(*conditions) if conditions else None).explain_plan()
     lines = [line for line in plan.splitlines() if not line.startswith(("  columns:", "  read"))]
     if implied is not None:
-        lines.append("  keys: read before the statement, from the other side of a join or of IN")
+        lines.append(f"  {table.condition_words}")
     lines += [f"  left to DuckDB: {text}, which keeps too many rows" for text in left]
     return "\n".join(lines) + "\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
@@ -61,6 +61,7 @@ class Names:
         self._changes: object = None
         self._known: dict[tuple[str, ...], _Meaning] = {}
         self._shown: dict[str, LanceDatabase] = {}
+        self._built_in: tuple[object, Sequence[str], bool] | None = None
 
     def show(self, name: str, database: LanceDatabase) -> None:
         """Note that a temporary view, which stands for a table of a database, comes before all others of its name."""
@@ -128,6 +129,25 @@ class Names:
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
         """Return the dialect that statements on this table are read in; the arguments are those of `are_ours`."""
         return self._meaning(name, later).dialect
+
+    def are_built_in(self, functions: Sequence[str], *, later: bool) -> bool:
+        """Return whether functions are those of DuckDB: nobody has made macros of these names.
+
+        That is asked once, until something changes; False where it would have to be asked for each statement.
+
+        Args:
+            functions: Their names, in lower case.
+            later: As for `are_ours`.
+        """
+        changes = _changes(self._native, self._counted)
+        if changes is None:
+            return False
+        if self._built_in is None or self._built_in[:2] != (changes, functions):
+            method: Any = self._native.sql if later else self._native.execute
+            names = ", ".join(map(literal, functions))
+            text = f"FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({names}) LIMIT 1"
+            self._built_in = changes, functions, not method(text).fetchall()
+        return self._built_in[2]
 
     def constancy(self) -> Callable[[], bool]:
         """Give a function that tells whether names and settings certainly still are what they are now."""

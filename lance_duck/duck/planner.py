@@ -30,10 +30,18 @@ from lance_duck.duck.rules import (
     point_lookup,
     prefilter_condition,
     spelling,
+    text_filter,
     vector_call,
 )
 from lance_duck.duck.run import nearest_by as nearest_by_search
-from lance_duck.duck.run import nearest_join, order_by_search, prefetch_rows, prefetch_search, semi_join_pushdown
+from lance_duck.duck.run import (
+    nearest_join,
+    order_by_search,
+    prefetch_rows,
+    prefetch_search,
+    semi_join_pushdown,
+    text_tables,
+)
 from lance_duck.duck.run import prefilter_condition as prefilter_argument
 from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
 from lance_duck.duck.run.parameters import Given
@@ -79,6 +87,7 @@ RULES: Final = (
     Rule(lateral.find, nearest_join.run, later=False),
     Rule(nearest_by.find, nearest_by_search.run, later=False),
     Rule(join_keys.find, semi_join_pushdown.run, later=True),
+    Rule(text_filter.find, text_tables.run, later=True),
 )
 
 

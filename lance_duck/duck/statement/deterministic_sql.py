@@ -22,6 +22,17 @@ _CONDITION: Final = (
     *(exp.In, exp.Like, exp.Null, exp.Boolean, exp.Literal, exp.Neg, exp.Placeholder, exp.Column, exp.Identifier),
     *(exp.Cast, exp.DataType, exp.Add, exp.Sub, exp.Mul),
 )
+_TEXTS: Final = (
+    *(exp.Contains, exp.ILike, exp.StartsWith, exp.EndsWith, exp.RegexpLike, exp.RegexpFullMatch, exp.SimilarTo),
+    *(exp.Glob, exp.Escape, exp.Lower, exp.Upper, exp.Anonymous),
+)
+_TEXT_CALLS: Final = frozenset({"prefix", "suffix", "ends_with", "starts_with", "contains", "regexp_full_match"})
+TEXT_FUNCTIONS: Final = (
+    *(*sorted(_TEXT_CALLS), "regexp_matches", "lower", "upper", "lcase", "ucase"),
+    *("~~", "~~*", "~~~", "like_escape", "ilike_escape", "^@"),
+)
+"""Functions of DuckDB's, operators among them, that conditions on parts of texts are made of."""
+
 _QUERY: Final = (
     *(exp.Select, exp.From, exp.Where, exp.Table, exp.TableAlias, exp.Alias, exp.Subquery, exp.Values, exp.Tuple),
     *(exp.Distinct, exp.Group, exp.Having, exp.Max, exp.Min, exp.Count, exp.Star, exp.Join, exp.Union, exp.Except),
@@ -33,21 +44,28 @@ _CASTS: Final = frozenset(
 _JOINS: Final = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "SEMI", "ANTI", "OUTER"})
 
 
-def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = False) -> bool:
+def is_plain_condition(node: Node, aliases: Iterable[str], *, lists: bool = False, texts: bool = False) -> bool:
     """Return whether an expression reads columns of these tables alone, and is known to give the same on every run.
 
     Args:
         node: The expression.
         aliases: Names of the tables, in lower case; each column must name its table.
         lists: A parameter may stand for a list of numbers: see `LiftedText`.
+        texts: Functions of texts may be called, as long as those of DuckDB's names are DuckDB's.
     """
     known = set(aliases)
+    kinds = _CONDITION + _TEXTS if texts else _CONDITION
     for part in node.walk():
-        if not isinstance(part, _CONDITION) or not (_is_known(part) or (lists and _is_list(part))):
+        if not isinstance(part, kinds) or not (_is_known(part) or (lists and _is_list(part))):
             return False
         if isinstance(part, exp.Column) and part.table.lower() not in known:
             return False
     return True
+
+
+def calls_text_functions(node: Node) -> bool:
+    """Return whether a condition calls functions of texts."""
+    return node.find(exp.Like, *_TEXTS) is not None
 
 
 def is_plain_query(node: Node) -> bool:
@@ -92,6 +110,10 @@ def _is_known(part: Node) -> bool:
             return bool(part.is_string) or _LITERAL.fullmatch(str(part.this)) is not None
         case exp.Column():
             return _has_only(part, "this", "table") and isinstance(part.this, exp.Identifier | exp.Star)
+        case exp.Anonymous():
+            return str(part.this).lower() in _TEXT_CALLS and _has_only(part, "this", "expressions")
+        case exp.RegexpLike() | exp.RegexpFullMatch():
+            return _has_only(part, "this", "expression", "flag", "options")
         case exp.Cast():
             return _has_only(part, "this", "to")
         case exp.DataType():

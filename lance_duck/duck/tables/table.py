@@ -120,6 +120,11 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         """A condition that rows may be chosen by, besides those of DuckDB."""
         return None
 
+    @property
+    def condition_words(self) -> str:
+        """Words of a plan for where the condition comes from."""
+        return "keys: read before the statement, from the other side of a join or of IN"
+
     def implied(self) -> Predicate | None:
         """Return the same, asked at each scan: None where it does not hold any more."""
         return self.condition

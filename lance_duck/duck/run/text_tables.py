@@ -1,0 +1,79 @@
+"""Conditions on parts of texts carried out: tables are read without rows that an n-gram index leaves out.
+
+The conditions themselves stay where they are, and DuckDB asks them of the rows that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.rules.text_filter import TextFilter
+from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.run.named_tables import named
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
+from lance_duck.duck.run.semi_join_pushdown import NarrowedTable
+from lance_duck.duck.settings import about_condition
+from lance_duck.duck.statement.deterministic_sql import TEXT_FUNCTIONS
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.table import select_all
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.predicate.tree import HasTrigrams, Predicate
+from lance_duck.scan.sql.mixed import implied_tree
+
+
+class TextTable(NarrowedTable):
+    """A table without rows that cannot fulfil the conditions on texts of a statement."""
+
+    @property
+    def condition_words(self) -> str:
+        """Words of a plan for where the condition comes from."""
+        return "trigrams: implied by the conditions of the statement, which DuckDB asks of the rows that are left"
+
+
+def run(asked: TextFilter, request: Request, database: Database) -> Rewriting | None:
+    """Narrow a table; None where no index says which rows are left out."""
+    if not request.is_free(asked.start, asked.end):
+        return None
+    handle = database.names.table(asked.name, later=request.later)
+    if handle is None:
+        return None
+    try:
+        narrowed = _narrowed(asked, request, database, handle.current)
+    except (NotFoundHere, LanceDuckError):
+        return None  # the statement itself will say what is wrong
+    if narrowed is None:
+        return None
+    table = named(database.native, narrowed)
+    alias = "" if asked.alias is None else f" AS {quoted(asked.alias)}"
+    return Rewriting((Edit(asked.start, asked.end, f"({select_all(table.name)}){alias}"),), (table,))
+
+
+def _narrowed(
+    asked: TextFilter, request: Request, database: Database, current: Callable[[], LanceDataset]
+) -> TextTable | None:
+    dataset, names = current(), database.names
+    values = [request.given.value(key) for key in asked.where_keys]
+    predicate = _trigrams(implied_tree(asked.where, dataset.schema, values or None))
+    if predicate is None:
+        return None
+    about = about_condition(asked.where, asked.where_columns, dataset.schema, values)
+    if not names.dialect(asked.name, later=request.later).is_usual(about):
+        return None
+    expected = dataset.index_estimate(predicate)
+    if expected is None or not names.are_built_in(TEXT_FUNCTIONS, later=request.later):
+        return None
+    holds = names.constancy() if request.later else _always
+    return TextTable(current, predicate, expected, holds)
+
+
+def _trigrams(predicate: Predicate | None) -> Predicate | None:
+    """Return a predicate that says something of trigrams; None for others, which DuckDB itself pushes down."""
+    if predicate is None or not any(isinstance(leaf, HasTrigrams) for leaf in predicate.leaves()):
+        return None
+    return predicate
+
+
+def _always() -> bool:
+    return True
