@@ -28,6 +28,7 @@ ALL = (
         "sql_statements",
         "sql_changes",
         "bitmaps",
+        "ngrams",
         "zones",
         "postings",
         "tokens",

@@ -132,6 +132,15 @@ WHERE: list[tuple[str, list[Any]]] = [
     ("i = (SELECT i FROM u WHERE i > 1) AND id < 50", []),
 ]
 SELECTED = ["id, s", "count(*), max(id)", "count(*)", 'max(s), min("Mixed")']
+TEXTS = [
+    "s ILIKE '%abc%' OR contains(s, 'straße')",
+    "s LIKE '%abc%'",
+    "s ~ '.*abc.*'",
+    "regexp_matches(s, 'ABC', 'i')",
+    "lower(s) = 'abc'",
+    "ends_with(s, 'abc')",
+    "NOT (i > 2) AND s GLOB '*abc*'",
+]
 OTHERS: list[tuple[str, list[Any]]] = [
     ("SELECT s, count(*) FROM {t} t GROUP BY s ORDER BY s", []),
     ("SELECT i, id FROM {t} t WHERE id < 30 ORDER BY i, id", []),
@@ -150,6 +159,7 @@ OTHERS: list[tuple[str, list[Any]]] = [
     ("SELECT id FROM {t} t WHERE EXISTS (FROM u WHERE u.s = t.s AND u.i > 1)", []),
     ("SELECT id FROM {t} t WHERE id = (SELECT i FROM u WHERE s = 'a')", []),
     ("SELECT t.id FROM {t} t JOIN (VALUES ('a'), ('B')) v(s) ON t.s = v.s WHERE t.i > 2", []),
+    *((f"SELECT id FROM {{t}} t WHERE {condition}", []) for condition in TEXTS),
 ]
 NEAREST = "SELECT id, s FROM {t} t WHERE %s ORDER BY array_distance(vec, [1, 2, 3]::FLOAT[3]), id LIMIT 3"
 LATERAL = (
@@ -343,7 +353,7 @@ def test_statements_give_what_duckdb_gives(
 
 def test_every_route_is_taken_under_the_usual_settings(both: tuple[Any, Any], eager: dict[str, int]) -> None:
     assert list(differences(*both, STATEMENTS, _by_execute)) == []
-    assert len(eager) == 4
+    assert len(eager) == 5
     assert min(eager.values()) > 5
 
 

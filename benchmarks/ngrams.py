@@ -1,0 +1,106 @@
+"""How fast are n-gram indexes built, and conditions on parts of texts asked, from Python and in SQL?
+
+Both ask the same rows, whose indexes each of them built itself on its own copy. "scan" is this package without its
+index, "SQL" is DuckDB on this package; a question that pylance does not ask its index is a scan of its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import DATA, OURS, chosen, options, race, report
+
+LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
+VOCABULARY = 30_000
+WORDS_OF_A_TEXT = 25
+
+
+def main() -> None:
+    """Race through building, then through questions; then print the sizes of the indexes."""
+    arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=9).parse_args()
+    paths = {who: table(who, arguments.rows) for who in LIBRARIES}
+    cases = []
+    if chosen(("build",), arguments.only):
+        work = {who: partial(build, LIBRARIES[who], path) for who, path in paths.items()}
+        cases.append(race("build", work, min(3, arguments.rounds)))
+    handles = {who: LIBRARIES[who].dataset(path) for who, path in paths.items()}
+    asked = questions()
+    with ld.connect({"t": paths[OURS]}) as connection:
+        for name in chosen(asked, arguments.only):
+            condition = asked[name]
+            contestants: dict[str, Callable[[], object]] = {
+                who: partial(handle.to_table, columns=["id"], filter=condition) for who, handle in handles.items()
+            }
+            contestants["scan"] = partial(
+                handles[OURS].to_table, columns=["id"], filter=condition, use_scalar_index=False
+            )
+            contestants["SQL"] = partial(ask, connection, f"SELECT id FROM t WHERE {condition}")
+            cases.append(race(name, contestants, arguments.rounds))
+    report(f"Parts of {arguments.rows:,} texts", cases, arguments.json)
+    for who, path in paths.items():
+        size = sum(file.stat().st_size for file in Path(path).glob("_indices/*/*"))
+        print(f"size of the index of {who}: {size / 1e6:.1f} MB")
+
+
+def questions() -> dict[str, str]:
+    """Return conditions by name; words are numbered by how often they come."""
+    common, middle, rare = (words()[i] for i in (300, 3_000, 20_000))
+    return {
+        "contains, common": f"contains(s, '{common}')",
+        "contains, middle": f"contains(s, '{middle}')",
+        "contains, rare": f"contains(s, '{rare}')",
+        "contains, nothing": "contains(s, 'qqxxqqxx')",
+        "LIKE %middle%": f"s LIKE '%{middle}%'",
+        "LIKE %common%middle%": f"s LIKE '%{common}%{middle}%'",
+        "ILIKE %middle%": f"s ILIKE '%{middle}%'",
+        "regular expression": f"regexp_like(s, '({middle}|{rare})')",
+    }
+
+
+def ask(connection: ld.Connection, sql: str) -> object:
+    """Run a statement, and fetch its rows as Arrow."""
+    return connection.execute(sql).fetch_arrow_table()
+
+
+def words() -> list[str]:
+    """Return words of four to nine letters, the same at each call."""
+    rng = np.random.default_rng(1)
+    letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
+    return ["".join(rng.choice(letters, rng.integers(4, 10))) for _ in range(VOCABULARY)]
+
+
+def build(library: Any, path: str) -> None:
+    """Build an index beside the one there is, and forget it."""
+    dataset = library.dataset(path)
+    dataset.create_scalar_index("s", "NGRAM", name="built")
+    dataset.drop_index("built")
+
+
+def table(who: str, rows: int) -> str:
+    """Write a table and its index, unless they are there."""
+    path = DATA / f"ngrams-{rows}-{who}.lance"
+    if not path.exists():
+        rng = np.random.default_rng(2)
+        vocabulary = np.array(words())
+        weights = 1 / np.arange(1, VOCABULARY + 1)
+        drawn = rng.choice(VOCABULARY, (rows, WORDS_OF_A_TEXT), p=weights / weights.sum())
+        texts = pa.array([" ".join(text) for text in vocabulary[drawn].tolist()])
+        unfinished = path.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        lance.write_dataset(pa.table({"id": np.arange(rows), "s": texts}), unfinished)
+        LIBRARIES[who].dataset(unfinished).create_scalar_index("s", "NGRAM")
+        unfinished.rename(path)
+    return str(path)
+
+
+if __name__ == "__main__":
+    main()
